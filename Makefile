@@ -1,0 +1,42 @@
+# Two commands on a fresh machine with Python >= 3.10 and < 3.14:
+#   make train   environment, pinned install, the default experiment, its result
+#   make test    the same environment with development tools; lint, types, tests
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# What is installed is a function of these.
+SOURCES := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help train test clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+train: $(VENV)/.installed
+	$(BIN)/python train.py
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v < (3, 14) else \
+	    "ablab needs Python >= 3.10 and < 3.14, this is %d.%d: make PYTHON=python3.12 ..." % v)'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# torch first and alone: its pinned build must be in place before anything asks for a range of it.
+$(VENV)/.installed: $(SOURCES) | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

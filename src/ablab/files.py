@@ -1,0 +1,49 @@
+"""Writing that is all or nothing: a reader sees the old content or the new, never half of either."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, put in its place when the block ends well and removed when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        # mkstemp makes files private; a shared store wants what any new file would get.
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file's content at once."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace the file's content at once. NaN is refused: JSON has none."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
