@@ -1,16 +1,19 @@
 """What a corpus is to the rest of the house: named sentence pairs, and a digest that is known beforehand."""
 
 import abc
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from ablab.errors import UserError
 from ablab.fields import EVALUATION, Count, Group
 
 Pair = tuple[str, str]
 """A source sentence and its target sentence, raw."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Split:
     """Sentence pairs of one split. `name` is what a table calls it, such as `test_2016_flickr`."""
 
@@ -21,8 +24,11 @@ class Split:
 class Corpus(Group):
     """One source of parallel text: its options (the fields) and how to read it (the methods).
 
-    Everything is lazy. Constructing it checks values only; `check` looks at files without reading them;
-    `train_digest` and `test_digest` may read bytes, but decode nothing; `train`, `valid` and `test` deliver.
+    Everything is lazy. Constructing it checks values only; `check` looks at files without reading them; the
+    digests may read bytes, but decode nothing and never touch the network if that can be avoided; the splits
+    deliver all they have: who prepares the corpus takes `train_pairs`, `valid_pairs` and `test_pairs` of it.
+    Each kind adds a field `test` that names its test set, and has no defaults: `conf/data/<kind>.yaml` is the
+    one place for those.
     """
 
     kind: str
@@ -32,11 +38,18 @@ class Corpus(Group):
     joint_vocab: bool
     max_tokens: Count
     train_pairs: Count | None
-    test: Annotated[str, EVALUATION]
+    valid_pairs: Count | None
+    test_pairs: Annotated[Count | None, EVALUATION]
 
-    @abc.abstractmethod
     def check(self) -> None:
         """Raise UserError, before anything is written, when a file or a language is missing."""
+        if self.src == self.tgt:
+            raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
+
+    @property
+    @abc.abstractmethod
+    def test_name(self) -> str:
+        """What a table calls the test set; equals `test_split().name`, and reads nothing."""
 
     @abc.abstractmethod
     def train_digest(self) -> str:
@@ -57,3 +70,9 @@ class Corpus(Group):
     @abc.abstractmethod
     def test_split(self) -> Split:
         """The pairs of the test set named by `test`."""
+
+
+def digest_of(content: object) -> str:
+    """Hex SHA-256 of plain values, by their JSON with sorted keys."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,162 @@
+"""Any corpus of the mtdata index (Gowda et al. 2021), tested on sacrebleu's sets; an optional extra.
+
+The index holds nearly 300,000 corpora: mtdata takes about 20 s to build it, once, and 3 s to load it. It is
+therefore consulted only when sentences are read, never to check a configuration.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from ablab.corpora import sacrebleu_sets
+from ablab.corpora.base import Corpus, Pair, Split, digest_of
+from ablab.errors import UserError
+from ablab.fields import EVALUATION, RUNTIME
+
+
+class MtData(Corpus):
+    """Training text by mtdata ids, as `mtdata list` prints them; held-out text also by sacrebleu names.
+
+    Ids bear a version, and stand for their text in the digests, with the version of mtdata, which parses it.
+    `path` is the folder of downloads, `~/.cache/ablab/mtdata` when null.
+    """
+
+    kind: Literal["mtdata"]
+    train: list[str]
+    valid: str
+    test: Annotated[str, EVALUATION]
+    path: Annotated[str | None, RUNTIME]
+
+    def check(self) -> None:
+        """Raise UserError for a missing package, a malformed id, or a test set without these languages."""
+        super().check()
+        _version()
+        if not self.train:
+            raise UserError("data.train needs at least one mtdata id, such as Statmt-news_commentary-16-deu-eng.")
+        for name in self.train:
+            _check_id("train", name)
+        for key, name in (("valid", self.valid), ("test", self.test)):
+            if sacrebleu_sets.is_named(name):
+                sacrebleu_sets.check(name, self.src, self.tgt)
+            else:
+                _check_id(key, name)
+
+    @property
+    def test_name(self) -> str:
+        """As sacrebleu or mtdata calls it."""
+        return self.test
+
+    def train_digest(self) -> str:
+        """Of the names of the training and validation corpora, and mtdata's version."""
+        return digest_of(["mtdata", _version(), self.src, self.tgt, self.train, self.valid])
+
+    def test_digest(self) -> str:
+        """Of the test set's name, and mtdata's version."""
+        return digest_of(["mtdata", _version(), self.src, self.tgt, self.test])
+
+    def train_split(self) -> Split:
+        """The corpora of `train`, one after the other."""
+        return Split("train", [pair for name in self.train for pair in self._read(name)])
+
+    def valid_split(self) -> Split:
+        """The pairs of `valid`."""
+        return Split(self.valid, self._held_out(self.valid))
+
+    def test_split(self) -> Split:
+        """The pairs of `test`."""
+        return Split(self.test, self._held_out(self.test))
+
+    def _held_out(self, name: str) -> list[Pair]:
+        if sacrebleu_sets.is_named(name):
+            return sacrebleu_sets.read(name, self.src, self.tgt)
+        return self._read(name)
+
+    def _read(self, name: str) -> list[Pair]:
+        from ablab.corpora.download import cache_folder
+
+        folder = Path(self.path).expanduser() if self.path else cache_folder("mtdata")
+        return read(name, self.src, self.tgt, folder)
+
+
+def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
+    """The pairs of one corpus of the index, turned to src and tgt, from `folder` or else from the network."""
+    with _quiet_import(folder):
+        from mtdata.cache import Cache
+        from mtdata.entry import DatasetId
+        from mtdata.index import INDEX
+        from mtdata.iso.bcp47 import BCP47Tag, bcp47
+        from mtdata.parser import Parser
+
+    try:
+        languages = bcp47(src), bcp47(tgt)
+    except ValueError as error:
+        raise UserError(f"mtdata does not know the languages {src}-{tgt}: {error}.") from None
+    try:
+        entry = INDEX[DatasetId.parse(name)]
+    except Exception:  # mtdata says "no" by KeyError, AssertionError, ValueError and Exception
+        raise UserError(f"{name} is not in mtdata's index{_nearest(name, INDEX.entries)}.") from None
+    if len(entry.did.langs) != 2:
+        raise UserError(f"{name} is in one language, {entry.did.lang_str}; parallel text is needed.")
+    fits, swapped = BCP47Tag.check_compat_swap(languages, entry.did.langs)
+    if not fits:
+        raise UserError(f"{name} is in {entry.did.lang_str}, not in data.src={src} and data.tgt={tgt}.")
+    try:
+        rows = Parser(Cache(folder).get_entry(entry), ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False)
+        pairs = [(_line(row[0]), _line(row[1])) for row in rows]
+    except Exception as error:  # network, archive or format: of any type, often an assertion with a number
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"mtdata cannot get {name} from {entry.url}: {reason}.") from None
+    if not any(first and second for first, second in pairs):
+        raise UserError(f"{name}: none of its {len(pairs)} pairs has two sides.")
+    return [(second, first) for first, second in pairs] if swapped else pairs
+
+
+def _line(segment: str | None) -> str:
+    """One line of text; some formats hold line ends inside a segment, and nothing for an empty one."""
+    return " ".join((segment or "").replace("\r", "\n").split("\n")).strip()
+
+
+def _nearest(name: str, known: Any) -> str:
+    """`; did you mean a, b?`, among ids of the same languages: comparing with all takes seconds."""
+    languages = "-".join(name.split("-")[3:])
+    ids = [str(did) for did in known if did.lang_str == languages] or [str(did) for did in known]
+    near = get_close_matches(name, ids, n=3)
+    return f"; did you mean {', '.join(near)}?" if near else "; `mtdata list` prints all ids"
+
+
+def _check_id(key: str, name: str) -> None:
+    if len(name.split("-")) != 5:
+        held_out = "" if key == "train" else " nor a test set of sacrebleu"
+        raise UserError(
+            f"data.{key}={name} is no mtdata id (group-name-version-language-language){held_out}; "
+            "`mtdata list -l eng-deu` and `sacrebleu --list` print what there is."
+        )
+
+
+def _version() -> str:
+    try:
+        return metadata.version("mtdata")
+    except metadata.PackageNotFoundError:
+        raise UserError("data=mtdata needs the package mtdata: pip install 'ablab[mtdata]'") from None
+
+
+@contextmanager
+def _quiet_import(folder: Path) -> Iterator[None]:
+    """Importing mtdata writes its index below $MTDATA, and takes over the root logger, which is ours."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}.") from None
+    os.environ.setdefault("MTDATA", str(folder))
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,0 +1,149 @@
+"""Multi30k (Elliott et al. 2016): captions of pictures in four languages; 29,000 training pairs."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ablab.corpora.base import Corpus, Split, digest_of
+from ablab.corpora.files import content_digest, locate, read_pairs
+from ablab.errors import UserError
+from ablab.fields import EVALUATION, RUNTIME
+
+Language = Literal["en", "de", "fr", "cs"]
+
+TEST_LANGUAGES = {
+    "test_2016_flickr": ("cs", "de", "en", "fr"),
+    "test_2017_flickr": ("de", "en", "fr"),
+    "test_2017_mscoco": ("de", "en", "fr"),
+    "test_2018_flickr": ("cs", "de", "en", "fr"),
+}
+
+LAYOUTS = ("", "data/task1/raw")
+"""Where the files lie in a folder the user names: directly, or as in a clone of the official repository."""
+
+CHECKSUMS = {
+    "train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
+    "train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
+    "train.fr": "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
+    "val.de": "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660",
+    "val.en": "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
+    "val.fr": "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
+    "test_2016_flickr.de": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
+    "test_2016_flickr.en": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
+    "test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
+    "test_2017_flickr.de": "c3078bc3b36808bf9d20eb2347ed6137016179ef59ec0d2b9b8ecc3fb2880081",
+    "test_2017_flickr.en": "ce1450ddc5ab0834502579d77a170849952e15a2938b34cc503bdc25ebb4fb98",
+    "test_2017_flickr.fr": "6f3764e31dac41e9455e612958bcfd4e877c5e15cd66df2c2b2be6d9bd83e5b6",
+    "test_2017_mscoco.de": "58277df3c75f92f7145a11b910b553d1cf82c439249d4dc237c899609eafac22",
+    "test_2017_mscoco.en": "43051fdfa86fd5395182e718a94ca67b1b227b9f7c79596ff0f6b813216981d2",
+    "test_2017_mscoco.fr": "39cde3f43f32b0a6bf29ce4917a46329ff32e53070c2fac87506695a740ae0a0",
+}
+"""SHA-256 of the decompressed text, which survives repacking. Files not listed must come from `data.path`."""
+
+
+class Multi30k(Corpus):
+    """Multi30k from a folder, or from the official repository, kept in the user's cache.
+
+    A folder may hold other text than the official: the digests follow what it holds. Without a folder they
+    follow the known checksums, so that planning a study downloads nothing.
+    """
+
+    kind: Literal["multi30k"]
+    src: Language
+    tgt: Language
+    test: Annotated[Literal["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr"], EVALUATION]
+    path: Annotated[str | None, RUNTIME]
+    url: Annotated[str, RUNTIME]
+
+    def check(self) -> None:
+        """Raise UserError for a test set without one of the languages, or a file that can be had nowhere."""
+        super().check()
+        for language in (self.src, self.tgt):
+            if language not in TEST_LANGUAGES[self.test]:
+                raise UserError(
+                    f"data.test={self.test} does not exist in {language}, only in "
+                    f"{', '.join(TEST_LANGUAGES[self.test])}; in {language} there are "
+                    f"{', '.join(name for name, has in TEST_LANGUAGES.items() if language in has)}."
+                )
+        for split in ("train", "val", self.test):
+            for language in (self.src, self.tgt):
+                self._local(split, language) if self.path else _checksum(split, language)
+
+    @property
+    def test_name(self) -> str:
+        """The official name."""
+        return self.test
+
+    def train_digest(self) -> str:
+        """Of the decompressed text of the training and validation files."""
+        return digest_of([self._digest("train"), self._digest("val")])
+
+    def test_digest(self) -> str:
+        """Of the decompressed text of the test files."""
+        return self._digest(self.test)
+
+    def train_split(self) -> Split:
+        """The 29,000 training pairs."""
+        return self._split("train")
+
+    def valid_split(self) -> Split:
+        """The 1,014 validation pairs, called `val` in the official files."""
+        return self._split("val")
+
+    def test_split(self) -> Split:
+        """1,000 pairs, 461 for mscoco, 1,071 in 2018."""
+        return self._split(self.test)
+
+    def _split(self, split: str) -> Split:
+        return Split(split, read_pairs(self._file(split, self.src), self._file(split, self.tgt)))
+
+    def _digest(self, split: str) -> str:
+        return digest_of(
+            [
+                content_digest(self._local(split, language)) if self.path else _checksum(split, language)
+                for language in (self.src, self.tgt)
+            ]
+        )
+
+    def _file(self, split: str, language: str) -> Path:
+        return self._local(split, language) if self.path else self._cached(split, language)
+
+    def _local(self, split: str, language: str) -> Path:
+        folder = Path(self.path or "").expanduser()
+        if not folder.is_dir():
+            raise UserError(f"data.path={self.path} is not a folder.")
+        inner = next((layout for layout in reversed(LAYOUTS) if (folder / layout).is_dir()), "")
+        try:
+            return locate(folder / inner / split, language)
+        except UserError as error:
+            raise UserError(f"data.path={self.path}: {error}") from None
+
+    def _cached(self, split: str, language: str) -> Path:
+        from ablab.corpora.download import cache_folder, fetch  # brings http, which --help need not wait for
+
+        path = cache_folder("multi30k") / f"{split}.{language}.gz"
+        checksum = _checksum(split, language)
+        try:
+            if not _intact(path, checksum):
+                fetch(f"{self.url}/{path.name}", path, checksum)
+        except UserError as error:
+            raise UserError(
+                f"{error} Where the files are at hand, name their folder: data.path=<folder of {path.name}>."
+            ) from None
+        return path
+
+
+def _intact(path: Path, checksum: str) -> bool:
+    try:
+        return content_digest(path) == checksum
+    except UserError:  # absent, or cut short by a full disk: both are mended by downloading
+        return False
+
+
+def _checksum(split: str, language: str) -> str:
+    name = f"{split}.{language}"
+    if name not in CHECKSUMS:
+        raise UserError(
+            f"{name} of Multi30k is not downloaded, as its checksum is not known here: "
+            "clone https://github.com/multi30k/dataset and name its folder, data.path=<folder>."
+        )
+    return CHECKSUMS[name]

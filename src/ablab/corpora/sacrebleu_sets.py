@@ -1,0 +1,39 @@
+"""Test sets by sacrebleu's names, such as wmt19; sacrebleu downloads, checks and keeps them."""
+
+from pathlib import Path
+
+from ablab.corpora.base import Pair
+from ablab.corpora.files import read_pairs
+from ablab.errors import UserError, choices
+
+
+def is_named(name: str) -> bool:
+    """Whether sacrebleu knows a test set of this name."""
+    from sacrebleu.dataset import DATASETS
+
+    return name in DATASETS
+
+
+def check(name: str, src: str, tgt: str) -> None:
+    """Raise UserError when the test set has not these languages in this direction."""
+    from sacrebleu.dataset import DATASETS
+
+    pairs = DATASETS[name].langpairs
+    if f"{src}-{tgt}" not in pairs:
+        raise UserError(f"{name} has no {src}-{tgt}; {choices(f'{src}-{tgt}', pairs)}.")
+
+
+def read(name: str, src: str, tgt: str) -> list[Pair]:
+    """The pairs of a test set, with the first of several references; downloads what is missing."""
+    from sacrebleu.utils import get_reference_files, get_source_file
+
+    check(name, src, tgt)
+    langpair = f"{src}-{tgt}"
+    try:
+        files = get_source_file(name, langpair), get_reference_files(name, langpair)[0]
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error
+        raise UserError(f"sacrebleu cannot download {name} {langpair}: {reason}.") from None
+    except SystemExit:  # its answer to a wrong checksum, which it has just logged
+        raise UserError(f"sacrebleu refused what it downloaded for {name} {langpair}; see above.") from None
+    return read_pairs(Path(files[0]), Path(files[1]))

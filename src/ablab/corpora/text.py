@@ -1,0 +1,77 @@
+"""The user's own parallel files."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from ablab.corpora.base import Corpus, Split, digest_of
+from ablab.corpora.files import digest_of_pair, locate, read_pairs
+from ablab.errors import UserError
+from ablab.fields import RUNTIME
+
+Prefix = Annotated[str | None, RUNTIME]
+"""`folder/name` of the files `folder/name.<lang>`: runtime, since the digests tell what they say."""
+
+
+class Text(Corpus):
+    """Parallel files by prefix: `data.train=corpus/train` reads `corpus/train.en` and `corpus/train.de`.
+
+    All three prefixes are needed; null is the default only because nobody can guess them.
+    """
+
+    kind: Literal["text"]
+    train: Prefix
+    valid: Prefix
+    test: Prefix
+
+    def check(self) -> None:
+        """Raise UserError for a prefix not given, or a file that is not there."""
+        super().check()
+        for key in ("train", "valid", "test"):
+            self._files(key)
+
+    @property
+    def test_name(self) -> str:
+        """The last part of the prefix."""
+        return self._name("test")
+
+    def train_digest(self) -> str:
+        """Of the text of the training and validation files, decompressed."""
+        return digest_of([digest_of_pair(*self._files("train")), digest_of_pair(*self._files("valid"))])
+
+    def test_digest(self) -> str:
+        """Of the text of the test files, decompressed."""
+        return digest_of_pair(*self._files("test"))
+
+    def train_split(self) -> Split:
+        """The pairs of `train`."""
+        return self._split("train")
+
+    def valid_split(self) -> Split:
+        """The pairs of `valid`."""
+        return self._split("valid")
+
+    def test_split(self) -> Split:
+        """The pairs of `test`."""
+        return self._split("test")
+
+    def _split(self, key: str) -> Split:
+        return Split(self._name(key), read_pairs(*self._files(key)))
+
+    def _files(self, key: str) -> tuple[Path, Path]:
+        prefix = self._prefix(key)
+        try:
+            return locate(prefix, self.src), locate(prefix, self.tgt)
+        except UserError as error:
+            raise UserError(f"data.{key}={prefix}: {error}") from None
+
+    def _name(self, key: str) -> str:
+        return Path(self._prefix(key)).name
+
+    def _prefix(self, key: str) -> str:
+        prefix: str | None = getattr(self, key)
+        if not prefix:
+            raise UserError(
+                f"data.{key} is needed, a path without the language, such as data.{key}=corpus/{key} "
+                f"for corpus/{key}.{self.src} and corpus/{key}.{self.tgt}, plain or .gz."
+            )
+        return prefix

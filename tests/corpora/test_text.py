@@ -1,0 +1,84 @@
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ablab.corpora import Corpus
+from ablab.errors import UserError
+
+Configured = Callable[..., Corpus]
+Fill = Callable[..., dict[str, str]]
+
+SPLITS = ("train", "valid", "test")
+
+
+@pytest.fixture
+def fill(write: Callable[[Path, Sequence[str]], None]) -> Fill:
+    """Writes a small corpus and returns its prefixes."""
+
+    def to(folder: Path, ending: str = "") -> dict[str, str]:
+        for split in SPLITS:
+            write(folder / f"{split}.en{ending}", [f"{split} one", f"{split} two"])
+            write(folder / f"{split}.de{ending}", [f"{split} eins", f"{split} zwei"])
+        return {split: str(folder / split) for split in SPLITS}
+
+    return to
+
+
+def digests(corpus: Corpus) -> tuple[str, str]:
+    return corpus.train_digest(), corpus.test_digest()
+
+
+def test_splits_are_the_files_in_order(tmp_path: Path, configured: Configured, fill: Fill) -> None:
+    corpus = configured("text", **fill(tmp_path))
+    corpus.check()
+    for split in (corpus.train_split(), corpus.valid_split(), corpus.test_split()):
+        assert split.pairs == [
+            (f"{split.name} one", f"{split.name} eins"),
+            (f"{split.name} two", f"{split.name} zwei"),
+        ]
+    assert corpus.test_name == corpus.test_split().name == "test"
+
+
+def test_digests_ignore_place_and_packing(tmp_path: Path, configured: Configured, fill: Fill) -> None:
+    plain = configured("text", **fill(tmp_path / "plain"))
+    packed = configured("text", **fill(tmp_path / "packed", ".gz"))
+    packed.check()
+    assert digests(plain) == digests(packed)
+    assert plain.train_split() == packed.train_split()
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_change_shows_in_the_digest_of_its_own_part(
+    tmp_path: Path,
+    configured: Configured,
+    fill: Fill,
+    write: Callable[[Path, Sequence[str]], None],
+    split: str,
+    language: str,
+) -> None:
+    before = digests(configured("text", **fill(tmp_path / "before")))
+    changed = fill(tmp_path / "after")
+    write(tmp_path / "after" / f"{split}.{language}", ["other", "words"])
+    train, test = digests(configured("text", **changed))
+    assert (train == before[0], test == before[1]) == ((True, False) if split == "test" else (False, True))
+
+
+@pytest.mark.parametrize("missing", SPLITS)
+def test_each_prefix_is_needed(tmp_path: Path, configured: Configured, fill: Fill, missing: str) -> None:
+    corpus = configured("text", **{**fill(tmp_path), missing: None})
+    with pytest.raises(UserError, match=f"data.{missing} is needed.*such as data.{missing}=corpus/{missing}"):
+        corpus.check()
+
+
+def test_a_missing_file_names_the_key(tmp_path: Path, configured: Configured, fill: Fill) -> None:
+    prefixes = fill(tmp_path)
+    (tmp_path / "valid.de").unlink()
+    with pytest.raises(UserError, match=r"data\.valid=.*valid: no file .*valid\.de"):
+        configured("text", **prefixes).check()
+
+
+def test_two_languages_are_needed(tmp_path: Path, configured: Configured, fill: Fill) -> None:
+    with pytest.raises(UserError, match="two languages, got en"):
+        configured("text", **fill(tmp_path), tgt="en").check()
