@@ -1,0 +1,70 @@
+"""What no single field can tell: how fields must fit together. Each rule yields one line per violation."""
+
+from collections.abc import Iterator
+
+from ablab.config.schema import Config
+
+
+def violations(config: Config) -> Iterator[str]:
+    """Every rule that the configuration breaks, as `key=value: what must hold`."""
+    yield from _heads(config)
+    yield from _end_of_training(config)
+    yield from _drophead(config)
+    yield from _vocabulary(config)
+    yield from _decoding(config)
+    yield from _schedule(config)
+
+
+def _heads(config: Config) -> Iterator[str]:
+    d_model, heads = config.model.d_model, config.model.num_heads
+    if d_model % heads:
+        yield f"model.num_heads={heads}: d_model must be divisible by num_heads, got d_model={d_model}"
+
+
+def _end_of_training(config: Config) -> Iterator[str]:
+    training = config.training
+    ends = (training.max_steps, training.max_epochs, training.max_minutes, training.patience)
+    if all(end is None for end in ends):
+        yield (
+            "training.max_steps=null: training must end; set one of training.max_steps, training.max_epochs, "
+            "training.max_minutes, training.patience"
+        )
+
+
+def _drophead(config: Config) -> Iterator[str]:
+    drophead = config.drophead
+    if drophead.schedule in ("none", "constant"):
+        return
+    if drophead.total_steps is None:
+        yield (
+            f"drophead.schedule={drophead.schedule}: this schedule ends at the last step, so it needs "
+            "training.max_steps (or drophead.total_steps), got null"
+        )
+    elif drophead.warmup_steps >= drophead.total_steps:
+        yield (
+            f"drophead.warmup_steps={drophead.warmup_steps}: must be below drophead.total_steps="
+            f"{drophead.total_steps} (by default training.max_steps)"
+        )
+
+
+def _vocabulary(config: Config) -> Iterator[str]:
+    tie, joint = config.model.tie, config.data.joint_vocab
+    if not joint and tie in ("all", "source_target"):
+        yield (
+            f"model.tie={tie}: source and target can share a table only with data.joint_vocab=true; "
+            "allowed with two vocabularies: target_output, none"
+        )
+
+
+def _decoding(config: Config) -> Iterator[str]:
+    decoding = config.decoding
+    if decoding.n_best > decoding.beam_size:
+        yield (f"decoding.n_best={decoding.n_best}: must be at most decoding.beam_size={decoding.beam_size}")
+
+
+def _schedule(config: Config) -> Iterator[str]:
+    optim = config.optim
+    if optim.schedule == "noam" and optim.warmup_steps < 1:
+        yield f"optim.warmup_steps={optim.warmup_steps}: the noam schedule needs at least 1 (1: no warm-up)"
+    if optim.schedule == "plateau" and optim.lr is None:
+        yield "optim.lr=null: the plateau schedule starts at optim.lr, so it needs a number"

@@ -1,0 +1,161 @@
+"""The schema: every field that a user can set, with its type, its range and its role.
+
+There are no defaults here; the YAML files under conf/ hold them, each in one place.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, InstanceOf
+
+from ablab.config.folder import named_values
+from ablab.corpora.base import Corpus
+from ablab.errors import choices
+from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, Probability, Role
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+def _named(group: str, field: str) -> AfterValidator:
+    def check(value: str) -> str:
+        allowed = named_values(group, field)
+        if value not in allowed:
+            raise ValueError(choices(value, allowed))
+        return value
+
+    validate: Callable[[str], str] = check
+    return AfterValidator(validate)
+
+
+class Model(Group):
+    """The architecture's numbers."""
+
+    d_model: Annotated[int, Field(ge=2, multiple_of=2)]
+    d_ff: Count
+    num_heads: Count
+    encoder_layers: Count
+    decoder_layers: Count
+    dropout: DropProbability
+    embedding_dropout: DropProbability
+    attention_dropout: DropProbability
+    activation_dropout: DropProbability
+    word_dropout: Probability
+    tie: Literal["all", "source_target", "target_output", "none"]
+
+
+class Norm(Group):
+    """Which norm, where, and whether word vectors are normalised too."""
+
+    placement: Annotated[str, _named("norm", "placement")]
+    kind: Annotated[str, _named("norm", "kind")]
+    learn_g: bool
+    fixnorm: bool
+
+
+class Init(Group):
+    """The scheme of initial weights."""
+
+    kind: Annotated[str, _named("init", "kind")]
+
+
+class Position(Group):
+    """How a token knows its place. `max_length` is the size of a learned table."""
+
+    kind: Annotated[str, _named("position", "kind")]
+    max_length: Count
+
+
+class DropHead(Group):
+    """Rate, sites and schedule of DropHead."""
+
+    schedule: Annotated[str, _named("drophead", "schedule")]
+    p: DropProbability
+    sites: list[Literal["encoder", "decoder", "cross"]]
+    warmup_steps: Annotated[int, Field(ge=0)]
+    total_steps: Count | None
+
+
+class Optim(Group):
+    """Adam and its learning rate. `batch_tokens`: padded tokens of a step, the larger side."""
+
+    schedule: Annotated[str, _named("optim", "schedule")]
+    lr: Positive | None
+    warmup_steps: Annotated[int, Field(ge=0)]
+    decay: Annotated[float, Field(gt=0, lt=1)]
+    decay_patience: Annotated[int, Field(ge=0)]
+    min_lr: Annotated[float, Field(ge=0)]
+    beta1: Annotated[float, Field(ge=0, lt=1)]
+    beta2: Annotated[float, Field(ge=0, lt=1)]
+    eps: Positive
+    clip: Positive | None
+    batch_tokens: Count
+
+
+class Training(Group):
+    """When training ends, and which weights count."""
+
+    max_steps: Count | None
+    max_epochs: Count | None
+    max_minutes: Positive | None
+    patience: Count | None
+    valid_every: Count
+    monitor: Literal["bleu", "loss"]
+    select: Literal["averaged", "best", "last"]
+    average_last: Count
+    precision: Literal["fp32", "bf16"]
+    label_smoothing: DropProbability
+
+
+class Decoding(Group):
+    """How test sentences are translated."""
+
+    role: ClassVar[Role] = EVALUATION
+    beam_size: Count
+    length_penalty: Annotated[float, Field(ge=0)]
+    n_best: Count
+    max_extra_tokens: Annotated[int, Field(ge=0)]
+
+
+class Trainer(Group):
+    """Devices only: where the same numbers are computed."""
+
+    role: ClassVar[Role] = RUNTIME
+    accelerator: Literal["cpu", "gpu"]
+    devices: Literal[1]
+    threads: Count | None
+    micro_batches: Count
+    progress: bool
+
+
+class Logger(Group):
+    """Where a run is mirrored to. The record on disk is the truth."""
+
+    role: ClassVar[Role] = RUNTIME
+    kind: Annotated[str, _named("logger", "kind")]
+    mode: Literal["offline", "online"]
+    project: str
+    entity: str | None
+
+
+class Config(Group):
+    """All that decides a run, how it is judged, and where it is computed."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    layerdrop: Probability
+    layerdrop_encoder: Probability
+    layerdrop_decoder: Probability
+    layerdrop_rates: Literal["uniform", "linear"]
+    data: InstanceOf[Corpus]
+    model: Model
+    norm: Norm
+    init: Init
+    position: Position
+    drophead: DropHead
+    optim: Optim
+    training: Training
+    decoding: Decoding
+    trainer: Trainer
+    logger: Logger
+    outputs: Annotated[str, RUNTIME]
+    smoke: Annotated[bool, RUNTIME]
+    rerun: Annotated[bool, RUNTIME]

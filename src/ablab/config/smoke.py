@@ -1,0 +1,38 @@
+"""The smallest version of any run: every stage on a sliver of data, in seconds. Its scores mean nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+SMOKE_STEPS = 8
+
+SMALL: dict[str, dict[str, Any]] = {
+    "data": {
+        "train_pairs": 400,
+        "valid_pairs": 16,
+        "test_pairs": 16,
+        "vocab_size": 300,
+        # Of the built-in corpus, which would otherwise be generated whole.
+        "train_size": 400,
+        "valid_size": 16,
+        "test_size": 16,
+    },
+    "optim": {"batch_tokens": 512},
+    "training": {"max_steps": SMOKE_STEPS, "valid_every": SMOKE_STEPS // 2, "average_last": 2},
+}
+
+
+def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same configuration with few pairs and few steps; what is smaller already stays."""
+    small = dict(values)
+    for group, limits in SMALL.items():
+        small[group] = {**values[group]}
+        for key, limit in limits.items():
+            if key not in values[group]:
+                continue
+            given = values[group][key]
+            small[group][key] = limit if given is None else min(given, limit)
+    warmup = min(values["optim"]["warmup_steps"], SMOKE_STEPS // 2)
+    small["optim"] |= {"warmup_steps": warmup, "lr": values["optim"]["lr"] or 1e-3}
+    small["drophead"] = {**values["drophead"], "warmup_steps": warmup, "total_steps": SMOKE_STEPS}
+    small["outputs"] = f"{values['outputs']}/smoke"
+    return small

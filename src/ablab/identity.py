@@ -1,0 +1,106 @@
+"""What a run is called: a hash of everything that decides its weights, and of nothing else."""
+
+import hashlib
+import json
+from typing import Any
+
+from ablab.config import Composed, Config
+from ablab.fields import Role
+
+SCHEMA = 1
+"""Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
+
+
+def recipe(config: Config) -> dict[str, Any]:
+    """Everything that decides the selected weights, as plain values; settings without effect are left out."""
+    content = config.part(Role.RECIPE)
+    content["schema"] = SCHEMA
+    content["data"]["digest"] = config.data.train_digest()
+    content["layerdrop"] = {
+        "encoder": content.pop("layerdrop_encoder"),
+        "decoder": content.pop("layerdrop_decoder"),
+        "rates": content.pop("layerdrop_rates"),
+    }
+    content["optim"]["lr"] = peak_rate(config)
+    _leave_out_what_has_no_effect(content)
+    return content
+
+
+def peak_rate(config: Config) -> float:
+    """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
+    if config.optim.lr is not None:
+        return config.optim.lr
+    return (config.model.d_model * config.optim.warmup_steps) ** -0.5
+
+
+def run_id(content: dict[str, Any]) -> str:
+    """`r` and 11 hex digits of the SHA-256 of a recipe."""
+    return "r" + _digest(content)
+
+
+def condition_id(content: dict[str, Any]) -> str:
+    """`c` and 11 hex digits: the run id's recipe without its seed."""
+    return "c" + _digest({key: value for key, value in content.items() if key != "seed"})
+
+
+def evaluation(config: Config) -> dict[str, Any]:
+    """How the selected weights are judged: the test text, the search, and how many sentences."""
+    return {
+        "schema": SCHEMA,
+        "test": {
+            "name": config.data.test_name,
+            "digest": config.data.test_digest(),
+            "pairs": config.data.test_pairs,
+        },
+        "decoding": config.decoding.part(Role.EVALUATION),
+    }
+
+
+def evaluation_id(settings: dict[str, Any]) -> str:
+    """`e` and 11 hex digits of the settings' SHA-256."""
+    return "e" + _digest(settings)
+
+
+def display_name(composed: Composed, defaults: dict[str, str]) -> str:
+    """`norm=scalenorm,layerdrop=0.2,s1`: what differs from a plain `python train.py`, and the seed."""
+    roles = dict(type(composed.config).walk())
+    hidden = ("seed", "data.path")
+    parts = [
+        f"{group}={option}"
+        for group, option in composed.choices.items()
+        if option != defaults.get(group) and group not in ("trainer", "logger", "decoding")
+    ]
+    parts += [
+        f"{key}={value}"
+        for key, value in composed.changes.items()
+        if key not in hidden and roles.get(key, Role.RECIPE) is Role.RECIPE
+    ]
+    return ",".join([*parts, f"s{composed.config.seed}"])
+
+
+def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
+    if content["layerdrop"]["encoder"] == content["layerdrop"]["decoder"] == 0:
+        del content["layerdrop"]["rates"]
+    drophead = content["drophead"]
+    if drophead["schedule"] == "none" or drophead["p"] == 0 or not drophead["sites"]:
+        content["drophead"] = {"schedule": "none"}
+    else:
+        drophead["sites"] = sorted(set(drophead["sites"]))
+        if drophead["schedule"] == "constant":
+            del drophead["total_steps"]
+        if drophead["schedule"] != "vshape":
+            del drophead["warmup_steps"]
+    if content["norm"]["kind"] != "scalenorm":
+        del content["norm"]["learn_g"]
+    if content["position"]["kind"] == "sinusoidal":
+        del content["position"]["max_length"]
+    if content["optim"]["schedule"] == "noam":
+        for key in ("decay", "decay_patience", "min_lr"):
+            del content["optim"][key]
+    if content["training"]["select"] != "averaged":
+        del content["training"]["average_last"]
+
+
+def _digest(content: dict[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:11]

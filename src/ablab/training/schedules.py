@@ -1,0 +1,70 @@
+"""Whatever changes with the step, as a pure function of it. `step` counts optimiser steps; no torch here."""
+
+from collections.abc import Callable, Sequence
+
+
+def inverse_sqrt(step: int, *, warmup: int, peak: float) -> float:
+    """Learning rate at step >= 1: linear up to `peak` at `warmup` >= 1, then peak * sqrt(warmup / step).
+
+    With peak = (d_model * warmup)^-0.5 this is Vaswani et al. 2017, eq. 3.
+    """
+    return peak * min(step / warmup, (warmup / step) ** 0.5)
+
+
+DropSchedule = Callable[[int, float, int, int], float]
+"""(step, p, warmup, total) -> the drop probability at that step, in [0, p]."""
+
+
+def none(step: int, p: float, warmup: int, total: int) -> float:
+    """0 throughout."""
+    return 0.0
+
+
+def constant(step: int, p: float, warmup: int, total: int) -> float:
+    """`p` throughout."""
+    return p
+
+
+def vshape(step: int, p: float, warmup: int, total: int) -> float:
+    """`p` at step 0, 0 at `warmup`, `p` at `total` and after (Zhou et al. 2020, section 3.2).
+
+    p (1 - t/T_w) for t < T_w; p (t - T_w) / (T - T_w) from there.
+    """
+    if step < warmup:
+        return p * (1 - step / warmup)
+    return p * min(1.0, (step - warmup) / (total - warmup))
+
+
+def rising(step: int, p: float, warmup: int, total: int) -> float:
+    """0 at step 0, `p` at `total` and after: a curriculum."""
+    return p * min(1.0, step / total)
+
+
+def falling(step: int, p: float, warmup: int, total: int) -> float:
+    """`p` at step 0, 0 at `total` and after: an annealing."""
+    return p * max(0.0, 1 - step / total)
+
+
+DROP_SCHEDULES: dict[str, DropSchedule] = {
+    "none": none,
+    "constant": constant,
+    "vshape": vshape,
+    "rising": rising,
+    "falling": falling,
+}
+
+
+def plateau(losses: Sequence[float], *, peak: float, decay: float, patience: int) -> float:
+    """Learning rate after these validation losses: `peak` times `decay` for each stall.
+
+    A stall is `patience` + 1 validations in a row without a new lowest loss; the count then starts again.
+    """
+    rate, lowest, waited = peak, float("inf"), 0
+    for loss in losses:
+        if loss < lowest:
+            lowest, waited = loss, 0
+        else:
+            waited += 1
+        if waited > patience:
+            rate, waited = rate * decay, 0
+    return rate
