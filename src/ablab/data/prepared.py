@@ -1,0 +1,220 @@
+"""A corpus made ready for training: chosen pairs, tokenizer, ids. Made once, then shared by every run."""
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from ablab.corpora.base import Corpus, Pair
+from ablab.data.encoded import Sentences
+from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
+from ablab.errors import UserError
+from ablab.fields import Role
+from ablab.files import read_json, write_json, write_text
+from ablab.seeding import derive
+
+PREPARATION = 1
+"""Raised when the same corpus would come out differently, so that no old folder is taken for a new one."""
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The folder of a prepared corpus, read when asked. Everything in it is a function of its name."""
+
+    folder: Path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Counts of pairs kept and dropped, the unigram loss, checksums."""
+        content: dict[str, Any] = read_json(self.folder / MANIFEST)
+        return content
+
+    @cached_property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Of the source and of the target; the same one when the vocabulary is joint."""
+        return load_tokenizers(self.folder)
+
+    @cached_property
+    def train(self) -> tuple[Sentences, Sentences]:
+        """Source and target ids."""
+        return Sentences.load(self.folder, "train.src"), Sentences.load(self.folder, "train.tgt")
+
+    @cached_property
+    def valid(self) -> tuple[Sentences, Sentences]:
+        """Source and target ids of the validation pairs."""
+        return Sentences.load(self.folder, "valid.src"), Sentences.load(self.folder, "valid.tgt")
+
+    @cached_property
+    def valid_text(self) -> list[Pair]:
+        """The raw validation pairs, in the order of `valid`."""
+        src, tgt = (read_lines(self.folder / f"valid.{side}.txt") for side in ("src", "tgt"))
+        return list(zip(src, tgt, strict=True))
+
+
+def prepare(corpus: Corpus, store: Path, say: Callable[[str], None]) -> Prepared:
+    """The corpus's folder below `store`, made now if it is missing or damaged; safe with others doing the same."""
+    folder = store / corpus_id(corpus)
+    store.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if not _intact(folder):
+            say(f"preparing {corpus.kind} {corpus.src}-{corpus.tgt} ...")
+            _replace(folder, lambda made: _make(corpus, made))
+    return Prepared(folder)
+
+
+def corpus_id(corpus: Corpus) -> str:
+    """16 hex digits over everything that decides what is prepared."""
+    content = {
+        "preparation": PREPARATION,
+        "sentencepiece": version("sentencepiece"),
+        "options": corpus.part(Role.RECIPE),
+        "digest": corpus.train_digest(),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def nested_subsample(count: int, wanted: int | None) -> list[int]:
+    """Which of `count` pairs a subsample of `wanted` has, in corpus order; a smaller one lies within a larger.
+
+    The same for every run and seed: the corpus is never part of what the seed varies.
+    """
+    if wanted is None or wanted >= count:
+        return list(range(count))
+    order = np.random.default_rng(derive(0, "subsample", count)).permutation(count)
+    return sorted(order[:wanted].tolist())
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines of a file that we wrote."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    """One sentence a line."""
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def _replace(folder: Path, make: Callable[[Path], None]) -> None:
+    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        make(made)
+        made.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _intact(folder: Path) -> bool:
+    try:
+        sums: dict[str, str] = read_json(folder / MANIFEST)["sha256"]
+        return all(_sha256(folder / name) == checksum for name, checksum in sums.items())
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _make(corpus: Corpus, folder: Path) -> None:
+    everything = corpus.train_split().pairs
+    chosen = [everything[i] for i in nested_subsample(len(everything), corpus.train_pairs)]
+    spoken = [pair for pair in chosen if all(side.strip() for side in pair)]
+    tokenizers = _train_tokenizers(corpus, spoken)
+    train, overlong = _encode(spoken, tokenizers, max_tokens=corpus.max_tokens)
+    valid_pairs = corpus.valid_split().pairs[: corpus.valid_pairs]
+    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    valid, _ = _encode(valid_spoken, tokenizers, max_tokens=None)
+    if not len(train[0]):
+        raise UserError(
+            f"data.max_tokens={corpus.max_tokens}: no training pair is left: "
+            f"{len(chosen) - len(spoken)} have an empty side, {overlong} are longer"
+        )
+    if not valid_spoken:
+        raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
+
+    names = [*_save(folder, "train", train), *_save(folder, "valid", valid)]
+    names += save_tokenizers(folder, tokenizers)
+    for side, lines in zip(("src", "tgt"), zip(*valid_spoken, strict=True), strict=True):
+        write_lines(folder / f"valid.{side}.txt", lines)
+        names.append(f"valid.{side}.txt")
+    manifest = {
+        "kind": corpus.kind,
+        "vocab": [len(tokenizer) for tokenizer in tokenizers],
+        "train": {
+            "pairs": len(everything),
+            "chosen": len(chosen),
+            "dropped_empty": len(chosen) - len(spoken),
+            "dropped_overlong": overlong,
+            "kept": len(train[0]),
+            "src_tokens": len(train[0].tokens),
+            "tgt_tokens": len(train[1].tokens),
+        },
+        "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
+        "unigram_loss": unigram_loss(train[1], valid[1]),
+        "sha256": {name: _sha256(folder / name) for name in names},
+    }
+    write_json(folder / MANIFEST, manifest)
+    # Everything must be on the disk before the folder gets its name.
+    for name in names:
+        with (folder / name).open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _train_tokenizers(corpus: Corpus, pairs: Sequence[Pair]) -> tuple[Tokenizer, Tokenizer]:
+    src, tgt = ([pair[side] for pair in pairs] for side in (0, 1))
+    if corpus.joint_vocab:
+        joint = train_tokenizer([*src, *tgt], corpus.vocab_size)
+        return joint, joint
+    return train_tokenizer(src, corpus.vocab_size), train_tokenizer(tgt, corpus.vocab_size)
+
+
+def _encode(
+    pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer], *, max_tokens: int | None
+) -> tuple[tuple[Sentences, Sentences], int]:
+    """Ids of both sides, and how many pairs were left out since a side has over `max_tokens`, its end included."""
+    src, tgt = (tokenizer.encode([pair[side] for pair in pairs]) for side, tokenizer in enumerate(tokenizers))
+    kept = [
+        (s, t) for s, t in zip(src, tgt, strict=True) if max_tokens is None or max(len(s), len(t)) + 1 <= max_tokens
+    ]
+    sides = Sentences.of([s for s, _ in kept]), Sentences.of([t for _, t in kept])
+    return sides, len(pairs) - len(kept)
+
+
+def _save(folder: Path, name: str, sides: tuple[Sentences, Sentences]) -> list[str]:
+    return [
+        file
+        for side, sentences in zip(("src", "tgt"), sides, strict=True)
+        for file in sentences.save(folder, f"{name}.{side}")
+    ]
+
+
+def unigram_loss(train: Sentences, valid: Sentences) -> float:
+    """Nats per validation token of the best model that knows only how frequent each token is in training.
+
+    One is added to each count of a token seen, so that a token new in validation costs something finite.
+    """
+    counts = Counter(train.tokens.tolist())
+    unseen = set(valid.tokens.tolist()) - set(counts)
+    total = len(train.tokens) + len(counts) + len(unseen)
+    return -sum(math.log((counts[token] + 1) / total) for token in valid.tokens.tolist()) / len(valid.tokens)

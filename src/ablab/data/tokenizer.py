@@ -1,0 +1,86 @@
+"""Subwords: trained once per corpus, deterministic, and the same ids for the special tokens everywhere."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ablab.errors import UserError
+from ablab.model.tokens import BOS, EOS, PAD, UNK
+
+FILES = ("src.model", "tgt.model")
+
+
+class Tokenizer:
+    """A SentencePiece model: sentence -> ids without specials, and ids -> detokenised sentence."""
+
+    def __init__(self, model: bytes) -> None:
+        import sentencepiece
+
+        self.model = model
+        self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def __len__(self) -> int:
+        size: int = self._processor.get_piece_size()
+        return size
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Ids of each sentence, without begin or end."""
+        ids: list[list[int]] = self._processor.encode(list(sentences))
+        return ids
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Plain text of each sequence; special ids are left out."""
+        words = [[i for i in sequence if i not in (PAD, BOS, EOS)] for sequence in ids]
+        text: list[str] = self._processor.decode(words)
+        return text
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The subwords themselves, for pictures."""
+        return [self._processor.id_to_piece(int(i)) for i in ids]
+
+
+def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> list[str]:
+    """Write the source's and the target's; returns the names of the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, tokenizer in zip(FILES, tokenizers, strict=True):
+        (folder / name).write_bytes(tokenizer.model)
+    return list(FILES)
+
+
+def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Of the source and of the target; one and the same when the vocabulary is joint."""
+    src, tgt = (Tokenizer((folder / name).read_bytes()) for name in FILES)
+    return src, src if src.model == tgt.model else tgt
+
+
+def train_tokenizer(sentences: Iterable[str], vocab_size: int) -> Tokenizer:
+    """Byte-pair encoding over raw text (Sennrich et al. 2016), every character covered."""
+    import sentencepiece
+
+    written = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=written,
+            vocab_size=vocab_size,
+            model_type="bpe",
+            character_coverage=1.0,
+            num_threads=1,
+            unk_id=UNK,
+            pad_id=PAD,
+            bos_id=BOS,
+            eos_id=EOS,
+            # Sentences that do not fit into this are skipped in silence, so it holds any.
+            max_sentence_length=1 << 24,
+            minloglevel=3,
+        )
+    except RuntimeError as error:
+        raise UserError(_size_problem(vocab_size, str(error))) from None
+    return Tokenizer(written.getvalue())
+
+
+def _size_problem(vocab_size: int, message: str) -> str:
+    """SentencePiece knows the limits only once it has seen the text; its reason stands behind the source line."""
+    reason = " ".join(message.rpartition("] ")[2].split())
+    return f"data.vocab_size={vocab_size}: the corpus does not support it ({reason})"

@@ -1,0 +1,37 @@
+"""Greedy search: the likeliest next token, each time."""
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from ablab.decoding.limits import forbid, length_limits
+from ablab.model.tokens import BOS, EOS
+from ablab.model.transformer import Transformer
+
+COMPACT_BELOW = 0.8  # share of unfinished sentences at which the finished are forgotten: copying costs too
+
+
+@torch.inference_mode()
+def greedy(model: Transformer, src: Int[Tensor, "batch src_len"], *, max_extra_tokens: int) -> list[list[int]]:
+    """Target ids of each sentence without begin and end, at most source length + `max_extra_tokens` of them."""
+    limits = length_limits(src, max_extra_tokens)
+    state = model.start(src, beams=1, max_len=int(limits.max()) + 1)
+    rows = torch.arange(len(src), device=src.device)  # which sentence each row still decodes
+    alive = torch.ones_like(rows, dtype=torch.bool)
+    last = torch.full((len(src), 1), BOS, device=src.device)
+    output = torch.full((len(src), int(limits.max()) + 1), EOS, device=src.device)
+
+    for position in range(output.size(1)):
+        logits = forbid(model.step(last, state)[:, 0])
+        token = logits.argmax(dim=-1).masked_fill(limits[rows] == position, EOS).masked_fill(~alive, EOS)
+        output[rows, position] = token
+        alive &= token != EOS
+        left = int(alive.sum())
+        if left == 0:
+            break
+        if left < COMPACT_BELOW * len(rows):
+            kept = alive.nonzero()[:, 0]
+            state.keep(kept)
+            rows, token, alive = rows[kept], token[kept], alive[kept]
+        last = token[:, None]
+    return [sentence[: sentence.index(EOS)] if EOS in sentence else sentence for sentence in output.tolist()]

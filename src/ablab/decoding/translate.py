@@ -1,0 +1,90 @@
+"""Sentences in, sentences out: sorts, batches, searches, and puts everything back in order."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from ablab.data.batching import like_lengths
+from ablab.data.encoded import Sentences
+from ablab.data.tokenizer import Tokenizer
+from ablab.decoding.beam import beam_search
+from ablab.decoding.greedy import greedy
+from ablab.decoding.hypothesis import Hypothesis
+from ablab.model.modes import evaluating
+from ablab.model.transformer import Transformer
+
+Result = TypeVar("Result")
+
+BATCH_TOKENS = 4096
+"""Source positions times beams in one batch. Which sentences share a batch does not change a translation."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to look for translations: a beam of 1 is greedy search."""
+
+    beam_size: int = 1
+    length_penalty: float = 0.0
+    max_extra_tokens: int = 50
+
+    def run(self, model: Transformer, src: torch.Tensor) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence of a padded batch, the best first."""
+        return beam_search(
+            model,
+            src,
+            beam_size=self.beam_size,
+            alpha=self.length_penalty,
+            max_extra_tokens=self.max_extra_tokens,
+        )
+
+
+class Translator:
+    """A model with its vocabularies. Puts the model in evaluation, and back as it was, around each call."""
+
+    def __init__(self, model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+        self.model = model
+        self.source, self.target = tokenizers
+
+    def best(self, src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None) -> list[str]:
+        """The best translation of each encoded sentence, as text."""
+        if search.beam_size > 1:
+            found = self.hypotheses(src, search, progress)
+            ids = [list(beams[0].ids) if beams else [] for beams in found]
+        else:
+            ids = self._in_order(
+                src,
+                lambda batch: greedy(self.model, batch, max_extra_tokens=search.max_extra_tokens),
+                BATCH_TOKENS,
+                progress,
+            )
+        return self.target.decode(ids)
+
+    def hypotheses(
+        self, src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None
+    ) -> list[list[Hypothesis]]:
+        """All hypotheses of each encoded sentence."""
+        return self._in_order(
+            src, lambda batch: search.run(self.model, batch), BATCH_TOKENS // search.beam_size, progress
+        )
+
+    def encode(self, sentences: Sequence[str]) -> Sentences:
+        """Source sentences as ids. An empty sentence is its end alone, and so has a translation too."""
+        return Sentences.of(self.source.encode(sentences))
+
+    def _in_order(
+        self,
+        src: Sentences,
+        search: Callable[[torch.Tensor], Sequence[Result]],
+        batch_tokens: int,
+        progress: Callable[[int], None],
+    ) -> list[Result]:
+        device = next(self.model.parameters()).device
+        results: dict[int, Result] = {}
+        with evaluating(self.model):
+            for rows in like_lengths(src.lengths, batch_tokens):
+                batch = torch.from_numpy(src.padded(rows)).long().to(device)
+                results.update(zip(rows.tolist(), search(batch), strict=True))
+                progress(len(rows))
+        return [results[row] for row in range(len(src))]

@@ -1,0 +1,125 @@
+"""Multi-head attention: a sequence looks at itself, or at the encoder's output.
+
+The maths is softmax(Q K^T / sqrt(d_k)) V (Vaswani et al. 2017, eq. 1), in PyTorch's fused
+scaled_dot_product_attention. Projections of one input are one matrix product.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+class KeysValues(NamedTuple):
+    """Projected keys and values of one sequence per row: [batch, heads, length, d_head] each."""
+
+    keys: Tensor
+    values: Tensor
+
+    def rows(self, index: Tensor) -> "KeysValues":
+        """Those of some rows, in a given order."""
+        return KeysValues(self.keys.index_select(0, index), self.values.index_select(0, index))
+
+
+class Attention(nn.Module):
+    """What both kinds share: splitting into heads, mixing values, dropping heads, and the output projection."""
+
+    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError(f"d_model must be divisible by num_heads, got {d_model=}, {num_heads=}.")
+        self.num_heads = num_heads
+        self.drop_prob = dropout
+        self.drophead = drophead
+        self.output = nn.Linear(d_model, d_model)
+
+    def split(self, x: Float[Tensor, "batch length width"], parts: int) -> tuple[Tensor, ...]:
+        """Cut [batch, length, parts * d_model] into `parts` tensors [batch, heads, length, d_head]."""
+        cut = x.unflatten(-1, (parts, self.num_heads, -1))
+        return cut.permute(2, 0, 3, 1, 4).unbind(0)
+
+    def mix(
+        self,
+        queries: Float[Tensor, "batch heads length d_head"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        causal: bool = False,
+    ) -> Float[Tensor, "batch length d_model"]:
+        """Attend, drop heads, join them, project."""
+        heads = F.scaled_dot_product_attention(
+            queries,
+            memory.keys,
+            memory.values,
+            attn_mask=mask,
+            dropout_p=self.drop_prob if self.training else 0.0,
+            is_causal=causal,
+        )
+        return self.output(self.drophead(heads).transpose(1, 2).flatten(2))
+
+
+class SelfAttention(Attention):
+    """Queries, keys and values come from the same sequence."""
+
+    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+        super().__init__(d_model, num_heads, dropout=dropout, drophead=drophead)
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        mask: Bool[Tensor, "batch 1 1 length"] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Tensor, "batch length d_model"]:
+        """`mask` hides padding; `causal` hides the future. Padding at a sequence's end is in the future."""
+        queries, keys, values = self.split(self.qkv(x), 3)
+        return self.mix(queries, KeysValues(keys, values), mask, causal=causal)
+
+    def step(
+        self, x: Float[Tensor, "rows 1 d_model"], cache: KeysValues, position: int
+    ) -> Float[Tensor, "rows 1 d_model"]:
+        """The same for the token at `position` alone; writes its key and value into the cache."""
+        queries, keys, values = self.split(self.qkv(x), 3)
+        cache.keys[:, :, position] = keys[:, :, 0]
+        cache.values[:, :, position] = values[:, :, 0]
+        past = KeysValues(cache.keys[:, :, : position + 1], cache.values[:, :, : position + 1])
+        return self.mix(queries, past, None)
+
+
+class CrossAttention(Attention):
+    """Queries come from the decoder; keys and values from the encoder's output."""
+
+    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+        super().__init__(d_model, num_heads, dropout=dropout, drophead=drophead)
+        self.query = nn.Linear(d_model, d_model)
+        self.key_value = nn.Linear(d_model, 2 * d_model)
+
+    def look_at(self, memory: Float[Tensor, "batch src_len d_model"]) -> KeysValues:
+        """Keys and values of the encoder's output: once per sentence, whatever is asked of them later."""
+        return KeysValues(*self.split(self.key_value(memory), 2))
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+    ) -> Float[Tensor, "batch length d_model"]:
+        (queries,) = self.split(self.query(x), 1)
+        return self.mix(queries, memory, mask)
+
+    def weights(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+    ) -> Float[Tensor, "batch heads length src_len"]:
+        """softmax(Q K^T / sqrt(d_k)), for looking at: how much each query attends to each source token."""
+        (queries,) = self.split(self.query(x), 1)
+        scores = queries @ memory.keys.transpose(-1, -2) / math.sqrt(queries.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return torch.softmax(scores, dim=-1)

@@ -1,0 +1,34 @@
+"""DropHead: whole attention heads fall out in training."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ablab.model.streams import Stochastic
+
+
+class DropHead(Stochastic):
+    """Drops each head of each sentence with probability `drop_prob`; the kept are scaled by H / kept.
+
+    Zhou et al. 2020, drawn per sentence, head and attention site, on the heads' outputs. Where all heads of a
+    sentence would fall, the one with the largest draw stays. Each draw falls on every head alike and the
+    multipliers of a sentence always sum to H, so a head's expected multiplier is exactly 1, which it would not be
+    (1 - p^H) if all could fall. Keeping one instead of drawing again needs one draw of fixed size, at any rate.
+    """
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.drop_prob = 0.0
+
+    def forward(self, heads: Float[Tensor, "batch heads length d_head"]) -> Float[Tensor, "batch heads length d_head"]:
+        if not self.training or self.drop_prob == 0:
+            return heads
+        multiplier = self.multipliers(heads.size(0)).to(heads)
+        return heads * multiplier[:, :, None, None]
+
+    def multipliers(self, sentences: int) -> Float[Tensor, "batch heads"]:
+        """0 for a dropped head, H / kept for a kept one."""
+        draw = torch.rand(sentences, self.num_heads, generator=self.generator)
+        kept = (draw >= self.drop_prob) | (draw == draw.amax(dim=1, keepdim=True))
+        return kept * (self.num_heads / kept.sum(dim=1, keepdim=True))

@@ -1,0 +1,80 @@
+"""One encoder layer and one decoder layer, without branches.
+
+    encoder:  x -> self-attention -> feed-forward
+    decoder:  x -> causal self-attention -> cross-attention -> feed-forward
+
+Each arrow is a residual connection; where its norm stands is residual.py's affair.
+"""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ablab.model.attention import CrossAttention, KeysValues, SelfAttention
+from ablab.model.feed_forward import FeedForward
+from ablab.model.residual import Residual
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, feed-forward."""
+
+    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, residuals: list[Residual]) -> None:
+        super().__init__()
+        self.self_attention = attention
+        self.feed_forward = feed_forward
+        self.around_self_attention, self.around_feed_forward = residuals
+
+    def forward(
+        self, x: Float[Tensor, "batch src_len d_model"], mask: Bool[Tensor, "batch 1 1 src_len"] | None
+    ) -> Float[Tensor, "batch src_len d_model"]:
+        x = self.around_self_attention(x, lambda y: self.self_attention(y, mask))
+        return self.around_feed_forward(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention, feed-forward."""
+
+    def __init__(
+        self,
+        self_attention: SelfAttention,
+        cross_attention: CrossAttention,
+        feed_forward: FeedForward,
+        residuals: list[Residual],
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.around_self_attention, self.around_cross_attention, self.around_feed_forward = residuals
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tgt_len d_model"],
+        memory: Float[Tensor, "batch src_len d_model"],
+        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+    ) -> Float[Tensor, "batch tgt_len d_model"]:
+        """All target positions at once."""
+        x = self.around_self_attention(x, lambda y: self.self_attention(y, causal=True))
+        seen = self.cross_attention.look_at(memory)
+        x = self.around_cross_attention(x, lambda y: self.cross_attention(y, seen, mask))
+        return self.around_feed_forward(x, self.feed_forward)
+
+    def step(
+        self,
+        x: Float[Tensor, "batch beams d_model"],
+        past: KeysValues,
+        position: int,
+        memory: KeysValues,
+        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+    ) -> Float[Tensor, "batch beams d_model"]:
+        """One target position; each beam has a past of its own, and all beams of a sentence share its memory.
+
+        So self-attention sees batch * beams rows of one query, cross-attention batch rows of `beams` queries.
+        """
+
+        def attend_to_past(y: Tensor) -> Tensor:
+            rows = y.flatten(0, 1)[:, None]
+            return self.self_attention.step(rows, past, position).view_as(y)
+
+        x = self.around_self_attention(x, attend_to_past)
+        x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, mask))
+        return self.around_feed_forward(x, self.feed_forward)

@@ -1,0 +1,45 @@
+"""Normalisation of one vector per token, over its features."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+NormFactory = Callable[[], nn.Module]
+
+
+class ScaleNorm(nn.Module):
+    """g * x / ||x||, one scalar g per site, from sqrt(d_model) (Nguyen & Salazar 2019, eq. 5).
+
+    `learned=False` keeps g at sqrt(d_model) (their table 7). A zero vector stays zero.
+    """
+
+    EPSILON = 1e-5  # the smallest norm divided by, as in the paper's code
+
+    def __init__(self, d_model: int, *, learned: bool = True) -> None:
+        super().__init__()
+        g = torch.tensor(math.sqrt(d_model))
+        if learned:
+            self.g = nn.Parameter(g)
+        else:
+            self.register_buffer("g", g)
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        return x * (self.g / norm.clamp(min=self.EPSILON))
+
+
+class RMSNorm(nn.RMSNorm):
+    """gamma * x / rms(x), a gamma per feature (Zhang & Sennrich 2019, eq. 4)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__(d_model, eps=1e-6)
+
+
+class LayerNorm(nn.LayerNorm):
+    """gamma * (x - mean) / std + beta, over the features of one token (Ba et al. 2016)."""
+
+
+NORMS: dict[str, type[nn.Module]] = {"layernorm": LayerNorm, "scalenorm": ScaleNorm, "rmsnorm": RMSNorm}

@@ -1,0 +1,51 @@
+"""Where the norm stands: the one file that decides it, the final norm of a stack included."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ablab.model.norms import NormFactory
+
+Function = Callable[[Tensor], Tensor]
+
+
+class Residual(nn.Module):
+    """A residual connection around a function, with its norm and the dropout of the sublayer's output."""
+
+    def __init__(self, norm: nn.Module, dropout: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+        self.dropout = dropout
+
+    @staticmethod
+    def final_norm(make_norm: NormFactory) -> nn.Module:
+        """What the end of a stack needs after layers of this placement."""
+        raise NotImplementedError
+
+
+class PreNorm(Residual):
+    """x + dropout(f(norm(x))); each stack ends with one more norm (Nguyen & Salazar 2019, section 2.1)."""
+
+    @staticmethod
+    def final_norm(make_norm: NormFactory) -> nn.Module:
+        """Without it the residual stream would leave the stack unnormalised."""
+        return make_norm()
+
+    def forward(self, x: Float[Tensor, "*batch d_model"], f: Function) -> Float[Tensor, "*batch d_model"]:
+        return x + self.dropout(f(self.norm(x)))
+
+
+class PostNorm(Residual):
+    """norm(x + dropout(f(x))) (Vaswani et al. 2017, section 3.1)."""
+
+    @staticmethod
+    def final_norm(make_norm: NormFactory) -> nn.Module:
+        """None: the last layer's output is normalised already."""
+        return nn.Identity()
+
+    def forward(self, x: Float[Tensor, "*batch d_model"], f: Function) -> Float[Tensor, "*batch d_model"]:
+        return self.norm(x + self.dropout(f(x)))
+
+
+PLACEMENTS: dict[str, type[Residual]] = {"pre": PreNorm, "post": PostNorm}

@@ -1,0 +1,68 @@
+"""BLEU and chrF of detokenised text against raw references, never without their signatures. No torch here."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ablab.errors import UserError
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Corpus scores of one set of hypotheses, and what other statistics are computed from later.
+
+    `bleu` and `chrf` in 0..100. `sentences`: per sentence, [system length, reference length, 4 n-gram matches,
+    4 n-gram totals], whose sums give corpus BLEU (sacrebleu's sufficient statistics).
+    """
+
+    bleu: float
+    chrf: float
+    signatures: dict[str, str]
+    brevity_penalty: float
+    length_ratio: float
+    sentences: list[list[int]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+    """Score one hypothesis per reference; sentences as a reader would see them, not tokenised."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    if len(hypotheses) != len(references):
+        raise ValueError(f"one hypothesis per reference, got {len(hypotheses)=}, {len(references)=}.")
+    if not references:
+        raise UserError("nothing to score: the reference is empty")
+    bleu, chrf = BLEU(), CHRF()
+    result = bleu.corpus_score(list(hypotheses), [list(references)])
+    characters = chrf.corpus_score(list(hypotheses), [list(references)])
+    return Scores(
+        bleu=result.score,
+        chrf=characters.score,
+        signatures={"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())},
+        brevity_penalty=result.bp,
+        length_ratio=result.ratio,
+        sentences=sentence_statistics(hypotheses, references),
+    )
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Corpus BLEU alone, for the validations during training."""
+    from sacrebleu.metrics import BLEU
+
+    value: float = BLEU().corpus_score(list(hypotheses), [list(references)]).score
+    return value
+
+
+def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
+    """sacrebleu's sufficient statistics of BLEU, one row per sentence."""
+    from sacrebleu.metrics import BLEU
+
+    metric = BLEU(effective_order=True)  # changes the sentence's own score only, and silences a warning about it
+    rows = []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        one = metric.sentence_score(hypothesis, [reference])
+        rows.append([one.sys_len, one.ref_len, *one.counts, *one.totals])
+    return rows
