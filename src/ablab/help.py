@@ -1,0 +1,79 @@
+"""The help pages, from the configuration folder itself; nothing heavy is imported."""
+
+from ablab.config.folder import conf_dir, default_choices, groups
+
+
+def overview() -> str:
+    """What `ablab` alone says."""
+    return "\n".join(
+        [
+            "ablab: ablation studies of encoder-decoder Transformers in machine translation",
+            "",
+            "  ablab train key=value ...       train, decode and score one run; --help lists the keys",
+            "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
+            "",
+            "In a checkout: python train.py, python translate.py.",
+        ]
+    )
+
+
+def train_help() -> str:
+    """Groups, options and fields, the defaults marked."""
+    defaults = default_choices()
+    width = max(len(group) for group in defaults)
+    lines = [
+        "python train.py [key=value ...]",
+        "",
+        "Trains one Transformer, selects its weights on validation, translates and scores the test set.",
+        "The same line, typed again, continues an interrupted run and prints the result of a finished one.",
+        "",
+        "  python train.py                                    the built-in corpus, a minute or two on a laptop",
+        "  python train.py norm=scalenorm layerdrop=0.2       swap parts, set fields",
+        "  python train.py data=multi30k data.path=FOLDER     real text",
+        "  python train.py smoke=true                         every stage in seconds; scores mean nothing",
+        "",
+        "Groups (group=option; * is the default):",
+    ]
+    for group in defaults:
+        options = [f"{option}*" if option == defaults[group] else option for option in groups()[group]]
+        lines.append(f"  {group:<{width}}  {', '.join(options)}")
+    lines += ["", "Fields and their defaults:", *_fields()]
+    return "\n".join(lines)
+
+
+def translate_help() -> str:
+    """How to translate."""
+    return "\n".join(
+        [
+            "python translate.py run=<id> [key=value ...] < in.txt > out.txt",
+            "",
+            "Translates one sentence a line with the selected weights of a finished run.",
+            "",
+            "  run              a run id, a prefix of one, a display name, or a path",
+            "  beam_size        default 4; 1 is greedy search",
+            "  length_penalty   alpha of ((5 + length) / 6) ** alpha; default 0.6",
+            "  n_best           hypotheses a sentence, best first; above 1 each line is",
+            "                   number <tab> score <tab> translation; default 1",
+            "  max_extra_tokens most tokens a translation has beyond its source; default 50",
+            "  attention        a folder for cross-attention pictures, one a sentence",
+            "  device           cpu (default) or gpu",
+            "  outputs          the store; default outputs",
+        ]
+    )
+
+
+def _fields() -> list[str]:
+    """The lines of the default YAML files, as they stand there: keys, values and comments."""
+    files = [("", conf_dir() / "config.yaml")]
+    files += [(group, conf_dir() / group / f"{option}.yaml") for group, option in default_choices().items()]
+    lines: list[str] = []
+    for group, path in files:
+        content = path.read_text(encoding="utf-8").splitlines()
+        if group == "":
+            start = next(i for i, line in enumerate(content) if line.startswith("seed:"))
+            end = next(i for i, line in enumerate(content) if line.startswith("hydra:"))
+            content = content[start:end]
+        elif not content[0].startswith("# @package"):
+            content = [f"{group}:", *(f"  {line}" for line in content)]
+        lines += [f"  {line}" for line in content if line.strip() and not line.startswith("#")]
+    return lines

@@ -1,0 +1,55 @@
+"""metrics.csv: the curves of a run, a row per look and per validation, appended as training goes."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+COLUMNS = (
+    "step",
+    "seconds",
+    "loss",
+    "learning_rate",
+    "grad_norm",
+    "drophead",
+    "tokens_per_second",
+    "valid_loss",
+    "valid_perplexity",
+    "valid_bleu",
+)
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """All rows, without their empty cells."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+
+
+class MetricsFile:
+    """Rows are written as they come; after a resume, rows from beyond the checkpoint are taken back first."""
+
+    def __init__(self, path: Path, from_step: int) -> None:
+        kept = [row for row in self._rows(path) if int(row["step"]) <= from_step] if from_step else []
+        self._file = path.open("w", encoding="utf-8", newline="")
+        self._writer = csv.DictWriter(self._file, COLUMNS)
+        self._writer.writeheader()
+        self._writer.writerows(kept)
+        self._file.flush()
+
+    @staticmethod
+    def _rows(path: Path) -> Iterator[dict[str, Any]]:
+        if path.exists():
+            with path.open(encoding="utf-8", newline="") as file:
+                # A row cut off by a crash has no step that can be read.
+                yield from (row for row in list(csv.DictReader(file)) if (row.get("step") or "").isdigit())
+
+    def write(self, row: dict[str, Any]) -> None:
+        """One row; cells that are missing stay empty."""
+        self._writer.writerow(
+            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
+        )
+        self._file.flush()
+
+    def close(self) -> None:
+        """No more rows."""
+        self._file.close()

@@ -1,0 +1,127 @@
+"""Where a run is mirrored to. The record on disk is the truth; a mirror may fail and cost nothing but itself."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+
+@dataclass(frozen=True)
+class RunCard:
+    """What a mirror must know of a run to show it beside others."""
+
+    run_id: str
+    name: str
+    config: Mapping[str, Any]
+    tags: Sequence[str]
+    folder: Path
+
+
+class Mirror(Protocol):
+    """One run, as somebody else shows it. `step` is always our optimiser step."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Points of curves."""
+
+    def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table."""
+
+    def picture(self, step: int, key: str, path: Path, caption: str) -> None:
+        """A picture from a file."""
+
+    def summary(self, values: Mapping[str, Any]) -> None:
+        """Figures that stand for the whole run."""
+
+    def finish(self, *, failed: bool) -> None:
+        """Close the run, on failure too."""
+
+
+class NoMirror:
+    """Nobody is told."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Nothing."""
+
+    def picture(self, step: int, key: str, path: Path, caption: str) -> None:
+        """Nothing."""
+
+    def summary(self, values: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def finish(self, *, failed: bool) -> None:
+        """Nothing."""
+
+
+class WandbMirror:
+    """Weights & Biases. Offline needs no account and no network: the run lies in `<run>/wandb` until it is synced.
+
+    The W&B run id is the run id. Every row carries our step, and W&B's own counter is left alone: after a resume
+    it would drop rows as out of order.
+    """
+
+    FLUSH_SECONDS = 0.5  # wandb's default loses up to 15 s of curves when the process is killed
+    INIT_SECONDS = 15.0
+
+    def __init__(self, card: RunCard, *, mode: Literal["offline", "online"], project: str, entity: str | None) -> None:
+        import wandb
+
+        self._wandb = wandb
+        card.folder.mkdir(parents=True, exist_ok=True)
+
+        def begin(mode: Literal["offline", "online"]) -> Any:
+            return wandb.init(
+                id=card.run_id,
+                name=card.name,
+                project=project,
+                entity=entity,
+                mode=mode,
+                dir=str(card.folder),
+                config=dict(card.config),
+                tags=list(card.tags),
+                resume="allow",
+                settings=wandb.Settings(
+                    x_transaction_log_flush_interval=self.FLUSH_SECONDS,
+                    init_timeout=self.INIT_SECONDS,
+                    console="off",
+                    silent=True,
+                    save_code=False,
+                    disable_git=True,
+                ),
+            )
+
+        self.offline_because: str | None = None
+        try:
+            self._run = begin(mode)
+        except wandb.errors.CommError as error:
+            # Without this the second attempt finds the id "in use".
+            wandb.teardown()
+            self.offline_because = str(error).splitlines()[0]
+            self._run = begin("offline")
+        self._run.define_metric("step", hidden=True)
+        self._run.define_metric("*", step_metric="step")
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """A row of curves."""
+        self._run.log({"step": step, **values})
+
+    def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A W&B table."""
+        table = self._wandb.Table(columns=list(columns), data=[list(row) for row in rows])
+        self._run.log({"step": step, key: table})
+
+    def picture(self, step: int, key: str, path: Path, caption: str) -> None:
+        """A W&B image."""
+        self._run.log({"step": step, key: self._wandb.Image(str(path), caption=caption)})
+
+    def summary(self, values: Mapping[str, Any]) -> None:
+        """The run's summary."""
+        self._run.summary.update(dict(values))
+
+    def finish(self, *, failed: bool) -> None:
+        """Flush and close; a mirror that cannot be closed must not take a finished run with it."""
+        with contextlib.suppress(self._wandb.errors.Error):
+            self._run.finish(exit_code=int(failed))

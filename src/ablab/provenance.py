@@ -1,0 +1,81 @@
+"""What a result came from: code, versions, machine. Facts beside a record; no part of a run's identity."""
+
+import hashlib
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import ablab
+
+PACKAGES = (
+    "torch",
+    "pytorch-lightning",
+    "hydra-core",
+    "omegaconf",
+    "numpy",
+    "sacrebleu",
+    "sentencepiece",
+    "wandb",
+)
+
+
+@cache
+def code_digest() -> str:
+    """12 hex digits over the package's own source, however it is installed."""
+    package = Path(ablab.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def provenance() -> dict[str, Any]:
+    """Commit and uncommitted changes where there is a checkout, versions, and the machine."""
+    return {
+        "ablab": ablab.__version__,
+        "code": code_digest(),
+        "commit": _git("rev-parse", "HEAD"),
+        "diff": _git("diff", "HEAD", "--", "src", "conf") or None,
+        "python": platform.python_version(),
+        "versions": {name: found for name in PACKAGES if (found := _version(name))},
+        "machine": {
+            "host": platform.node(),
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+        },
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    checkout = Path(ablab.__file__).parents[2]
+    if not (checkout / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(checkout), *arguments], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,191 @@
+"""What a run leaves: the folder's layout, the record when training has ended, and evaluations beside it."""
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ablab.errors import UserError
+from ablab.files import read_json, write_json, write_text
+
+SCHEMA = 1
+
+
+class Strict(BaseModel):
+    """A record is read strictly: a field that is missing or unknown is an error, never a guess."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Selected(Strict):
+    """Which weights count: those after `steps`, averaged when there are several, and what validation says."""
+
+    steps: list[int]
+    loss: float
+    perplexity: float
+    bleu: float
+
+
+class Cost(Strict):
+    """What training cost. Tokens are target tokens; `tokens_per_second` leaves validation out."""
+
+    steps: int
+    epochs: float
+    tokens: int
+    seconds: float
+    train_seconds: float
+    tokens_per_second: float
+    peak_memory_bytes: int
+    parameters: int
+    flops_per_token: float
+
+
+class Record(Strict):
+    """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried."""
+
+    schema_version: int = SCHEMA
+    run_id: str
+    condition_id: str
+    name: str
+    choices: dict[str, str]
+    state: Literal["finished", "diverged"]
+    reason: str
+    time_limited: bool
+    selected: Selected | None
+    validations: list[dict[str, float]]
+    cost: Cost
+    data: dict[str, Any]
+    runtime: dict[str, Any]
+    provenance: dict[str, Any]
+    config: dict[str, Any]
+    ended: str
+
+
+class Evaluation(Strict):
+    """One way of judging the selected weights. Hypotheses lie beside it, one line per sentence."""
+
+    schema_version: int = SCHEMA
+    evaluation_id: str
+    settings: dict[str, Any]
+    test_name: str
+    sentences: int
+    bleu: float
+    chrf: float
+    signatures: dict[str, str]
+    brevity_penalty: float
+    length_ratio: float
+    seconds: float
+    sentences_per_second: float
+    references: str
+    statistics: list[list[int]]
+    provenance_code: str
+    ended: str
+
+
+def now() -> str:
+    """UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """`outputs/runs/<run_id>`: where each thing lies."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @property
+    def checkpoints(self) -> Path:
+        """The last state and the selected weights."""
+        return self.path / "checkpoints"
+
+    @property
+    def artefacts(self) -> Path:
+        """Generic series, matrices, tables and pictures."""
+        return self.path / "artefacts"
+
+    @property
+    def metrics(self) -> Path:
+        """Training and validation curves."""
+        return self.path / "metrics.csv"
+
+    @property
+    def lock(self) -> Path:
+        """Held while somebody works on the run; beside the folder, so that the folder can be moved."""
+        return self.path.parent / f".{self.path.name}.lock"
+
+    def begin(self, recipe: dict[str, Any]) -> None:
+        """Make the folder and write what the run is."""
+        from omegaconf import OmegaConf
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
+
+    def record(self) -> Record | None:
+        """The record, or None while training has not ended."""
+        path = self.path / "record.json"
+        if not path.exists():
+            return None
+        try:
+            return Record.model_validate(read_json(path))
+        except ValueError as error:
+            raise UserError(f"{path}: not a record of this version ({str(error).splitlines()[0]})") from None
+
+    def write_record(self, record: Record) -> None:
+        """Training has ended."""
+        write_json(self.path / "record.json", record.model_dump())
+
+    def evaluation(self, evaluation_id: str) -> Evaluation | None:
+        """An evaluation that was made before."""
+        path = self.path / "evaluations" / f"{evaluation_id}.json"
+        return Evaluation.model_validate(read_json(path)) if path.exists() else None
+
+    def write_evaluation(self, evaluation: Evaluation, hypotheses: Sequence[str]) -> None:
+        """The hypotheses first: an evaluation that can be read is complete."""
+        folder = self.path / "evaluations"
+        text = "".join(f"{line}\n" for line in hypotheses)
+        write_text(folder / f"{evaluation.evaluation_id}.txt", text)
+        write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())
+
+    def set_aside(self) -> Path | None:
+        """Move the folder to `superseded/`, if there is one; nothing is ever overwritten."""
+        if not self.path.exists():
+            return None
+        aside = self.path.parents[1] / "superseded"
+        aside.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while (aside / f"{self.run_id}-{number}").exists():
+            number += 1
+        return Path(shutil.move(self.path, aside / f"{self.run_id}-{number}"))
+
+
+def all_runs(outputs: Path) -> Iterator[RunFolder]:
+    """Every run of a store that has begun."""
+    runs = outputs / "runs"
+    if runs.is_dir():
+        yield from (RunFolder(path) for path in sorted(runs.iterdir()) if (path / "recipe.yaml").exists())
+
+
+def find_run(reference: str, outputs: Path) -> RunFolder:
+    """The run that a path, an id, an unambiguous prefix of one, or a display name refers to."""
+    if (Path(reference) / "record.json").exists():
+        return RunFolder(Path(reference).resolve())
+    runs = list(all_runs(outputs))
+    exact = [run for run in runs if run.run_id == reference]
+    found = exact or [run for run in runs if reference and run.run_id.startswith(reference)]
+    if not found:
+        found = [run for run in runs if (record := run.record()) and record.name == reference]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"run={reference}: several runs match: {', '.join(run.run_id for run in found)}")
+    known = [run.run_id for run in runs]
+    raise UserError(f"run={reference}: no such run in {outputs}/runs; there are {', '.join(known[:10]) or 'none'}")

@@ -1,0 +1,146 @@
+"""What a person sees while a run goes: a bar, a line per validation, and at the end a table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from ablab.record import Evaluation, Record, RunFolder
+
+
+class Screen:
+    """One console for everything, so that lines and bars do not run into each other. No bar without a terminal."""
+
+    def __init__(self, *, bars: bool = True, stderr: bool = False) -> None:
+        self.console = Console(highlight=False, soft_wrap=True, stderr=stderr)
+        self.bars = bars and self.console.is_terminal
+
+    def say(self, line: str) -> None:
+        """One plain line."""
+        self.console.print(Text(line))
+
+    @contextmanager
+    def training_bar(self) -> Iterator["TrainingBar"]:
+        """A bar for the steps of training."""
+        columns = (
+            TextColumn("step {task.completed:,.0f}"),
+            BarColumn(bar_width=30),
+            _Total(),
+            TextColumn("{task.fields[shown]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.console, disable=not self.bars, transient=True) as progress:
+            yield TrainingBar(progress)
+
+    @contextmanager
+    def counting_bar(self, title: str, total: int) -> Iterator["CountingBar"]:
+        """A bar for so many like things."""
+        columns = (TextColumn(title), BarColumn(bar_width=30), _Total(), TimeRemainingColumn())
+        with Progress(*columns, console=self.console, disable=not self.bars, transient=True) as progress:
+            yield CountingBar(progress, total)
+
+    def result(self, folder: RunFolder, record: Record, evaluation: Evaluation | None, *, smoke: bool) -> None:
+        """The end of a run: what came out, what it cost, where it lies, what to type next."""
+        self.console.print()
+        for key, value in _rows(record, evaluation, smoke=smoke).items():
+            self.console.print(Text.assemble((f"{key:<12}", "bold"), value))
+        self.console.print()
+        for line in _next_lines(record, evaluation, smoke=smoke):
+            self.say(line)
+        self.say(f"Results: {folder.path}")
+
+
+class TrainingBar:
+    """Step, loss, tokens per second, time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None, shown="")
+
+    def show(self, step: int, total: int | None) -> None:
+        """Where training is."""
+        self._progress.update(self._task, completed=step, total=total)
+
+    def describe(self, text: str) -> None:
+        """Loss and speed."""
+        self._progress.update(self._task, shown=text)
+
+
+class CountingBar:
+    """How many are done."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=total)
+
+    def advance(self, count: int) -> None:
+        """So many more."""
+        self._progress.advance(self._task, count)
+
+
+class _Total(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"of {task.total:,.0f}")
+
+
+def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapping[str, str]:
+    rows = {"run": f"{record.run_id}  {record.name}"}
+    if smoke:
+        rows["smoke"] = "every stage ran; on a sliver of data the scores mean nothing"
+    elif record.state == "diverged":
+        rows["diverged"] = record.reason
+    if evaluation is not None:
+        rows["test"] = f"{evaluation.test_name}, {evaluation.sentences:,} sentences, {_search(evaluation)}"
+        rows["BLEU"] = f"{evaluation.bleu:.2f}   {evaluation.signatures['bleu']}"
+        rows["chrF"] = f"{evaluation.chrf:.2f}   {evaluation.signatures['chrf']}"
+    if record.selected is not None:
+        chosen = record.selected
+        rows["validation"] = (
+            f"loss {chosen.loss:.3f}, perplexity {chosen.perplexity:.2f}, BLEU {chosen.bleu:.2f} "
+            f"({_how_selected(chosen.steps)})"
+        )
+    cost = record.cost
+    rows["parameters"] = f"{cost.parameters:,}"
+    rows["training"] = (
+        f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
+        f"{cost.tokens_per_second:,.0f} target tokens/s"
+    )
+    dropped = {key: record.data["train"][key] for key in ("dropped_empty", "dropped_overlong")}
+    if any(dropped.values()):
+        rows["dropped"] = f"{dropped['dropped_empty']} empty and {dropped['dropped_overlong']} overlong pairs"
+    return rows
+
+
+def _search(evaluation: Evaluation) -> str:
+    beam = evaluation.settings["decoding"]["beam_size"]
+    speed = f"{evaluation.sentences_per_second:,.0f} sentences/s"
+    return f"{'greedy' if beam == 1 else f'beam {beam}'}, {speed}"
+
+
+def _how_selected(steps: Sequence[int]) -> str:
+    if len(steps) == 1:
+        return f"step {steps[0]}"
+    return f"mean of steps {', '.join(str(step) for step in steps)}"
+
+
+def _next_lines(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> list[str]:
+    if smoke:
+        return ["Next: the same line without smoke=true"]
+    if record.selected is None:
+        return ["Next: a smaller optim.lr, a longer optim.warmup_steps, or norm=pre"]
+    return [
+        f"Next: echo 'a sentence' | python translate.py run={record.run_id}",
+        "      the same line with seed=2, or with another norm= layerdrop= drophead=",
+    ]
+
+
+def duration(seconds: float) -> str:
+    """`48 s`, `9 min 58 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,208 @@
+"""The training of one run: prepare, build, fit, select; ends with the record."""
+
+import resource
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ablab.build import (
+    build_checkpoints,
+    build_ends,
+    build_mirror,
+    build_model,
+    build_objective,
+    build_steps,
+    trainer_options,
+)
+from ablab.data.prepared import Prepared, prepare
+from ablab.data.steps import TrainingSteps
+from ablab.data.tokenizer import save_tokenizers
+from ablab.decoding.translate import Search
+from ablab.fields import Role
+from ablab.identity import condition_id
+from ablab.metrics import MetricsFile
+from ablab.mirror import Mirror
+from ablab.model.transformer import Transformer
+from ablab.provenance import provenance
+from ablab.record import Cost, Record, Selected, now
+from ablab.run import Planned
+from ablab.screen import Screen
+from ablab.training.checkpoints import Checkpoints
+from ablab.training.cost import flops_per_token, parameter_count
+from ablab.training.course import Course
+from ablab.training.fit import Listener, Outcome, fit
+from ablab.training.lightning_module import TranslationModule
+from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToScreen
+from ablab.training.validation import Validator
+
+NOTHING_LEARNT = 0.02
+"""A run whose validation loss is within this share of the unigram loss, or above it, has learnt nothing."""
+
+
+@dataclass
+class _Work:
+    """The objects of one training, made once."""
+
+    planned: Planned
+    prepared: Prepared
+    model: Transformer
+    steps: TrainingSteps
+    course: Course
+    checkpoints: Checkpoints
+    resume: dict[str, Any] | None
+
+
+def train(planned: Planned, screen: Screen) -> Record | None:
+    """Train from the start or from the last checkpoint; None when interrupted."""
+    if planned.config.trainer.threads is not None:
+        torch.set_num_threads(planned.config.trainer.threads)
+    work = _begin(planned, screen)
+    outcome = _fit(work, screen)
+    if outcome.state == "interrupted":
+        screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
+        return None
+    record = _finish(work, outcome)
+    planned.folder.write_record(record)
+    return record
+
+
+def _begin(planned: Planned, screen: Screen) -> _Work:
+    config = planned.config
+    prepared = prepare(config.data, planned.outputs / "corpora", screen.say)
+    folder = planned.folder
+    folder.begin(planned.recipe)
+    save_tokenizers(folder.checkpoints, prepared.tokenizers)
+    src_vocab, tgt_vocab = prepared.manifest["vocab"]
+    model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
+    checkpoints = build_checkpoints(config, folder.checkpoints)
+    resume = checkpoints.load_last()
+    course = Course()
+    if resume is not None:
+        course = Course.from_dict(resume["course"])
+        model.load_state_dict(resume["model"])
+        screen.say(f"{planned.run_id} continues from step {course.step:,}")
+    steps = build_steps(config, prepared)
+    padding = prepared.manifest["train"]
+    screen.say(
+        f"{planned.run_id}  {planned.name}   {parameter_count(model):,} parameters, {padding['kept']:,} pairs, "
+        f"padding {steps.padding_share():.1%}"
+    )
+    return _Work(planned, prepared, model, steps, course, checkpoints, resume)
+
+
+def _fit(work: _Work, screen: Screen) -> Outcome:
+    planned, course = work.planned, work.course
+    config = planned.config
+    ends = build_ends(config, work.steps)
+    validator = Validator(work.prepared, Search(max_extra_tokens=config.decoding.max_extra_tokens))
+    module = TranslationModule(work.model, build_objective(config, course), first_step=course.step)
+    with ExitStack() as stack:
+        mirror = build_mirror(planned, screen.say)
+        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
+        metrics = MetricsFile(planned.folder.metrics, from_step=course.step)
+        stack.callback(metrics.close)
+        bar = stack.enter_context(screen.training_bar())
+        listeners: list[Listener] = [
+            ToFile(metrics),
+            ToScreen(screen, bar),
+            ToMirror(mirror, validator.sources, validator.references),
+            AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
+        ]
+        outcome = fit(
+            module,
+            work.steps,
+            validator,
+            course,
+            ends,
+            work.checkpoints,
+            listeners,
+            valid_every=config.training.valid_every,
+            trainer_options=trainer_options(config),
+            optimizer_state=None if work.resume is None else work.resume["optimizer"],
+        )
+        _summarise(mirror, work, outcome)
+    return outcome
+
+
+def _summarise(mirror: Mirror, work: _Work, outcome: Outcome) -> None:
+    course = work.course
+    summary: dict[str, Any] = {"state": outcome.state, "reason": outcome.reason, "steps": course.step}
+    if course.train_seconds:
+        summary["tokens_per_second"] = course.tokens / course.train_seconds
+    summary["padding"] = work.steps.padding_share()
+    summary["parameters"] = parameter_count(work.model)
+    mirror.summary(summary)
+
+
+def _finish(work: _Work, outcome: Outcome) -> Record:
+    planned, course = work.planned, work.course
+    config = planned.config
+    selected = _select(work) if outcome.state == "finished" else None
+    unigram = work.prepared.manifest["unigram_loss"]
+    if selected is not None and selected.loss > unigram * (1 - NOTHING_LEARNT):
+        reason = f"validation loss {selected.loss:.3f} is not below the unigram loss {unigram:.3f}: nothing was learnt"
+        outcome = Outcome("diverged", reason)
+    assert outcome.state != "interrupted"
+    return Record(
+        run_id=planned.run_id,
+        condition_id=condition_id(planned.recipe),
+        name=planned.name,
+        choices=planned.composed.choices,
+        state=outcome.state,
+        reason=outcome.reason,
+        time_limited=config.training.max_minutes is not None,
+        selected=selected,
+        validations=[validation.as_dict() for validation in course.validations],
+        cost=_cost(work),
+        data={
+            **{key: value for key, value in work.prepared.manifest.items() if key != "sha256"},
+            "corpus": work.prepared.folder.name,
+            "padding": work.steps.padding_share(),
+        },
+        runtime={
+            **config.part(Role.RUNTIME),
+            "threads": torch.get_num_threads(),
+            "device": torch.cuda.get_device_name() if config.trainer.accelerator == "gpu" else "cpu",
+        },
+        provenance=provenance(),
+        config=config.model_dump(serialize_as_any=True),
+        ended=now(),
+    )
+
+
+def _select(work: _Work) -> Selected:
+    """Choose the weights on validation, and validate what was chosen."""
+    weights, steps = work.checkpoints.choose(work.course)
+    work.model.load_state_dict(weights)
+    if len(steps) == 1:
+        chosen = next(v for v in work.course.validations if v.step == steps[0])
+    else:
+        search = Search(max_extra_tokens=work.planned.config.decoding.max_extra_tokens)
+        chosen, _ = Validator(work.prepared, search)(work.model, work.course.step)
+    return Selected(steps=steps, loss=chosen.loss, perplexity=chosen.perplexity, bleu=chosen.bleu)
+
+
+def _cost(work: _Work) -> Cost:
+    course, counts = work.course, work.prepared.manifest["train"]
+    return Cost(
+        steps=course.step,
+        epochs=course.tokens / counts["tgt_tokens"],
+        tokens=course.tokens,
+        seconds=course.seconds,
+        train_seconds=course.train_seconds,
+        tokens_per_second=course.tokens / max(course.train_seconds, 1e-9),
+        peak_memory_bytes=_peak_memory(),
+        parameters=parameter_count(work.model),
+        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"]),
+    )
+
+
+def _peak_memory() -> int:
+    """Of the device where there is one, of this process otherwise."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        return int(torch.cuda.max_memory_allocated())
+    # Linux counts in KiB, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

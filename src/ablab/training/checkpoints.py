@@ -1,0 +1,69 @@
+"""A run's weights on disk: the last state for a resume, the validated weights that may count, the selected."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from ablab.files import replacing
+from ablab.training.averaging import average, selected_steps, steps_worth_keeping
+from ablab.training.course import Course
+from ablab.training.validation import best
+
+LAST = "last.pt"
+SELECTED = "selected.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The folder, and the rule by which weights are selected. Files are tensors and plain data, nothing else."""
+
+    folder: Path
+    monitor: str
+    select: str
+    average_last: int
+
+    def save_validated(self, weights: Mapping[str, Tensor], course: Course) -> None:
+        """Keep the weights just validated, and drop those that can no longer be selected."""
+        self._write_weights(self._validated(course.step), weights)
+        steps = [validation.step for validation in course.validations]
+        leader = best(course.validations, self.monitor).step
+        keep = steps_worth_keeping(steps, leader, select=self.select, average_last=self.average_last)
+        for step in set(steps) - keep:
+            self._validated(step).unlink(missing_ok=True)
+
+    def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], course: Course) -> None:
+        """All that a resume needs; random streams need nothing, being functions of the step."""
+        content = {"model": dict(model), "optimizer": dict(optimizer), "course": course.as_dict()}
+        with replacing(self.folder / LAST) as temporary:
+            torch.save(content, temporary)
+
+    def load_last(self) -> dict[str, Any] | None:
+        """The state to continue from, if there is one."""
+        path = self.folder / LAST
+        if not path.exists():
+            return None
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        return content
+
+    def choose(self, course: Course) -> tuple[dict[str, Tensor], list[int]]:
+        """Write and return the selected weights, and the steps they come from; the others are removed."""
+        steps = [validation.step for validation in course.validations]
+        leader = best(course.validations, self.monitor).step
+        chosen = selected_steps(steps, leader, select=self.select, average_last=self.average_last)
+        weights = average(load_file(self._validated(step)) for step in chosen)
+        self._write_weights(self.folder / SELECTED, weights)
+        for step in steps:
+            self._validated(step).unlink(missing_ok=True)
+        return weights, chosen
+
+    def _validated(self, step: int) -> Path:
+        return self.folder / f"step_{step}.safetensors"
+
+    def _write_weights(self, path: Path, weights: Mapping[str, Tensor]) -> None:
+        with replacing(path) as temporary:
+            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)

@@ -1,0 +1,78 @@
+"""How a training run is going: what a checkpoint must remember besides weights, and when to end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ablab.training.schedules import plateau
+from ablab.training.validation import Validation, best
+
+
+@dataclass
+class Course:
+    """Progress so far, summed over resumes. `seconds` counts training and validation, not start-up."""
+
+    step: int = 0
+    seconds: float = 0.0
+    train_seconds: float = 0.0
+    tokens: int = 0
+    validations: list[Validation] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a checkpoint."""
+        return {
+            "step": self.step,
+            "seconds": self.seconds,
+            "train_seconds": self.train_seconds,
+            "tokens": self.tokens,
+            "validations": [[v.step, v.loss, v.bleu] for v in self.validations],
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Course":
+        """The reverse of `as_dict`."""
+        return cls(**{**content, "validations": [Validation(*values) for values in content["validations"]]})
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Learning rate that decays when the validation loss stalls; below `min_rate` training ends."""
+
+    peak: float
+    decay: float
+    patience: int
+    min_rate: float
+
+    def rate(self, course: Course) -> float:
+        """The rate after the validations so far."""
+        losses = [validation.loss for validation in course.validations]
+        return plateau(losses, peak=self.peak, decay=self.decay, patience=self.patience)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Everything that can end training, apart from failure. `total_steps`: by steps or epochs, if bounded."""
+
+    total_steps: int | None
+    max_seconds: float | None
+    patience: int | None
+    monitor: str
+    plateau: Plateau | None
+
+    def before_validation(self, course: Course) -> str | None:
+        """Why training ends at this step, if it does."""
+        if self.total_steps is not None and course.step >= self.total_steps:
+            return "steps"
+        if self.max_seconds is not None and course.seconds >= self.max_seconds:
+            return "minutes"
+        return None
+
+    def after_validation(self, course: Course) -> str | None:
+        """Why training ends after the latest validation, if it does."""
+        if self.patience is not None:
+            leader = best(course.validations, self.monitor)
+            if len(course.validations) - 1 - course.validations.index(leader) >= self.patience:
+                return "patience"
+        if self.plateau is not None and self.plateau.rate(course) < self.plateau.min_rate:
+            return "learning rate"
+        return None

@@ -1,0 +1,95 @@
+"""Lightning's view of training: loss, optimiser step, what is logged. It has no ideas of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from ablab.data.steps import Batch
+from ablab.model.drophead import DropHead
+from ablab.model.streams import reseed
+from ablab.model.transformer import Transformer
+from ablab.training.loss import token_loss
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What decides an optimiser step, apart from the model and the data. Rates are functions of the step >= 1."""
+
+    seed: int
+    label_smoothing: float
+    learning_rate: Callable[[int], float]
+    drophead_rate: Callable[[int], float]
+    betas: tuple[float, float]
+    eps: float
+    clip: float | None
+
+
+@dataclass
+class StepReport:
+    """What one optimiser step did. Tensors stay on the device until somebody asks."""
+
+    step: int
+    loss: Tensor
+    tokens: int
+    grad_norm: Tensor
+    learning_rate: float
+    drophead: float
+
+
+class TranslationModule(pl.LightningModule):
+    """One training batch is one optimiser step, in one or more micro-batches.
+
+    Optimisation is manual since Lightning weights micro-batches equally: the loss of a step is the sum over its
+    target tokens by their number, however the step is cut.
+    """
+
+    automatic_optimization = False
+
+    def __init__(self, model: Transformer, objective: Objective, first_step: int = 0) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = objective
+        self.first_step = first_step
+        self.report: StepReport | None = None
+
+    @property
+    def step(self) -> int:
+        """Optimiser steps taken, those before a resume included."""
+        return self.first_step + self.global_step
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam; the rate is set before each step."""
+        return torch.optim.Adam(self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps)
+
+    def training_step(self, micro_batches: list[Batch], index: int) -> None:
+        """Seed, forward, backward for each micro-batch; then clip and step."""
+        step = self.step + 1
+        objective = self.objective
+        optimizer = self.optimizers()
+        rate, drophead = objective.learning_rate(step), objective.drophead_rate(step)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        self._set_drophead(drophead)
+
+        tokens = sum(batch.tokens for batch in micro_batches)
+        total = torch.zeros((), device=self.device)
+        for part, batch in enumerate(micro_batches):
+            reseed(self.model, objective.seed, step=step, micro_batch=part)
+            loss = token_loss(self.model, batch, objective.label_smoothing)
+            self.manual_backward(loss.smoothed / tokens)
+            total += loss.true.detach() / tokens
+        grad_norm = torch.nn.utils.clip_grad_norm_(
+            self.model.parameters(), float("inf") if objective.clip is None else objective.clip
+        )
+        optimizer.step()
+        # None, not zero: a layer that LayerDrop left out is then no business of Adam's in its next step.
+        optimizer.zero_grad(set_to_none=True)
+        self.report = StepReport(step, total, tokens, grad_norm, rate, drophead)
+
+    def _set_drophead(self, drop_prob: float) -> None:
+        for module in self.model.modules():
+            if isinstance(module, DropHead):
+                module.drop_prob = drop_prob

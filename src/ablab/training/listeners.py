@@ -1,0 +1,133 @@
+"""Those who are told how training goes: the metrics file, the screen, the mirror."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ablab.analysis import cross_attention, draw_attention
+from ablab.data.prepared import Prepared
+from ablab.data.steps import collate
+from ablab.files import write_json
+from ablab.metrics import MetricsFile
+from ablab.mirror import Mirror
+from ablab.model.transformer import Transformer
+from ablab.screen import Screen, TrainingBar
+from ablab.training.course import Course
+from ablab.training.fit import Measurements
+from ablab.training.validation import Validation
+
+SAMPLES = 8
+"""Translations shown per validation."""
+
+
+class ToFile:
+    """Every row into metrics.csv."""
+
+    def __init__(self, metrics: MetricsFile) -> None:
+        self.metrics = metrics
+
+    def on_step(self, course: Course, total_steps: int | None) -> None:
+        """Nothing: a row per step would be too many."""
+
+    def on_look(self, measurements: Measurements) -> None:
+        """A row of training."""
+        self.metrics.write(asdict(measurements))
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """A row of validation."""
+        scores = validation.as_dict()
+        step = scores.pop("step")
+        self.metrics.write({"step": step, **{f"valid_{key}": value for key, value in scores.items()}})
+
+
+class ToScreen:
+    """The bar, and a line per validation."""
+
+    def __init__(self, screen: Screen, bar: TrainingBar) -> None:
+        self.screen, self.bar = screen, bar
+
+    def on_step(self, course: Course, total_steps: int | None) -> None:
+        """Move the bar."""
+        self.bar.show(course.step, total_steps)
+
+    def on_look(self, measurements: Measurements) -> None:
+        """Loss and speed beside the bar."""
+        self.bar.describe(f"loss {measurements.loss:.3f}   {measurements.tokens_per_second:,.0f} tokens/s")
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """One line."""
+        self.screen.say(
+            f"step {validation.step:>6,}   validation loss {validation.loss:.3f}   "
+            f"perplexity {validation.perplexity:8.2f}   BLEU {validation.bleu:5.2f}{'   best' if is_best else ''}"
+        )
+
+
+class ToMirror:
+    """Curves, and a table of sample translations."""
+
+    def __init__(self, mirror: Mirror, sources: Sequence[str], references: Sequence[str]) -> None:
+        self.mirror = mirror
+        self.sources, self.references = sources, references
+
+    def on_step(self, course: Course, total_steps: int | None) -> None:
+        """Nothing."""
+
+    def on_look(self, measurements: Measurements) -> None:
+        """Points of the training curves."""
+        values = asdict(measurements)
+        step = values.pop("step")
+        self.mirror.log(step, {f"train/{key}": value for key, value in values.items()})
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """Points of the validation curves, and what the model says."""
+        scores = validation.as_dict()
+        step = scores.pop("step")
+        self.mirror.log(step, {f"valid/{key}": value for key, value in scores.items()})
+        rows = list(zip(self.sources, self.references, translations, strict=True))[:SAMPLES]
+        self.mirror.table(step, "valid/samples", ("source", "reference", "translation"), rows)
+
+
+class AttentionPicture:
+    """One cross-attention map per validation, always of the same sentence pair, so that maps can be compared."""
+
+    MOST_TOKENS = 24
+
+    def __init__(self, model: Transformer, prepared: Prepared, folder: Path, mirror: Mirror) -> None:
+        self.model, self.folder, self.mirror = model, folder, mirror
+        src, tgt = prepared.valid
+        lengths = np.maximum(src.lengths, tgt.lengths)
+        fitting = np.flatnonzero(lengths <= self.MOST_TOKENS)
+        # The longest that can still be read, and the first of those.
+        row = int(fitting[np.argmax(lengths[fitting])]) if len(fitting) else int(np.argmin(lengths))
+        self.batch = collate(src, tgt, np.array([row]))
+        source, target = prepared.tokenizers
+        self.columns = [*source.pieces(self.batch.src[0].tolist()[:-1]), "</s>"]
+        self.rows = [*target.pieces(self.batch.labels[0].tolist()[:-1]), "</s>"]
+
+    def on_step(self, course: Course, total_steps: int | None) -> None:
+        """Nothing."""
+
+    def on_look(self, measurements: Measurements) -> None:
+        """Nothing."""
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """Last layer, mean over its heads, for the reference translation."""
+        device = next(self.model.parameters()).device
+        maps = cross_attention(self.model, self.batch.src.to(device), self.batch.tgt.to(device))
+        title = f"Cross-attention, last layer, mean of heads, step {validation.step:,}"
+        path = self.folder / "cross_attention.png"
+        weights = maps[-1].mean(dim=0)
+        draw_attention(weights, self.rows, self.columns, path, title)
+        write_json(
+            self.folder / "cross_attention.json",
+            {
+                "kind": "matrix",
+                "title": title,
+                "x": {"title": "source", "labels": self.columns},
+                "y": {"title": "target", "labels": self.rows},
+                "values": [[round(value, 4) for value in row] for row in weights.tolist()],
+            },
+        )
+        self.mirror.picture(validation.step, "valid/cross_attention", path, title)

@@ -1,0 +1,8 @@
+"""One run: `python train.py norm=scalenorm layerdrop=0.2`; see --help."""
+
+import sys
+
+from ablab.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["train", *sys.argv[1:]]))
