@@ -16,7 +16,10 @@ def epoch_batches(src_lengths: Index, tgt_lengths: Index, *, batch_tokens: int, 
     """
     rng = np.random.default_rng(derive(seed, "order", epoch))
     shuffled = rng.permutation(len(src_lengths))
-    batches = list(_cut(_by_length(shuffled, src_lengths, tgt_lengths), src_lengths, tgt_lengths, batch_tokens))
+    order = _by_length(shuffled, src_lengths, tgt_lengths)
+    # A first batch of random size moves every later boundary, so that other sentences meet in a small corpus too.
+    first = int(batch_tokens * rng.uniform())
+    batches = list(_cut(order, src_lengths, tgt_lengths, batch_tokens, first))
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
@@ -33,13 +36,13 @@ def _by_length(rows: Index, src_lengths: Index, tgt_lengths: Index) -> Index:
     return rows[np.lexsort((tgt, src, np.maximum(src, tgt)))]
 
 
-def _cut(order: Index, src_lengths: Index, tgt_lengths: Index, batch_tokens: int) -> Iterator[Index]:
-    start, widest = 0, 0
+def _cut(order: Index, src_lengths: Index, tgt_lengths: Index, batch_tokens: int, first: int) -> Iterator[Index]:
+    start, widest, budget = 0, 0, first
     larger = np.maximum(src_lengths, tgt_lengths)[order].tolist()
     for end, width in enumerate(larger):
-        if end > start and (end - start + 1) * max(widest, width) > batch_tokens:
+        if end > start and (end - start + 1) * max(widest, width) > budget:
             yield order[start:end]
-            start, widest = end, 0
+            start, widest, budget = end, 0, batch_tokens
         widest = max(widest, width)
     yield order[start:]
 

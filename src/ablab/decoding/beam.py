@@ -32,13 +32,15 @@ def beam_search(
     """
     limits = length_limits(src, max_extra_tokens)
     longest = int(limits.max()) + 1
-    beams = _Beams.start(len(src), beam_size, longest, src.device)
-    finished = _Finished.none(len(src), beam_size, longest, src.device)
+    # Scores add up over a sentence: never in less than single precision.
+    dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
+    beams = _Beams.start(len(src), beam_size, longest, dtype, src.device)
+    finished = _Finished.none(len(src), beam_size, longest, dtype, src.device)
     state = model.start(src, beams=beam_size, max_len=longest)
     rows = torch.arange(len(src), device=src.device)  # which sentence each row still searches
 
     for position in range(longest):
-        logits = forbid(model.step(beams.last(position), state))
+        logits = model.step(beams.last(position), state).to(dtype)
         must_end = limits[rows] == position
         ended, beams, origin = beams.advance(logits, must_end, position)
         if bool((ended.log_probs > -math.inf).any()):
@@ -78,9 +80,9 @@ class _Beams:
     tokens: Int[Tensor, "batch beams longest"]
 
     @classmethod
-    def start(cls, batch: int, beams: int, longest: int, device: torch.device) -> "_Beams":
+    def start(cls, batch: int, beams: int, longest: int, dtype: torch.dtype, device: torch.device) -> "_Beams":
         """One empty hypothesis per sentence; the other beams come from its continuations."""
-        log_probs = torch.full((batch, beams), -math.inf, device=device)
+        log_probs = torch.full((batch, beams), -math.inf, dtype=dtype, device=device)
         log_probs[:, 0] = 0.0
         return cls(log_probs, torch.full((batch, beams, longest), EOS, device=device))
 
@@ -100,16 +102,18 @@ class _Beams:
         """What ends here, what goes on, and which beam each of the latter continues."""
         _batch, size, vocab = logits.shape
         # Of 2 * size candidates at most `size` are ends, so `size` others remain.
-        wanted = min(2 * size, vocab)
-        normaliser = logits.float().logsumexp(dim=-1, keepdim=True)
+        wanted, each = 2 * size, min(2 * size, vocab)
+        # Before anything is forbidden: scores are the model's own probabilities.
+        normaliser = logits.logsumexp(dim=-1, keepdim=True)
+        logits = forbid(logits)
         if bool(must_end.any()):
             no_word = torch.full_like(logits, -math.inf)
             no_word[..., EOS] = logits[..., EOS]
             logits = torch.where(must_end[:, None, None], no_word, logits)
-        best, tokens = logits.topk(wanted, dim=-1)
+        best, tokens = logits.topk(each, dim=-1)
         candidates = (self.log_probs[:, :, None] + best - normaliser).flatten(1)
         log_probs, index = candidates.topk(wanted, dim=-1)
-        origin = index // wanted
+        origin = index // each
         token = tokens.flatten(1).gather(1, index)
 
         is_end = token == EOS
@@ -134,9 +138,9 @@ class _Finished:
     tokens: Int[Tensor, "batch beams longest"]
 
     @classmethod
-    def none(cls, batch: int, beams: int, longest: int, device: torch.device) -> "_Finished":
+    def none(cls, batch: int, beams: int, longest: int, dtype: torch.dtype, device: torch.device) -> "_Finished":
         """No hypothesis has ended yet."""
-        nothing = torch.full((batch, beams), -math.inf, device=device)
+        nothing = torch.full((batch, beams), -math.inf, dtype=dtype, device=device)
         lengths = torch.zeros((batch, beams), dtype=torch.long, device=device)
         return cls(nothing, nothing.clone(), lengths, torch.full((batch, beams, longest), EOS, device=device))
 

@@ -1,0 +1,88 @@
+"""The loss: equal to PyTorch's, summed over tokens alone, and indifferent to how a step is cut."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ablab.data.steps import Batch
+from ablab.model.streams import reseed
+from ablab.model.tokens import PAD
+from ablab.training import loss as loss_module
+from ablab.training.loss import projected_cross_entropy, token_loss
+from tests.model.arms import NO_DROPOUT, build, source, target
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("chunk", [1, 40, 10_000])
+def test_it_equals_cross_entropy_with_its_gradients(smoothing, chunk, monkeypatch):
+    monkeypatch.setattr(loss_module, "CHUNK_ELEMENTS", chunk)
+    hidden = torch.randn(17, 6, dtype=torch.float64, requires_grad=True)
+    matrix = torch.randn(11, 6, dtype=torch.float64, requires_grad=True)
+    labels = torch.randint(11, (17,))
+
+    expected = F.cross_entropy(hidden @ matrix.T, labels, label_smoothing=smoothing, reduction="sum")
+    wanted = torch.autograd.grad(expected * 0.3, (hidden, matrix))
+    smoothed, true = projected_cross_entropy(hidden, matrix, labels, smoothing)
+    got = torch.autograd.grad(smoothed * 0.3, (hidden, matrix))
+
+    torch.testing.assert_close(smoothed, expected)
+    torch.testing.assert_close(true, F.cross_entropy(hidden @ matrix.T, labels, reduction="sum"))
+    torch.testing.assert_close(got, wanted)
+
+
+def test_the_matrix_may_be_a_function_of_the_weights():
+    """As in FixNorm, where the rows that the loss sees are normalised ones."""
+    weight = torch.randn(9, 5, dtype=torch.float64, requires_grad=True)
+    hidden, labels = torch.randn(4, 5, dtype=torch.float64), torch.randint(9, (4,))
+
+    def ours(table):
+        return projected_cross_entropy(hidden, F.normalize(table, dim=-1), labels, 0.1)[0]
+
+    assert torch.autograd.gradcheck(ours, (weight,))
+
+
+def _batch():
+    src, labels = source(5, 3, 8, 6), target(4, 7, 2, 6)
+    tgt = target(4, 7, 2, 6, seed=50)
+    return Batch(src, tgt, labels)
+
+
+def test_padding_has_no_part_in_it():
+    model = build("pre", NO_DROPOUT).eval()
+    batch = _batch()
+    whole = token_loss(model, batch, 0.1)
+    assert whole.tokens == int((batch.labels != PAD).sum()) == batch.tokens
+    wider = Batch(
+        F.pad(batch.src, (0, 3), value=PAD), F.pad(batch.tgt, (0, 5), value=PAD), F.pad(batch.labels, (0, 5), value=PAD)
+    )
+    torch.testing.assert_close(token_loss(model, wider, 0.1).smoothed, whole.smoothed, rtol=1e-12, atol=0)
+
+
+def _gradients(model: nn.Module, parts: list[Batch], *, layerdrop: bool = False) -> list[torch.Tensor]:
+    model.zero_grad()
+    tokens = sum(part.tokens for part in parts)
+    for micro_batch, part in enumerate(parts):
+        if layerdrop:
+            reseed(model, 1, step=4, micro_batch=micro_batch)
+        (token_loss(model, part, 0.1).smoothed / tokens).backward()
+    return [torch.zeros(()) if p.grad is None else p.grad.clone() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_accumulating_two_equals_one(rate):
+    """Unequal parts, so that weighting them equally would show; LayerDrop draws once for the step."""
+    changes = {**NO_DROPOUT, "model.attention_dropout": 0.0, "model.activation_dropout": 0.0}
+    model = build("pre", {**changes, "layerdrop_encoder": rate, "layerdrop_decoder": rate}).train()
+    batch = _batch()
+    whole = _gradients(model, [batch], layerdrop=True)
+    cut = _gradients(
+        model, [Batch(*(side[:3] for side in batch)), Batch(*(side[3:] for side in batch))], layerdrop=True
+    )
+    torch.testing.assert_close(cut, whole, rtol=1e-9, atol=1e-12)
+
+
+def test_nothing_is_held_for_a_backward_that_will_not_come():
+    model = build("pre").eval()
+    with torch.inference_mode():
+        assert float(token_loss(model, _batch(), 0.0).true) > 0
