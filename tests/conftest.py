@@ -1,0 +1,17 @@
+"""Shapes are checked while tests run: every annotation of the model and of decoding is a law."""
+
+import pytest
+import torch
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+install_import_hook(["ablab.model", "ablab.decoding"], "beartype.beartype")
+torch.set_num_threads(1)
+settings.register_profile("ablab", deadline=None, derandomize=True)
+settings.load_profile("ablab")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_default_generator():
+    """No test depends on which ran before it."""
+    torch.manual_seed(0)
