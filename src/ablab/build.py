@@ -4,16 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.decoding.translate import Search
-from ablab.identity import peak_rate, recipe
+from ablab.errors import UserError
+from ablab.identity import peak_rate
 from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
+from ablab.model.dropout import Dropout
 from ablab.model.embedding import Embedding, FixNormEmbedding, TokenInput, WordTables
 from ablab.model.feed_forward import FeedForward
 from ablab.model.initialisation import INITIALISERS, initialise
@@ -24,7 +27,7 @@ from ablab.model.positions import POSITIONS
 from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.model.word_dropout import WordDropout
-from ablab.run import Planned
+from ablab.plan import Planned
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
 from ablab.training.lightning_module import Objective
@@ -121,7 +124,7 @@ def build_mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
     card = RunCard(
         run_id=planned.run_id,
         name=planned.name,
-        config={**recipe(config), **arms, "run_id": planned.run_id},
+        config={**arms, "run_id": planned.run_id, "recipe": planned.recipe},
         tags=["smoke"] if config.smoke else [],
         folder=planned.folder.path,
     )
@@ -130,6 +133,13 @@ def build_mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
     if mirror.offline_because is not None:
         say(f"W&B is out of reach ({mirror.offline_because}); the run is logged offline and can be synced later")
     return mirror
+
+
+def device_of(accelerator: str) -> torch.device:
+    """Where the numbers are computed; UserError when this machine has no such thing."""
+    if accelerator == "gpu" and not torch.cuda.is_available():
+        raise UserError("trainer.accelerator=gpu: torch finds no GPU here; allowed: cpu (trainer=cpu)")
+    return torch.device("cuda" if accelerator == "gpu" else "cpu")
 
 
 def trainer_options(config: Config) -> dict[str, Any]:
@@ -164,7 +174,7 @@ class _Parts:
 
     def token_input(self) -> TokenInput:
         positions = POSITIONS[self.config.position.kind](self.model.d_model, self.config.position.max_length)
-        return TokenInput(positions, nn.Dropout(self.model.embedding_dropout))
+        return TokenInput(positions, Dropout(self.model.embedding_dropout))
 
     def encoder(self) -> Encoder:
         depth = self.model.encoder_layers
@@ -200,10 +210,10 @@ class _Parts:
         return DropHead(self.model.num_heads) if site in self.config.drophead.sites else nn.Identity()
 
     def feed_forward(self) -> FeedForward:
-        return FeedForward(self.model.d_model, self.model.d_ff, nn.Dropout(self.model.activation_dropout))
+        return FeedForward(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
 
     def residuals(self, count: int) -> list[Residual]:
-        return [self.placement(self.norm(), nn.Dropout(self.model.dropout)) for _ in range(count)]
+        return [self.placement(self.norm(), Dropout(self.model.dropout)) for _ in range(count)]
 
     def layerdrop(self, depth: int, p: float) -> LayerDrop:
         return LayerDrop(RATES[self.config.layerdrop_rates](depth, p))

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ablab.errors import UserError
+from ablab.threads import wait_politely
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -11,6 +12,7 @@ EXIT_INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 only when it did what was asked."""
+    wait_politely()
     words = list(sys.argv[1:] if arguments is None else arguments)
     verbs = _verbs()
     if not words or words[0] in ("-h", "--help", "help"):
@@ -43,8 +45,11 @@ def _train(arguments: Sequence[str]) -> int:
 
         print(train_help())  # noqa: T201
         return 0
+    if any(word in ("-m", "--multirun") for word in arguments):
+        raise UserError("-m: this version trains one run a call; allowed: one value per key, one line per run")
     from ablab.config import compose
-    from ablab.run import plan, run
+    from ablab.plan import plan
+    from ablab.run import run
     from ablab.screen import Screen
 
     planned = plan(compose(arguments))

@@ -9,15 +9,15 @@ from typing import Literal
 import torch
 from safetensors.torch import load_file
 
-from ablab.build import build_model, build_search
+from ablab.build import build_model, build_search, device_of
 from ablab.config.compose import validate
 from ablab.data.prepared import write_lines
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.decoding.translate import Translator
 from ablab.model.transformer import Transformer
+from ablab.plan import Planned
 from ablab.provenance import code_digest
 from ablab.record import Evaluation, Record, RunFolder, now
-from ablab.run import Planned
 from ablab.scoring import score
 from ablab.screen import Screen
 from ablab.training.checkpoints import SELECTED
@@ -37,7 +37,13 @@ def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
     translator = Translator(model, tokenizers)
     began = time.perf_counter()
     with screen.counting_bar(f"translating {test.name}", len(pairs)) as bar:
-        hypotheses = translator.best(translator.encode(sources), build_search(config), bar.advance)
+        encoded, search = translator.encode(sources), build_search(config)
+        if config.decoding.n_best == 1:
+            hypotheses, n_best = translator.best(encoded, search, bar.advance), None
+        else:
+            found = translator.hypotheses(encoded, search, bar.advance)
+            n_best = [translator.texts(beams[: config.decoding.n_best]) for beams in found]
+            hypotheses = [beams[0][1] for beams in n_best]
     seconds = time.perf_counter() - began
     scores = score(hypotheses, references)
     evaluation = Evaluation(
@@ -57,7 +63,7 @@ def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
         provenance_code=code_digest(),
         ended=now(),
     )
-    planned.folder.write_evaluation(evaluation, hypotheses)
+    planned.folder.write_evaluation(evaluation, hypotheses, n_best)
     return evaluation
 
 
@@ -69,7 +75,7 @@ def load_finished(
     tokenizers = load_tokenizers(folder.checkpoints)
     model = build_model(config, src_vocab=len(tokenizers[0]), tgt_vocab=len(tokenizers[1]))
     model.load_state_dict(load_file(folder.checkpoints / SELECTED))
-    return model.to("cuda" if device == "gpu" else "cpu").eval(), tokenizers
+    return model.to(device_of(device)).eval(), tokenizers
 
 
 def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:

@@ -64,18 +64,25 @@ def evaluation_id(settings: dict[str, Any]) -> str:
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     """`norm=scalenorm,layerdrop=0.2,s1`: what differs from a plain `python train.py`, and the seed."""
     roles = dict(type(composed.config).walk())
-    hidden = ("seed", "data.path")
+    roles |= {f"data.{field}": role for field, role in type(composed.config.data).walk()}
     parts = [
         f"{group}={option}"
         for group, option in composed.choices.items()
         if option != defaults.get(group) and group not in ("trainer", "logger", "decoding")
     ]
     parts += [
-        f"{key}={value}"
+        f"{key}={_written(value)}"
         for key, value in composed.changes.items()
-        if key not in hidden and roles.get(key, Role.RECIPE) is Role.RECIPE
+        if key != "seed" and roles[key] is Role.RECIPE
     ]
     return ",".join([*parts, f"s{composed.config.seed}"])
+
+
+def _written(value: object) -> str:
+    """As one would type it: `null`, `true`, `[encoder,cross]`."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":")).replace('"', "")
 
 
 def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
@@ -97,6 +104,8 @@ def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
     if content["optim"]["schedule"] == "noam":
         for key in ("decay", "decay_patience", "min_lr"):
             del content["optim"][key]
+    else:
+        del content["optim"]["warmup_steps"]
     if content["training"]["select"] != "averaged":
         del content["training"]["average_last"]
 

@@ -13,6 +13,7 @@ COLUMNS = (
     "grad_norm",
     "drophead",
     "tokens_per_second",
+    "padding",
     "valid_loss",
     "valid_perplexity",
     "valid_bleu",
@@ -40,8 +41,9 @@ class MetricsFile:
     def _rows(path: Path) -> Iterator[dict[str, Any]]:
         if path.exists():
             with path.open(encoding="utf-8", newline="") as file:
-                # A row cut off by a crash has no step that can be read.
-                yield from (row for row in list(csv.DictReader(file)) if (row.get("step") or "").isdigit())
+                # A crash cuts off the last row; what is left of it may look like smaller numbers.
+                whole = [line for line in file if line.endswith("\n")]
+            yield from (row for row in csv.DictReader(whole) if (row.get("step") or "").isdigit())
 
     def write(self, row: dict[str, Any]) -> None:
         """One row; cells that are missing stay empty."""

@@ -1,6 +1,7 @@
 """Where a run is mirrored to. The record on disk is the truth; a mirror may fail and cost nothing but itself."""
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,9 @@ class WandbMirror:
     INIT_SECONDS = 15.0
 
     def __init__(self, card: RunCard, *, mode: Literal["offline", "online"], project: str, entity: str | None) -> None:
+        if mode == "offline":
+            # Else wandb may send reports on itself, offline or not.
+            os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 
         self._wandb = wandb

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,6 +19,9 @@ class Strict(BaseModel):
     """A record is read strictly: a field that is missing or unknown is an error, never a guess."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+AnyStrict = TypeVar("AnyStrict", bound=Strict)
 
 
 class Selected(Strict):
@@ -86,6 +89,16 @@ class Evaluation(Strict):
     ended: str
 
 
+NBest = Sequence[tuple[float, str]]
+"""Score and text of each hypothesis of one sentence, the best first."""
+
+
+def n_best_lines(n_best: Sequence[NBest]) -> Iterator[str]:
+    """Number of the sentence from 0, score, text; separated by tabs."""
+    for number, hypotheses in enumerate(n_best):
+        yield from (f"{number}\t{score:.4f}\t{text}\n" for score, text in hypotheses)
+
+
 def now() -> str:
     """UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -134,10 +147,7 @@ class RunFolder:
         path = self.path / "record.json"
         if not path.exists():
             return None
-        try:
-            return Record.model_validate(read_json(path))
-        except ValueError as error:
-            raise UserError(f"{path}: not a record of this version ({str(error).splitlines()[0]})") from None
+        return _read(path, Record)
 
     def write_record(self, record: Record) -> None:
         """Training has ended."""
@@ -146,13 +156,17 @@ class RunFolder:
     def evaluation(self, evaluation_id: str) -> Evaluation | None:
         """An evaluation that was made before."""
         path = self.path / "evaluations" / f"{evaluation_id}.json"
-        return Evaluation.model_validate(read_json(path)) if path.exists() else None
+        return _read(path, Evaluation) if path.exists() else None
 
-    def write_evaluation(self, evaluation: Evaluation, hypotheses: Sequence[str]) -> None:
+    def write_evaluation(
+        self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
+    ) -> None:
         """The hypotheses first: an evaluation that can be read is complete."""
         folder = self.path / "evaluations"
         text = "".join(f"{line}\n" for line in hypotheses)
         write_text(folder / f"{evaluation.evaluation_id}.txt", text)
+        if n_best is not None:
+            write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
         write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())
 
     def set_aside(self) -> Path | None:
@@ -165,6 +179,15 @@ class RunFolder:
         while (aside / f"{self.run_id}-{number}").exists():
             number += 1
         return Path(shutil.move(self.path, aside / f"{self.run_id}-{number}"))
+
+
+def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
+    try:
+        return kind.model_validate(read_json(path))
+    except ValueError as error:
+        raise UserError(
+            f"{path}: cannot be read as {kind.__name__} of this version ({str(error).splitlines()[0]})"
+        ) from None
 
 
 def all_runs(outputs: Path) -> Iterator[RunFolder]:

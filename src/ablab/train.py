@@ -2,7 +2,8 @@
 
 import resource
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +16,22 @@ from ablab.build import (
     build_model,
     build_objective,
     build_steps,
+    device_of,
     trainer_options,
 )
+from ablab.config import Config
 from ablab.data.prepared import Prepared, prepare
 from ablab.data.steps import TrainingSteps
 from ablab.data.tokenizer import save_tokenizers
-from ablab.decoding.translate import Search
+from ablab.evaluate import evaluate
 from ablab.fields import Role
 from ablab.identity import condition_id
 from ablab.metrics import MetricsFile
 from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
-from ablab.provenance import provenance
-from ablab.record import Cost, Record, Selected, now
-from ablab.run import Planned
+from ablab.plan import Planned
+from ablab.provenance import fast_bfloat16, provenance
+from ablab.record import Cost, Evaluation, Record, Selected, now
 from ablab.screen import Screen
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.cost import flops_per_token, parameter_count
@@ -56,17 +59,40 @@ class _Work:
 
 
 def train(planned: Planned, screen: Screen) -> Record | None:
-    """Train from the start or from the last checkpoint; None when interrupted."""
+    """Train from the start or from the last checkpoint; None when interrupted.
+
+    The first evaluation is made here, so that the mirror, still open, shows its scores.
+    """
+    device_of(planned.config.trainer.accelerator)
     if planned.config.trainer.threads is not None:
         torch.set_num_threads(planned.config.trainer.threads)
+    if _emulates_bfloat16(planned.config):
+        screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     work = _begin(planned, screen)
-    outcome = _fit(work, screen)
-    if outcome.state == "interrupted":
-        screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
-        return None
-    record = _finish(work, outcome)
-    planned.folder.write_record(record)
+    with _mirrored(planned, screen) as mirror:
+        outcome = _fit(work, screen, mirror)
+        if outcome.state == "interrupted":
+            mirror.summary({"state": outcome.state, "reason": outcome.reason})
+            screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
+            return None
+        record = _finish(work, outcome)
+        planned.folder.write_record(record)
+        evaluation = None if record.selected is None else evaluate(planned, record, screen)
+        mirror.summary(_summary(record, evaluation))
     return record
+
+
+def _emulates_bfloat16(config: Config) -> bool:
+    return config.training.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False
+
+
+@contextmanager
+def _mirrored(planned: Planned, screen: Screen) -> Iterator[Mirror]:
+    """A mirror that is always closed, and knows whether it ended well."""
+    mirror = build_mirror(planned, screen.say)
+    with ExitStack() as stack:
+        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
+        yield mirror
 
 
 def _begin(planned: Planned, screen: Screen) -> _Work:
@@ -93,15 +119,13 @@ def _begin(planned: Planned, screen: Screen) -> _Work:
     return _Work(planned, prepared, model, steps, course, checkpoints, resume)
 
 
-def _fit(work: _Work, screen: Screen) -> Outcome:
+def _fit(work: _Work, screen: Screen, mirror: Mirror) -> Outcome:
     planned, course = work.planned, work.course
     config = planned.config
     ends = build_ends(config, work.steps)
-    validator = Validator(work.prepared, Search(max_extra_tokens=config.decoding.max_extra_tokens))
+    validator = Validator(work.prepared)
     module = TranslationModule(work.model, build_objective(config, course), first_step=course.step)
     with ExitStack() as stack:
-        mirror = build_mirror(planned, screen.say)
-        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
         metrics = MetricsFile(planned.folder.metrics, from_step=course.step)
         stack.callback(metrics.close)
         bar = stack.enter_context(screen.training_bar())
@@ -111,7 +135,7 @@ def _fit(work: _Work, screen: Screen) -> Outcome:
             ToMirror(mirror, validator.sources, validator.references),
             AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
         ]
-        outcome = fit(
+        return fit(
             module,
             work.steps,
             validator,
@@ -123,18 +147,18 @@ def _fit(work: _Work, screen: Screen) -> Outcome:
             trainer_options=trainer_options(config),
             optimizer_state=None if work.resume is None else work.resume["optimizer"],
         )
-        _summarise(mirror, work, outcome)
-    return outcome
 
 
-def _summarise(mirror: Mirror, work: _Work, outcome: Outcome) -> None:
-    course = work.course
-    summary: dict[str, Any] = {"state": outcome.state, "reason": outcome.reason, "steps": course.step}
-    if course.train_seconds:
-        summary["tokens_per_second"] = course.tokens / course.train_seconds
-    summary["padding"] = work.steps.padding_share()
-    summary["parameters"] = parameter_count(work.model)
-    mirror.summary(summary)
+def _summary(record: Record, evaluation: Evaluation | None) -> dict[str, Any]:
+    """The figures by which a dashboard compares runs."""
+    figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
+    figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
+    if record.selected is not None:
+        figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
+    if evaluation is not None:
+        figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
+        figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
+    return figures
 
 
 def _finish(work: _Work, outcome: Outcome) -> Record:
@@ -177,11 +201,12 @@ def _select(work: _Work) -> Selected:
     """Choose the weights on validation, and validate what was chosen."""
     weights, steps = work.checkpoints.choose(work.course)
     work.model.load_state_dict(weights)
+    # Lightning takes the model off the device when it ends.
+    work.model.to(device_of(work.planned.config.trainer.accelerator))
     if len(steps) == 1:
         chosen = next(v for v in work.course.validations if v.step == steps[0])
     else:
-        search = Search(max_extra_tokens=work.planned.config.decoding.max_extra_tokens)
-        chosen, _ = Validator(work.prepared, search)(work.model, work.course.step)
+        chosen, _ = Validator(work.prepared)(work.model, work.course.step)
     return Selected(steps=steps, loss=chosen.loss, perplexity=chosen.perplexity, bleu=chosen.bleu)
 
 

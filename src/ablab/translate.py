@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from ablab.errors import UserError, choices
 from ablab.fields import Count, Group
-from ablab.record import Record, RunFolder, find_run
+from ablab.record import Record, RunFolder, find_run, n_best_lines
 from ablab.screen import Screen
 
 
@@ -82,13 +82,9 @@ def _translate(options: Options, folder: RunFolder, record: Record, sentences: S
     with screen.counting_bar("translating", len(sentences)) as bar:
         found = translator.hypotheses(encoded, search, bar.advance)
     best = [beams[: options.n_best] for beams in found]
-    for number, hypotheses in enumerate(best):
-        texts = translator.target.decode([hypothesis.ids for hypothesis in hypotheses])
-        if options.n_best == 1:
-            sys.stdout.write(f"{texts[0]}\n")
-            continue
-        for hypothesis, text in zip(hypotheses, texts, strict=True):
-            sys.stdout.write(f"{number}\t{hypothesis.score:.4f}\t{text}\n")
+    texts = [translator.texts(hypotheses) for hypotheses in best]
+    lines = n_best_lines(texts) if options.n_best > 1 else (f"{hypotheses[0][1]}\n" for hypotheses in texts)
+    sys.stdout.writelines(lines)
     sys.stdout.flush()
     if options.attention is not None:
         _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], screen)

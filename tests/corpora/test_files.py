@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 from ablab.corpora.files import content_digest, digest_of_pair, locate, read_lines, read_pairs
 from ablab.errors import UserError
 
-sentences = st.lists(
-    st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=("Cs",))), min_size=1
-)
-reuse_folder = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
-)
+sentences = st.lists(st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=("Cs",))), min_size=1)
+reuse_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 
 
 @given(lines=sentences)
 @reuse_folder
-def test_what_is_written_is_read_whatever_the_line_ends_mark_and_packing(
-    tmp_path: Path, lines: list[str]
-) -> None:
+def test_what_is_written_is_read_whatever_the_line_ends_mark_and_packing(tmp_path: Path, lines: list[str]) -> None:
     content = "".join(f"{line}\n" for line in lines).encode()
     for name, stored in {
         "plain.en": content,
@@ -105,9 +99,7 @@ def test_invalid_utf8_names_file_and_line(tmp_path: Path, ending: str) -> None:
         read_lines(path)
 
 
-@pytest.mark.parametrize(
-    "stored", [gzip.compress(b"one\n" * 999)[:-9], b"no gzip", gzip.compress(b"a" * 99)[:12]]
-)
+@pytest.mark.parametrize("stored", [gzip.compress(b"one\n" * 999)[:-9], b"no gzip", gzip.compress(b"a" * 99)[:12]])
 def test_a_damaged_archive_is_named(tmp_path: Path, stored: bytes) -> None:
     path = tmp_path / "a.en.gz"
     path.write_bytes(stored)

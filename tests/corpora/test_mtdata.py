@@ -32,9 +32,7 @@ def sacrebleu_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DATASETS["wmt19"], "_rawdir", str(folder / "raw"))
 
 
-def test_a_missing_package_is_one_line_with_the_remedy(
-    configured: Configured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_one_line_with_the_remedy(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
@@ -66,9 +64,7 @@ class TestWithoutTheIndex:
             ({"tgt": "sw"}, r"wmt18 has no en-sw; allowed: .*en-de"),
         ],
     )
-    def test_what_cannot_be_is_refused(
-        self, configured: Configured, change: dict[str, object], reason: str
-    ) -> None:
+    def test_what_cannot_be_is_refused(self, configured: Configured, change: dict[str, object], reason: str) -> None:
         with pytest.raises(UserError, match=reason):
             configured("mtdata", **change).check()
 

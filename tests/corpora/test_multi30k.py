@@ -18,9 +18,7 @@ SPLITS = ("train", "val", "test_2016_flickr")
 
 
 @pytest.fixture
-def folder(
-    tmp_path: Path, write: Callable[[Path, Sequence[str]], None], monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def folder(tmp_path: Path, write: Callable[[Path, Sequence[str]], None], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small stand-in for the official files, whose checksums are taken for the official ones."""
     folder = tmp_path / "official"
     checksums = {}
@@ -116,9 +114,7 @@ def refused(corpus: Corpus, cache: Path, reason: str) -> None:
 
 def test_a_wrong_checksum_is_refused(online: Corpus, folder: Path, tmp_path: Path) -> None:
     (folder / "train.en.gz").write_bytes(gzip.compress(b"something else\n"))
-    refused(
-        online, tmp_path / "cache", r"train\.en\.gz came damaged: its text has SHA-256 \w+\.\.\., expected"
-    )
+    refused(online, tmp_path / "cache", r"train\.en\.gz came damaged: its text has SHA-256 \w+\.\.\., expected")
 
 
 def test_a_page_in_place_of_a_file_is_refused(online: Corpus, folder: Path, tmp_path: Path) -> None:
@@ -131,9 +127,7 @@ def test_a_missing_file_is_refused(online: Corpus, folder: Path, tmp_path: Path)
     refused(online, tmp_path / "cache", "the server says 404 File not found")
 
 
-def test_a_truncated_download_is_refused(
-    online: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_truncated_download_is_refused(online: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handler, "cut", 9)
     refused(
         online,
@@ -148,9 +142,7 @@ def test_no_server_is_one_line(online: Corpus, server: ThreadingHTTPServer, tmp_
     refused(online, tmp_path / "cache", "cannot be downloaded: .*Connection refused")
 
 
-def test_no_name_server_is_one_line(
-    server: ThreadingHTTPServer, configured: Configured, tmp_path: Path
-) -> None:
+def test_no_name_server_is_one_line(server: ThreadingHTTPServer, configured: Configured, tmp_path: Path) -> None:
     corpus = configured("multi30k", url="http://nowhere.invalid/raw")
     refused(corpus, tmp_path / "cache", r"http://nowhere\.invalid/raw/train\.en\.gz cannot be downloaded")
 
@@ -161,9 +153,7 @@ def test_what_has_no_checksum_must_come_from_a_folder(configured: Configured) ->
 
 
 def test_a_test_set_that_a_language_lacks_is_refused_with_what_exists(configured: Configured) -> None:
-    with pytest.raises(
-        UserError, match=r"test_2017_mscoco does not exist in cs, only in de, en, fr; in cs there are"
-    ):
+    with pytest.raises(UserError, match=r"test_2017_mscoco does not exist in cs, only in de, en, fr; in cs there are"):
         configured("multi30k", tgt="cs", test="test_2017_mscoco").check()
 
 

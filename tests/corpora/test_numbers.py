@@ -58,18 +58,14 @@ def test_a_longer_test_set_changes_no_training_and_begins_with_the_shorter(confi
 @pytest.mark.parametrize(
     "change", [{"src": "fr"}, {"tgt": "fr"}, {"corpus_seed": 2}, {"train_size": 401}, {"valid_size": 51}]
 )
-def test_options_that_change_text_change_both_digests(
-    configured: Configured, change: dict[str, object]
-) -> None:
+def test_options_that_change_text_change_both_digests(configured: Configured, change: dict[str, object]) -> None:
     before, after = configured("numbers", **SMALL), configured("numbers", **{**SMALL, **change})
     assert before.train_digest() != after.train_digest()
     assert before.test_digest() != after.test_digest()
 
 
 @pytest.mark.parametrize("change", [{"vocab_size": 500}, {"train_pairs": 10}, {"max_tokens": 9}])
-def test_options_that_leave_the_text_leave_the_digests(
-    configured: Configured, change: dict[str, object]
-) -> None:
+def test_options_that_leave_the_text_leave_the_digests(configured: Configured, change: dict[str, object]) -> None:
     before, after = configured("numbers", **SMALL), configured("numbers", **{**SMALL, **change})
     assert (before.train_digest(), before.test_digest()) == (after.train_digest(), after.test_digest())
 
@@ -103,9 +99,7 @@ def test_the_languages_read_off_file_names_are_those_of_num2words() -> None:
     assert _languages() == set(CONVERTER_CLASSES)
 
 
-def test_languages_that_run_out_of_sentences_say_so(
-    configured: Configured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_languages_that_run_out_of_sentences_say_so(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ablab.corpora.sentences.speller", lambda language: lambda number: "one")
     monkeypatch.setattr("ablab.corpora.sentences.ITEMS", (1,))
     _generated.cache_clear()
@@ -118,9 +112,7 @@ def test_languages_that_run_out_of_sentences_say_so(
 
 def test_the_interface_is_light() -> None:
     heavy = "num2words, mtdata, sacrebleu, urllib.request, torch, numpy"
-    code = (
-        f"import sys, ablab.corpora; print([name for name in '{heavy}'.split(', ') if name in sys.modules])"
-    )
+    code = f"import sys, ablab.corpora; print([name for name in '{heavy}'.split(', ') if name in sys.modules])"
     env = {"PYTHONPATH": ":".join(sys.path)}
     result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True)
     assert result.stdout.strip() == "[]"

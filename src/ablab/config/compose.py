@@ -31,11 +31,13 @@ def compose(arguments: Sequence[str]) -> Composed:
     from ablab.config.overrides import check, parse
 
     overrides = parse(arguments)
-    check(overrides, _known_fields())
+    common = {name for name, _ in Config.walk() if name != "data"}
+    check(overrides, common, {kind: {f"data.{name}" for name, _ in c.walk()} for kind, c in CORPORA.items()})
     typed = _compose_values(tuple(arguments))
     values, chosen = typed.values, typed.choices
     plain = _flatten(_compose_values(tuple(f"{group}={option}" for group, option in sorted(chosen.items()))).unresolved)
-    changes = {key: value for key, value in _flatten(typed.unresolved).items() if plain.get(key) != value}
+    resolved = _flatten(values)
+    changes = {key: resolved[key] for key, value in _flatten(typed.unresolved).items() if plain.get(key) != value}
     return Composed(validate(shrink(values) if values["smoke"] else values), chosen, changes)
 
 
@@ -86,13 +88,10 @@ def _compose_values(arguments: tuple[str, ...]) -> _Raw:
             composed.pop("hydra")
             values, unresolved = (OmegaConf.to_container(composed, resolve=resolve) for resolve in (True, False))
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(" ".join(str(error).split("\n")[0].split())) from None
+        reason = " ".join(str(error).split("\n")[0].split())
+        key = getattr(error, "full_key", None)
+        raise UserError(f"{' '.join(arguments)}: {key + ': ' if key else ''}{reason}") from None
     return _Raw(cast(dict[str, Any], values), cast(dict[str, Any], unresolved), chosen)
-
-
-def _known_fields() -> set[str]:
-    fields = {name for name, _ in Config.walk() if name != "data"}
-    return fields | {f"data.{name}" for corpus in CORPORA.values() for name, _ in corpus.walk()}
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -109,7 +108,9 @@ def _first(error: ValidationError, prefix: str = "") -> str:
     """The first thing wrong, in one line: `key=value: what is allowed`."""
     detail = error.errors()[0]
     key = prefix + ".".join(str(part) for part in detail["loc"])
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = detail["msg"]
+    for opening in ("Value error, ", "Input should be ", "String should have "):
+        message = message.removeprefix(opening)
     if detail["type"] == "missing":
         return f"{key}: missing; the group's YAML file must set it"
     if detail["type"] == "extra_forbidden":

@@ -29,7 +29,8 @@ def groups() -> dict[str, list[str]]:
 def default_choices() -> dict[str, str]:
     """The option that each group has when nobody chooses."""
     entries = _read(conf_dir() / "config.yaml")["defaults"]
-    return {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
+    chosen = {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
+    return {group: option for group, option in chosen.items() if group in groups()}
 
 
 @cache

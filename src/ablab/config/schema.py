@@ -156,6 +156,6 @@ class Config(Group):
     decoding: Decoding
     trainer: Trainer
     logger: Logger
-    outputs: Annotated[str, RUNTIME]
+    outputs: Annotated[str, Field(min_length=1), RUNTIME]
     smoke: Annotated[bool, RUNTIME]
     rerun: Annotated[bool, RUNTIME]

@@ -1,6 +1,7 @@
 """The training data as a function of the optimiser step: ask for any step, get its micro-batches."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,13 @@ def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
     shifted = torch.cat([begin, labels[:, :-1]], dim=1)
     shifted = shifted.masked_fill(shifted == EOS, PAD)
     return Batch(torch.from_numpy(src.padded(rows)).long(), shifted, labels)
+
+
+def padding_share_of(batches: Sequence[Batch]) -> float:
+    """Share of the positions, source and target, that are padding."""
+    positions = sum(batch.src.numel() + batch.labels.numel() for batch in batches)
+    tokens = sum(int((batch.src != PAD).sum()) + batch.tokens for batch in batches)
+    return 1 - tokens / positions
 
 
 class TrainingSteps(Dataset[list[Batch]]):

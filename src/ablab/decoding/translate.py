@@ -69,6 +69,11 @@ class Translator:
             src, lambda batch: search.run(self.model, batch), BATCH_TOKENS // search.beam_size, progress
         )
 
+    def texts(self, hypotheses: Sequence[Hypothesis]) -> list[tuple[float, str]]:
+        """Score and text of each hypothesis."""
+        texts = self.target.decode([hypothesis.ids for hypothesis in hypotheses])
+        return [(hypothesis.score, text) for hypothesis, text in zip(hypotheses, texts, strict=True)]
+
     def encode(self, sentences: Sequence[str]) -> Sentences:
         """Source sentences as ids. An empty sentence is its end alone, and so has a translation too."""
         return Sentences.of(self.source.encode(sentences))

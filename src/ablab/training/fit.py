@@ -7,15 +7,16 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
-from ablab.data.steps import Batch, TrainingSteps
+from ablab.data.steps import Batch, TrainingSteps, padding_share_of
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends
 from ablab.training.lightning_module import StepReport, TranslationModule
@@ -35,7 +36,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Measurements:
-    """What a look at training shows. `loss`: nats per target token, label smoothing apart, of this step's batch."""
+    """What a look at training shows. `loss`: nats per target token, label smoothing apart; it, and `padding`, the
+    share of positions that are padding, are of this step's batch.
+    """
 
     step: int
     loss: float
@@ -44,6 +47,7 @@ class Measurements:
     drophead: float
     tokens_per_second: float
     seconds: float
+    padding: float
 
 
 class Listener(Protocol):
@@ -93,7 +97,9 @@ def fit(
             num_sanity_val_steps=0,
             **trainer_options,
         )
-        trainer.fit(module, loader)
+        # Lightning's answer to SIGTERM, after ours: by then the conductor has saved what a resume needs.
+        with suppress(SIGTERMException):
+            trainer.fit(module, loader)
     return conductor.outcome
 
 
@@ -125,7 +131,7 @@ class _Conductor(pl.Callback):
         self._last_look = (self.course.train_seconds, self.course.tokens)
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
     ) -> None:
         assert isinstance(module, TranslationModule)
         report = module.report
@@ -139,7 +145,7 @@ class _Conductor(pl.Callback):
 
         end = self.ends.before_validation(course)
         due = course.step % self.valid_every == 0 or end is not None
-        if (due or course.step % LOOK_EVERY == 0 or self.stop_asked) and not self._look(report):
+        if (due or course.step % LOOK_EVERY == 0 or self.stop_asked) and not self._look(report, batch):
             reason = f"the training loss is not a number at step {course.step}"
             return self._end(trainer, Outcome("diverged", reason))
         if due:
@@ -158,7 +164,7 @@ class _Conductor(pl.Callback):
         self.course.seconds += self._now - before
         return self._now - before
 
-    def _look(self, report: StepReport) -> bool:
+    def _look(self, report: StepReport, batch: list[Batch]) -> bool:
         """Tell the listeners; False when the loss or the gradient is not finite."""
         loss, grad_norm = float(report.loss), float(report.grad_norm)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
@@ -173,6 +179,7 @@ class _Conductor(pl.Callback):
             drophead=report.drophead,
             tokens_per_second=(self.course.tokens - tokens) / spent,
             seconds=self.course.seconds,
+            padding=padding_share_of(batch),
         )
         self._last_look = (self.course.train_seconds, self.course.tokens)
         for listener in self.listeners:

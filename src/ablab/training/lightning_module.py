@@ -62,7 +62,9 @@ class TranslationModule(pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam; the rate is set before each step."""
-        return torch.optim.Adam(self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps)
+        return torch.optim.Adam(
+            self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True
+        )
 
     def training_step(self, micro_batches: list[Batch], index: int) -> None:
         """Seed, forward, backward for each micro-batch; then clip and step."""

@@ -55,18 +55,22 @@ def best(validations: Sequence[Validation], monitor: str) -> Validation:
 
 
 class Validator:
-    """Measures loss and greedy BLEU on the validation pairs; draws nothing and changes nothing."""
+    """Measures loss and greedy BLEU on the validation pairs; draws nothing and changes nothing.
 
-    def __init__(self, prepared: Prepared, search: Search) -> None:
+    The search is fixed: validation chooses the weights, and how the test set is decoded must not.
+    """
+
+    SEARCH = Search(beam_size=1, max_extra_tokens=50)
+
+    def __init__(self, prepared: Prepared) -> None:
         self.src, self.tgt = prepared.valid
         self.sources = [src for src, _ in prepared.valid_text]
         self.references = [tgt for _, tgt in prepared.valid_text]
         self.tokenizers = prepared.tokenizers
-        self.search = search
 
     def __call__(self, model: Transformer, step: int) -> tuple[Validation, list[str]]:
         """The scores, and the translations they come from."""
-        translations = Translator(model, self.tokenizers).best(self.src, self.search)
+        translations = Translator(model, self.tokenizers).best(self.src, self.SEARCH)
         loss = true_loss(model, self.src, self.tgt)
         return Validation(step, loss, bleu(translations, self.references)), translations
 

@@ -1,0 +1,179 @@
+"""The schema and the YAML files say the same, and every field is placed deliberately."""
+
+import re
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from ablab.config import Config, compose
+from ablab.config.compose import validate
+from ablab.config.folder import conf_dir, default_choices, groups, named_values
+from ablab.corpora import CORPORA
+from ablab.errors import UserError
+from ablab.fields import Group, Role
+
+RUNTIME = {
+    "outputs",
+    "smoke",
+    "rerun",
+    *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches", "progress")),
+    *(f"logger.{name}" for name in ("kind", "mode", "project", "entity")),
+}
+EVALUATION = {
+    "data.test_pairs",
+    *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),
+}
+OF_CORPUS = {
+    "numbers": {Role.EVALUATION: {"test", "test_size"}, Role.RUNTIME: set()},
+    "multi30k": {Role.EVALUATION: {"test"}, Role.RUNTIME: {"path", "url"}},
+    "text": {Role.EVALUATION: set(), Role.RUNTIME: {"train", "valid", "test"}},
+    "mtdata": {Role.EVALUATION: {"test"}, Role.RUNTIME: {"path"}},
+}
+"""Everything not named here decides the weights. A new field that does not must be put here on purpose."""
+
+OPTIONS = [(group, option) for group, options in groups().items() for option in options]
+OVERLAYS = {"model": ("optim.",), "data": ("training.",)}
+"""What a size or a corpus may set beside its own fields."""
+
+
+def _flat(content, prefix=""):
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _yaml(group, option):
+    content = OmegaConf.to_container(OmegaConf.load(conf_dir() / group / f"{option}.yaml"))
+    return set(_flat(content if group in content else {group: content}))
+
+
+def _words(group, option, tmp_path):
+    """What one must type besides, for an option that nobody can guess."""
+    if option == "multi30k":
+        for split in ("train", "val", "test_2016_flickr"):
+            for language in ("en", "de"):
+                (tmp_path / f"{split}.{language}").write_text("one\n")
+        return [f"data.path={tmp_path}"]
+    return ["optim.lr=1e-3"] if option == "plateau" else []
+
+
+def test_every_field_is_of_exactly_one_kind():
+    leaves = list(Config.walk())
+    assert len(leaves) == len(dict(leaves))
+    assert {name for name, role in leaves if role is Role.RUNTIME} == RUNTIME
+    assert {name for name, role in leaves if role is Role.EVALUATION} == EVALUATION
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+def test_every_field_of_a_corpus_is_of_exactly_one_kind(kind):
+    fields = dict(CORPORA[kind].walk())
+    for role, names in OF_CORPUS[kind].items():
+        own = names | ({"test_pairs"} if role is Role.EVALUATION else set())
+        assert {name for name, given in fields.items() if given is role} == own
+
+
+def test_a_role_in_two_places_would_be_noticed():
+    """Two marks on one field would let the first win in silence."""
+
+    def classes(kind):
+        yield kind
+        for field in kind.model_fields.values():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, Group):
+                yield from classes(field.annotation)
+
+    for kind in [*classes(Config), *CORPORA.values()]:
+        for name, field in kind.model_fields.items():
+            assert sum(isinstance(mark, Role) for mark in field.metadata) <= 1, (kind, name)
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_composes_and_validates(group, option, tmp_path):
+    composed = compose([f"{group}={option}", *_words(group, option, tmp_path)])
+    assert composed.choices[group] == option
+    if option != "mtdata" and (group, option) != ("data", "text"):
+        composed.config.data.check()
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_a_yaml_file_sets_every_field_of_its_group_and_nothing_else(group, option):
+    kind = CORPORA[option] if group == "data" else Config.model_fields[group].annotation
+    keys = _yaml(group, option)
+    own = {key for key in keys if key.startswith(f"{group}.")}
+    fields = {f"{group}.{name}" for name, _ in kind.walk()}
+    assert own <= fields
+    if group == "optim":  # a size brings what suits it, and every size does
+        own |= set.intersection(*(_yaml("model", size) for size in groups()["model"]))
+    assert own >= fields
+    assert all(key.startswith(OVERLAYS.get(group, ())) for key in keys - own)
+    assert keys - own <= {name for name, _ in Config.walk()}
+
+
+def test_the_schema_needs_every_key(tmp_path):
+    """No default hides in the code: leave any key out, and the error names it."""
+    values = compose([]).config.model_dump(serialize_as_any=True)
+    leaves = list(_flat(values))
+    assert set(leaves) >= {name for name, _ in Config.walk()}
+    for leaf in leaves:
+        *path, last = leaf.split(".")
+        broken = {key: dict(value) if isinstance(value, dict) else value for key, value in values.items()}
+        inner = broken
+        for part in path:
+            inner = inner[part]
+        del inner[last]
+        with pytest.raises(UserError, match=rf"^{re.escape(leaf)}\b"):
+            validate(broken)
+
+
+def test_every_group_has_a_default_that_exists():
+    assert set(default_choices()) == set(groups())
+    assert all(option in groups()[group] for group, option in default_choices().items())
+
+
+def test_names_in_the_files_are_the_names_in_the_registries():
+    from ablab.model.initialisation import INITIALISERS
+    from ablab.model.norms import NORMS
+    from ablab.model.positions import POSITIONS
+    from ablab.model.residual import PLACEMENTS
+    from ablab.training.schedules import DROP_SCHEDULES
+
+    for (group, field), registry in {
+        ("norm", "kind"): NORMS,
+        ("norm", "placement"): PLACEMENTS,
+        ("init", "kind"): INITIALISERS,
+        ("position", "kind"): POSITIONS,
+        ("drophead", "schedule"): DROP_SCHEDULES,
+        ("data", "kind"): CORPORA,
+    }.items():
+        assert named_values(group, field) == set(registry), (group, field)
+
+
+def test_the_rates_of_the_schema_are_those_of_the_registry():
+    from typing import get_args
+
+    from ablab.model.layerdrop import RATES
+
+    assert set(get_args(Config.model_fields["layerdrop_rates"].annotation)) == set(RATES)
+
+
+def test_no_file_asks_the_clock_or_a_die():
+    """An interpolation names another key; a resolver such as now: would give each call another run."""
+    for path in conf_dir().rglob("*.yaml"):
+        for found in re.findall(r"\$\{([^}]*)\}", path.read_text()):
+            assert re.fullmatch(r"[a-z_.]+", found), f"{path}: {found}"
+
+
+def test_composing_twice_gives_the_same():
+    one, other = compose(["norm=scalenorm"]), compose(["norm=scalenorm"])
+    assert one == other
+
+
+def test_smoke_only_makes_smaller_and_has_a_store_of_its_own():
+    plain, smoke = compose(["outputs=x"]).config, compose(["outputs=x", "smoke=true"]).config
+    assert smoke.outputs == str(Path("x") / "smoke")
+    assert smoke.training.max_steps < plain.training.max_steps
+    assert compose(["smoke=true", "training.max_steps=2"]).config.training.max_steps == 2
+    assert smoke.model == plain.model
+    assert smoke.norm == plain.norm

@@ -1,0 +1,76 @@
+"""One tiny run with everything in it, shared by the tests of a run; and how to type a command."""
+
+import contextlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ablab.cli import main
+from ablab.record import Record, RunFolder
+
+TINY = (
+    "trainer.threads=1",
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.num_heads=2",
+    "model.encoder_layers=2",
+    "model.decoder_layers=1",
+    "layerdrop=0.2",
+    "drophead=vshape",
+    "optim.lr=0.01",
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+
+
+def typed(*words: str) -> Said:
+    """`python train.py <words>`, in this process."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = main(["train", *words])
+    return Said(code, out.getvalue())
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store with one finished run."""
+
+    outputs: Path
+    words: tuple[str, ...]
+    said: Said
+
+    @property
+    def runs(self) -> list[RunFolder]:
+        return [RunFolder(path) for path in sorted((self.outputs / "runs").iterdir()) if path.is_dir()]
+
+    @property
+    def run(self) -> RunFolder:
+        """The first run: the others that tests add have other seeds or stores."""
+        (found,) = [run for run in self.runs if run.record().name.endswith("s1")]
+        return found
+
+    @property
+    def record(self) -> Record:
+        found = self.run.record()
+        assert found is not None
+        return found
+
+
+def make_store(folder: Path, *words: str) -> Store:
+    line = ("smoke=true", *TINY, f"outputs={folder}", *words)
+    said = typed(*line)
+    assert said.code == 0
+    return Store(folder / "smoke", line, said)
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return make_store(tmp_path_factory.mktemp("store"))

@@ -1,0 +1,148 @@
+"""Stopped and continued is the same as never stopped, bit for bit."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ablab.metrics import read_metrics
+from ablab.record import RunFolder
+from ablab.training.listeners import ToFile
+from tests.run.conftest import TINY, typed
+
+ROOT = Path(__file__).parents[2]
+
+LINE = (
+    *TINY,
+    "logger=none",
+    "data.train_size=300",
+    "data.valid_size=4",
+    "data.test_size=4",
+    "data.vocab_size=200",
+    "data.max_tokens=60",
+    "optim.batch_tokens=256",
+    "optim.warmup_steps=20",
+    "training.max_steps=120",
+    "training.valid_every=60",
+    "training.average_last=2",
+    "decoding=greedy",
+    "decoding.max_extra_tokens=5",
+)
+
+
+def _run(outputs: Path) -> RunFolder:
+    (found,) = [path for path in (outputs / "runs").iterdir() if path.is_dir()]
+    return RunFolder(found)
+
+
+def _weights(run: RunFolder) -> dict[str, torch.Tensor]:
+    return load_file(run.checkpoints / "selected.safetensors")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> RunFolder:
+    outputs = tmp_path_factory.mktemp("undisturbed")
+    assert typed(*LINE, f"outputs={outputs}").code == 0
+    return _run(outputs)
+
+
+def _same(run: RunFolder, other: RunFolder) -> None:
+    """Weights, what validation said, and the curves, apart from the clock."""
+    assert run.run_id == other.run_id
+    ours, theirs = _weights(run), _weights(other)
+    assert set(ours) == set(theirs)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert run.record().validations == other.record().validations
+    assert run.record().selected == other.record().selected
+    assert run.record().cost.tokens == other.record().cost.tokens
+    clock = {"seconds", "tokens_per_second"}
+    curves = []
+    for folder in (run, other):
+        rows = [row for row in read_metrics(folder.metrics) if "loss" in row]
+        curves.append({row["step"]: {key: row[key] for key in set(row) - clock} for row in rows})
+    shared = set(curves[0]) & set(curves[1])
+    assert len(shared) >= 12
+    assert all(curves[0][step] == curves[1][step] for step in shared)
+
+
+def test_the_undisturbed_run_learnt_something(undisturbed):
+    """Or the equalities below would say little."""
+    losses = [validation["loss"] for validation in undisturbed.record().validations]
+    assert losses[-1] < losses[0]
+    assert len(losses) == 2
+
+
+@pytest.mark.parametrize(("number", "at"), [(signal.SIGINT, 20), (signal.SIGTERM, 60)])
+def test_a_signal_ends_with_a_checkpoint_and_the_same_line_continues(number, at, undisturbed, tmp_path, monkeypatch):
+    """At step 20 in the middle, at step 60 where a validation is due."""
+    line = (*LINE, f"outputs={tmp_path}")
+    with monkeypatch.context() as patch:
+        original = ToFile.on_look
+
+        def on_look(self, measurements):
+            original(self, measurements)
+            if measurements.step == at:
+                signal.raise_signal(number)
+
+        patch.setattr(ToFile, "on_look", on_look)
+        stopped = typed(*line)
+    assert stopped.code == 130
+    assert "continues from there" in stopped.out
+    run = _run(tmp_path)
+    assert run.record() is None
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+    continued = typed(*line)
+    assert continued.code == 0
+    assert "continues from step" in continued.out
+    _same(run, undisturbed)
+
+
+def _start_and_kill(line: tuple[str, ...], outputs: Path, number: int, at: int) -> subprocess.CompletedProcess[str]:
+    """A process of its own, sent the signal once its curves reach step `at`."""
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "train.py"), *line],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        for path in (outputs / "runs").glob("*/metrics.csv"):
+            with contextlib.suppress(ValueError):
+                if any(row["step"] >= at for row in read_metrics(path)):
+                    process.send_signal(number)
+                    out, err = process.communicate(timeout=60)
+                    return subprocess.CompletedProcess([], process.returncode, out, err)
+        time.sleep(0.005)
+    process.kill()
+    out, err = process.communicate()
+    raise AssertionError(f"it ended before step {at}: {out}{err}")
+
+
+def test_a_killed_process_loses_nothing(undisturbed, tmp_path):
+    done = _start_and_kill((*LINE, f"outputs={tmp_path}"), tmp_path, signal.SIGKILL, at=70)
+    assert done.returncode == -signal.SIGKILL
+    run = _run(tmp_path)
+    assert run.record() is None
+    continued = typed(*LINE, f"outputs={tmp_path}")
+    assert continued.code == 0
+    assert "continues from step" in continued.out
+    _same(run, undisturbed)
+
+
+def test_a_stopped_process_says_so_by_its_exit_code(tmp_path):
+    done = _start_and_kill((*LINE, f"outputs={tmp_path}"), tmp_path, signal.SIGINT, at=10)
+    assert done.returncode == 130
+    assert done.stderr == ""
+    assert "continues from there" in done.stdout
+    assert _run(tmp_path).record() is None
+    assert (_run(tmp_path).checkpoints / "last.pt").exists()

@@ -1,0 +1,261 @@
+"""One command trains, selects, decodes, scores and records; the same command again does nothing twice."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from filelock import FileLock
+from safetensors.torch import load_file
+
+from ablab import identity
+from ablab.cli import main
+from ablab.config import compose
+from ablab.metrics import read_metrics
+from tests.run.conftest import TINY, make_store, typed
+
+ROOT = Path(__file__).parents[2]
+
+
+def _evaluations(run) -> set[str]:
+    return {path.stem for path in (run.path / "evaluations").iterdir()}
+
+
+def _weights(run) -> dict[str, torch.Tensor]:
+    return load_file(run.checkpoints / "selected.safetensors")
+
+
+def _equal(one, other) -> bool:
+    return set(one) == set(other) and all(torch.equal(one[name], other[name]) for name in one)
+
+
+# What a run leaves
+
+
+def test_the_recipe_on_disk_is_the_recipe(store):
+    recipe = identity.recipe(compose(store.words).config)
+    assert yaml.safe_load((store.run.path / "recipe.yaml").read_text()) == recipe
+    assert store.run.run_id == identity.run_id(recipe) == store.record.run_id
+    assert store.record.condition_id == identity.condition_id(recipe)
+
+
+def test_the_record_says_what_was_trained(store):
+    record = store.record
+    assert record.cost.steps == 8
+    assert record.reason
+    assert record.cost.tokens > 0
+    assert record.cost.parameters == sum(tensor.numel() for tensor in _weights(store.run).values())
+    assert record.data["train"]["kept"] == 400
+    assert record.selected.steps
+    assert [validation["step"] for validation in record.validations] == [4, 8]
+    assert record.runtime["threads"] == 1
+    assert {"code", "versions", "machine"} <= set(record.provenance)
+
+
+def test_an_evaluation_has_a_line_and_statistics_per_sentence(store):
+    (name,) = (
+        {path.stem for path in (store.run.path / "evaluations").glob("*.json")}
+        & _evaluations(store.run)
+        & {identity.evaluation_id(identity.evaluation(compose(store.words).config))}
+    )
+    evaluation = store.run.evaluation(name)
+    lines = (store.run.path / "evaluations" / f"{name}.txt").read_text().split("\n")[:-1]
+    assert len(lines) == evaluation.sentences == len(evaluation.statistics) == 16
+    assert set(evaluation.signatures) == {"bleu", "chrf"}
+    raw = store.outputs / "corpora" / evaluation.references
+    assert len((raw / "references.txt").read_text().splitlines()) == 16
+    assert f"{evaluation.bleu:.2f}   {evaluation.signatures['bleu']}" in store.said.out
+
+
+def test_checkpoints_are_tensors_and_plain_data(store):
+    last = torch.load(store.run.checkpoints / "last.pt", weights_only=True)
+    assert last["course"]["step"] == 8
+    assert set(_weights(store.run)) == set(last["model"])
+    assert {path.name for path in store.run.checkpoints.iterdir()} == {
+        *("last.pt", "selected.safetensors", "src.model", "tgt.model")
+    }
+
+
+def test_curves_and_artefacts_are_there(store):
+    rows = read_metrics(store.run.metrics)
+    assert [row["step"] for row in rows if "valid_bleu" in row] == [4, 8]
+    assert all(0 <= row["padding"] < 1 for row in rows if "loss" in row)
+    assert (store.run.artefacts / "cross_attention.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    matrix = json.loads((store.run.artefacts / "cross_attention.json").read_text())
+    assert [len(matrix["values"])] == [len(matrix["y"]["labels"])]
+    assert {len(row) for row in matrix["values"]} == {len(matrix["x"]["labels"])}
+    assert all(sum(row) == pytest.approx(1, abs=0.01) for row in matrix["values"])
+
+
+def test_the_end_says_where_it_lies_and_what_comes_next(store):
+    assert "Next:" in store.said.out
+    assert store.said.out.rstrip().endswith(str(store.run.path))
+    assert "mean nothing" in store.said.out
+
+
+# The same command again
+
+
+def test_nothing_is_trained_twice(store):
+    path = store.run.path / "record.json"
+    before, evaluations = path.stat().st_mtime_ns, _evaluations(store.run)
+    said = typed(*store.words)
+    assert said.code == 0
+    assert "nothing is trained again" in said.out
+    assert "other code" not in said.out
+    assert f"{store.run.run_id}" in said.out
+    assert path.stat().st_mtime_ns == before
+    assert _evaluations(store.run) == evaluations
+
+
+def test_again_is_fast_since_torch_stays_away(store):
+    program = "import sys; from ablab.cli import main; code = main(sys.argv[1:]); print(code, 'torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "train", *store.words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "0 False"
+    assert "nothing is trained again" in done.stdout
+
+
+def test_other_code_is_said_in_one_line(store, monkeypatch):
+    monkeypatch.setattr("ablab.run.code_digest", lambda: "0" * 12)
+    lines = [line for line in typed(*store.words).out.splitlines() if "other code" in line]
+    assert len(lines) == 1
+    assert "rerun=true" in lines[0]
+    assert store.record.provenance["code"] in lines[0]
+
+
+@pytest.mark.parametrize("word", ["decoding=greedy", "data.test_pairs=3"])
+def test_another_judgement_adds_an_evaluation_and_nothing_else(word, store):
+    path = store.run.path / "record.json"
+    before, evaluations = path.read_bytes(), _evaluations(store.run)
+    assert typed(*store.words, word).code == 0
+    assert path.read_bytes() == before
+    (added,) = _evaluations(store.run) - evaluations
+    assert store.run.evaluation(added).settings != store.run.evaluation(min(evaluations)).settings
+    assert typed(*store.words, word).code == 0
+    assert _evaluations(store.run) == evaluations | {added}
+
+
+@pytest.mark.parametrize("word", ["trainer.micro_batches=2", "logger=none", "trainer.progress=false"])
+def test_runtime_settings_find_the_same_run(word, store):
+    count = len(store.runs)
+    assert "nothing is trained again" in typed(*store.words, word).out
+    assert len(store.runs) == count
+
+
+def test_two_at_once_is_refused_in_one_line(store, capsys):
+    with FileLock(store.run.lock):
+        code = main(["train", *store.words])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {store.run.run_id} is being worked on")
+    assert err.count("\n") == 1
+
+
+# The same recipe elsewhere, and other recipes
+
+
+def test_equal_recipes_give_bit_equal_weights_and_another_seed_another_run(store, tmp_path):
+    other = make_store(tmp_path, "logger=none")
+    first = _weights(store.run)
+    assert other.run.run_id == store.run.run_id
+    assert _equal(_weights(other.run), first)
+
+    typed(*other.words, "seed=2")
+    (second,) = [run for run in other.runs if run.run_id != store.run.run_id]
+    assert not _equal(_weights(second), first)
+    assert second.record().condition_id == store.record.condition_id
+
+    said = typed(*other.words, "rerun=true")
+    aside = other.outputs / "superseded" / f"{store.run.run_id}-1"
+    assert (aside / "record.json").exists()
+    assert str(aside) in said.out
+    assert _equal(_weights(other.run), first)
+    assert len(other.runs) == 2
+
+
+# Translation
+
+
+class _Stdin:
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+
+def _translate(store, capsys, monkeypatch, content: bytes, *words: str):
+    monkeypatch.setattr(sys, "stdin", _Stdin(content))
+    code = main(["translate", f"outputs={store.outputs}", *words])
+    return code, *capsys.readouterr()
+
+
+def test_a_line_in_is_a_line_out_empty_ones_too(store, capsys, monkeypatch):
+    content = "twelve\n\none hundred and five\u2028x".encode()
+    code, out, _ = _translate(store, capsys, monkeypatch, content, f"run={store.run.run_id}")
+    assert code == 0
+    assert out.count("\n") == 3
+
+
+def test_nothing_in_is_nothing_out(store, capsys, monkeypatch):
+    code, out, _ = _translate(store, capsys, monkeypatch, b"", f"run={store.run.run_id}")
+    assert (code, out) == (0, "")
+
+
+def test_a_test_set_typed_in_is_translated_as_it_was_scored(store, capsys, monkeypatch):
+    """What users get is what was judged."""
+    name = identity.evaluation_id(identity.evaluation(compose(store.words).config))
+    evaluation = store.run.evaluation(name)
+    content = (store.outputs / "corpora" / evaluation.references / "sources.txt").read_bytes()
+    code, out, _ = _translate(store, capsys, monkeypatch, content, f"run={store.run.path}")
+    assert code == 0
+    assert out == (store.run.path / "evaluations" / f"{name}.txt").read_text()
+
+
+def test_n_best_lists_and_attention_pictures(store, capsys, monkeypatch, tmp_path):
+    words = [f"run={store.run.run_id[:5]}", "n_best=3", "beam_size=3", f"attention={tmp_path}/maps"]
+    code, out, err = _translate(store, capsys, monkeypatch, b"twelve\n\n", *words)
+    assert code == 0
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["0"] * 3 + ["1"] * 3
+    for number in "01":
+        scores = [float(row[1]) for row in rows if row[0] == number]
+        assert scores == sorted(scores, reverse=True)
+    pictures = sorted((tmp_path / "maps").iterdir())
+    assert [path.name for path in pictures] == ["1.png", "2.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+    assert f"{tmp_path}/maps" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "parts"),
+    [
+        (b"", ["run=rnone"], ["run=rnone", "no such run"]),
+        (b"", [], ["run: missing"]),
+        (b"", ["run=r", "beam=3"], ["beam=3", "did you mean beam_size?"]),
+        (b"", ["run=r", "beam_size=no"], ["beam_size=no", "integer"]),
+        (b"", ["run=r", "n_best=9"], ["n_best=9", "beam_size=4"]),
+        (b"good\nb\xffad\n", ["run=THIS"], ["line 2", "UTF-8"]),
+    ],
+)
+def test_what_translate_cannot_do_is_said_in_one_line(content, words, parts, store, capsys, monkeypatch):
+    words = [word.replace("THIS", store.run.run_id) for word in words]
+    code, out, err = _translate(store, capsys, monkeypatch, content, *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+def test_the_tiny_words_are_all_of_the_recipe_or_runtime():
+    """A guard for this file: the shared run must not depend on an evaluation setting."""
+    assert not any(word.startswith(("decoding", "data.test")) for word in TINY)

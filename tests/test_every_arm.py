@@ -1,0 +1,59 @@
+"""Every norm, with and without LayerDrop and DropHead, trains for 50 steps and translates."""
+
+import math
+
+import pytest
+
+from ablab.config import compose
+from ablab.config.folder import groups
+from ablab.metrics import read_metrics
+from ablab.plan import plan
+from ablab.run import run
+from ablab.screen import Screen
+
+SENTENCES = [
+    ("a dog runs in the snow", "ein hund rennt im schnee"),
+    ("a cat sleeps on the sofa", "eine katze schläft auf dem sofa"),
+    ("two men play football", "zwei männer spielen fussball"),
+    ("a woman reads a book", "eine frau liest ein buch"),
+    ("children play in the park", "kinder spielen im park"),
+    ("the man drinks coffee", "der mann trinkt kaffee"),
+]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    for split in ("train", "valid", "test"):
+        for side, language in enumerate(("en", "de")):
+            lines = "".join(f"{pair[side]}\n" for pair in SENTENCES)
+            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("drophead", ["none", "vshape"])
+@pytest.mark.parametrize("layerdrop", [0.0, 0.2])
+@pytest.mark.parametrize("norm", groups()["norm"])
+def test_an_arm_trains_and_translates(norm, layerdrop, drophead, text, tmp_path):
+    words = f"""
+        data=text data.train={text}/train data.valid={text}/valid data.test={text}/test data.vocab_size=80
+        data.max_tokens=60 model.d_model=32 model.d_ff=64 model.encoder_layers=2 model.decoder_layers=2
+        optim.lr=0.005 optim.warmup_steps=10 optim.batch_tokens=120 training.max_steps=50 training.valid_every=25
+        norm={norm} layerdrop={layerdrop} drophead={drophead} drophead.p={0.0 if drophead == "none" else 0.2}
+        logger=none trainer.threads=1 trainer.progress=false outputs={tmp_path}
+    """.split()
+    planned = plan(compose(words))
+    record = run(planned, Screen(bars=False))
+    assert record is not None
+    assert record.cost.steps == 50
+    rows = read_metrics(planned.folder.metrics)
+    losses = [row["loss"] for row in rows if "loss" in row]
+    assert all(math.isfinite(loss) for loss in losses)
+    assert losses[-1] < losses[0]
+    # Nothing but the record's own verdict may differ between arms: all of them are scored.
+    evaluation = planned.folder.evaluation(planned.evaluation_id)
+    assert evaluation is not None
+    assert evaluation.sentences == len(SENTENCES)
+    assert [len(row) for row in evaluation.statistics] == [10] * len(SENTENCES)
+    rates = [row["drophead"] for row in rows if "drophead" in row]
+    assert (max(rates) > 0) == (drophead == "vshape")

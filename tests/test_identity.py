@@ -1,0 +1,277 @@
+"""A run is its recipe: what decides the weights names it, and nothing else does."""
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ablab import identity
+from ablab.config import Config, compose
+from ablab.config.folder import default_choices
+from ablab.corpora import CORPORA
+from ablab.fields import Role
+
+ROOT = Path(__file__).parents[1]
+
+CHANGES = {
+    # recipe field -> a change of it, after words that give it an effect where the default arm has none
+    "seed": "seed=2",
+    "layerdrop": "layerdrop=0.1",
+    "layerdrop_encoder": "layerdrop_encoder=0.1",
+    "layerdrop_decoder": "layerdrop_decoder=0.1",
+    "layerdrop_rates": "layerdrop=0.2 | layerdrop_rates=linear",
+    "data.kind": None,  # a corpus of its own, with digests of its own
+    "data.src": "data.src=fr",
+    "data.tgt": "data.tgt=fr",
+    "data.vocab_size": "data.vocab_size=999",
+    "data.joint_vocab": "model.tie=none | data.joint_vocab=false",
+    "data.max_tokens": "data.max_tokens=99",
+    "data.train_pairs": "data.train_pairs=99",
+    "data.valid_pairs": "data.valid_pairs=99",
+    "data.train_size": "data.train_size=99",
+    "data.valid_size": "data.valid_size=99",
+    "data.corpus_seed": "data.corpus_seed=2",
+    "model.d_model": "model.d_model=64",
+    "model.d_ff": "model.d_ff=64",
+    "model.num_heads": "model.num_heads=2",
+    "model.encoder_layers": "model.encoder_layers=2",
+    "model.decoder_layers": "model.decoder_layers=2",
+    "model.dropout": "model.dropout=0.2",
+    "model.embedding_dropout": "model.embedding_dropout=0.2",
+    "model.attention_dropout": "model.attention_dropout=0.2",
+    "model.activation_dropout": "model.activation_dropout=0.2",
+    "model.word_dropout": "model.word_dropout=0.2",
+    "model.tie": "model.tie=none",
+    "norm.placement": "norm.placement=post",
+    "norm.kind": "norm.kind=rmsnorm",
+    "norm.learn_g": "norm=scalenorm | norm.learn_g=false",
+    "norm.fixnorm": "norm.fixnorm=true",
+    "init.kind": "init=xavier",
+    "position.kind": "position=learned",
+    "position.max_length": "position=learned | position.max_length=99",
+    "drophead.schedule": "drophead.p=0.1 | drophead.schedule=rising",
+    "drophead.p": "drophead=vshape | drophead.p=0.2",
+    "drophead.sites": "drophead=vshape | drophead.sites=[encoder]",
+    "drophead.warmup_steps": "drophead=vshape | drophead.warmup_steps=99",
+    "drophead.total_steps": "drophead=rising | drophead.total_steps=1100",
+    "optim.schedule": "optim.lr=1e-3 | optim.schedule=plateau",
+    "optim.lr": "optim.lr=1e-3",
+    "optim.warmup_steps": "optim.lr=1e-3 | optim.warmup_steps=99",
+    "optim.decay": "optim=plateau optim.lr=1e-3 | optim.decay=0.5",
+    "optim.decay_patience": "optim=plateau optim.lr=1e-3 | optim.decay_patience=9",
+    "optim.min_lr": "optim=plateau optim.lr=1e-3 | optim.min_lr=1e-5",
+    "optim.beta1": "optim.beta1=0.8",
+    "optim.beta2": "optim.beta2=0.99",
+    "optim.eps": "optim.eps=1e-8",
+    "optim.clip": "optim.clip=null",
+    "optim.batch_tokens": "optim.batch_tokens=999",
+    "training.max_steps": "training.max_steps=99",
+    "training.max_epochs": "training.max_epochs=9",
+    "training.max_minutes": "training.max_minutes=9",
+    "training.patience": "training.patience=9",
+    "training.valid_every": "training.valid_every=9",
+    "training.monitor": "training.monitor=loss",
+    "training.select": "training.select=best",
+    "training.average_last": "training.average_last=2",
+    "training.precision": "training.precision=bf16",
+    "training.label_smoothing": "training.label_smoothing=0.2",
+}
+
+INDIFFERENT = [
+    "outputs=elsewhere",
+    "rerun=true",
+    "trainer.threads=1",
+    "trainer.micro_batches=2",
+    "trainer.progress=false",
+    "trainer=gpu",
+    "logger=none",
+    "logger.mode=online",
+    "logger.project=x",
+    "logger.entity=x",
+    "decoding=greedy",
+    "decoding.beam_size=9",
+    "decoding.n_best=2",
+    "decoding.length_penalty=1.0",
+    "decoding.max_extra_tokens=9",
+    "data.test_pairs=9",
+    "data.test_size=99",
+]
+
+WITHOUT_EFFECT = {
+    "drophead p=0": ("", "drophead=vshape drophead.p=0"),
+    "drophead nowhere": ("", "drophead=rising drophead.sites=[]"),
+    "drophead's order of sites": (
+        "drophead=vshape drophead.sites=[encoder,cross]",
+        "drophead=vshape drophead.sites=[cross,encoder,cross]",
+    ),
+    "total_steps of a constant rate": ("drophead=constant", "drophead=constant drophead.total_steps=99"),
+    "warm-up of a rising rate": ("drophead=rising", "drophead=rising drophead.warmup_steps=99"),
+    "learn_g without ScaleNorm": ("", "norm.learn_g=false"),
+    "rates of no LayerDrop": ("", "layerdrop_rates=linear"),
+    "table of sinusoids": ("", "position.max_length=99"),
+    "decay under noam": ("", "optim.decay=0.5 optim.decay_patience=9 optim.min_lr=1e-5"),
+    "warm-up under plateau": ("optim=plateau optim.lr=1e-3", "optim=plateau optim.lr=1e-3 optim.warmup_steps=99"),
+    "averaging of one": ("training.select=best", "training.select=best training.average_last=2"),
+    "the default rate": ("", f"optim.lr={(128 * 1000) ** -0.5!r}"),
+    "layerdrop by its parts": ("layerdrop=0.2", "layerdrop=0.2 layerdrop_encoder=0.2 layerdrop_decoder=0.2"),
+    "the default options": ("", "norm=pre data=numbers layerdrop=0.0"),
+    "integers for numbers": ("layerdrop=0.0", "layerdrop=0"),
+}
+
+
+def _recipe(typed: str):
+    return identity.recipe(compose(typed.split()).config)
+
+
+def _id(typed: str) -> str:
+    return identity.run_id(_recipe(typed))
+
+
+def _name(typed: str) -> str:
+    return identity.display_name(compose(typed.split()), default_choices())
+
+
+def _shuffled(content):
+    if not isinstance(content, dict):
+        return content
+    keys = list(content)
+    random.Random(3).shuffle(keys)
+    return {key: _shuffled(content[key]) for key in keys}
+
+
+def test_every_recipe_field_has_a_change_to_try():
+    fields = {name for name, role in Config.walk() if role is Role.RECIPE}
+    numbers = {f"data.{name}" for name, role in CORPORA["numbers"].walk() if role is Role.RECIPE}
+    assert set(CHANGES) == fields | numbers
+
+
+@pytest.mark.parametrize("field", [field for field, change in CHANGES.items() if change])
+def test_a_recipe_field_names_another_run(field):
+    context, _, change = CHANGES[field].rpartition("|")
+    assert _id(f"{context} {change}") != _id(context)
+
+
+def test_no_two_changes_give_one_name():
+    ids = [_id(change.replace("|", " ")) for change in CHANGES.values() if change]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("word", INDIFFERENT)
+def test_where_and_how_it_is_judged_name_nothing(word):
+    assert _id(word) == _id("")
+    assert _name(word) == _name("")
+
+
+def test_every_field_that_names_nothing_was_tried():
+    tried = {word.partition("=")[0] for word in INDIFFERENT}
+    fields = {name for name, role in Config.walk() if role is not Role.RECIPE}
+    untried = {"smoke", "trainer.accelerator", "trainer.devices", "logger.kind"}  # by group, or of one value
+    assert fields <= tried | untried
+
+
+@pytest.mark.parametrize("case", WITHOUT_EFFECT)
+def test_a_setting_without_effect_names_nothing(case):
+    one, other = WITHOUT_EFFECT[case]
+    assert _recipe(one) == _recipe(other)
+    assert _id(one) == _id(other)
+
+
+def test_the_condition_is_the_run_without_its_seed():
+    assert identity.condition_id(_recipe("seed=1")) == identity.condition_id(_recipe("seed=2"))
+    assert _id("seed=1") != _id("seed=2")
+    assert identity.condition_id(_recipe("norm=post")) != identity.condition_id(_recipe(""))
+
+
+def test_the_order_of_keys_names_nothing():
+    content = _recipe("layerdrop=0.2 drophead=vshape")
+    shuffled = _shuffled(content)
+    assert list(shuffled) != list(content)
+    assert identity.run_id(shuffled) == identity.run_id(content)
+    assert identity.condition_id(shuffled) == identity.condition_id(content)
+
+
+def test_a_recipe_is_plain_values():
+    content = _recipe("norm=scalenorm")
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+
+
+def test_an_evaluation_is_named_by_search_and_text_alone():
+    def evaluation(typed):
+        return identity.evaluation_id(identity.evaluation(compose(typed.split()).config))
+
+    for word in ("decoding=greedy", "decoding.length_penalty=1.0", "data.test_pairs=9", "data.test_size=99"):
+        assert evaluation(word) != evaluation("")
+    for word in ("norm=post", "seed=2", "outputs=elsewhere", "trainer.threads=1", "layerdrop=0.2"):
+        assert evaluation(word) == evaluation("")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("", "s1"),
+        ("seed=7", "s7"),
+        ("norm=scalenorm layerdrop=0.2", "norm=scalenorm,layerdrop=0.2,s1"),
+        ("layerdrop=0.2 norm=scalenorm", "norm=scalenorm,layerdrop=0.2,s1"),
+        ("outputs=elsewhere decoding=greedy logger=none smoke=true", "s1"),
+        ("norm=pre layerdrop=0.0", "s1"),
+        ("optim.lr=${layerdrop} layerdrop=0.5", "layerdrop=0.5,optim.lr=0.5,s1"),
+    ],
+)
+def test_the_display_name_shows_what_differs(typed, name):
+    assert sorted(_name(typed).split(",")) == sorted(name.split(","))
+    assert _name(typed).endswith(f"s{compose(typed.split()).config.seed}")
+
+
+def test_a_path_is_no_part_of_a_name(tmp_path):
+    words = _files(tmp_path, str)
+    assert _name(" ".join(words)) == "data=text,s1"
+
+
+def _files(folder: Path, pack) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    for split in ("train", "valid", "test"):
+        for lang in ("en", "de"):
+            text = f"{split} {lang}\n".encode()
+            if pack is gzip.compress:
+                (folder / f"{split}.{lang}.gz").write_bytes(gzip.compress(text))
+            else:
+                (folder / f"{split}.{lang}").write_bytes(text)
+    return ["data=text", *(f"data.{split}={folder}/{split}" for split in ("train", "valid", "test"))]
+
+
+def test_the_same_text_is_the_same_run_however_it_is_packed_and_wherever_it_lies(tmp_path):
+    plain, packed = _files(tmp_path / "a", str), _files(tmp_path / "b", gzip.compress)
+    assert _id(" ".join(plain)) == _id(" ".join(packed))
+    (tmp_path / "b" / "train.en.gz").write_bytes(gzip.compress(b"other text\n"))
+    assert _id(" ".join(plain)) != _id(" ".join(packed))
+
+
+def test_the_test_text_names_the_evaluation_and_not_the_run(tmp_path):
+    words = " ".join(_files(tmp_path, str))
+    before = _id(words), identity.evaluation(compose(words.split()).config)
+    (tmp_path / "test.de").write_text("another reference\n")
+    after = _id(words), identity.evaluation(compose(words.split()).config)
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_every_process_gives_the_same_name(hash_seed):
+    typed = "norm=scalenorm drophead=vshape drophead.sites=[cross,encoder]"
+    program = (
+        "import sys; from ablab import identity; from ablab.config import compose\n"
+        "print(identity.run_id(identity.recipe(compose(sys.argv[1:]).config)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *typed.split()],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": hash_seed},
+        check=True,
+    )
+    assert done.stdout.strip() == _id(typed)

@@ -1,0 +1,275 @@
+"""Files are whole or absent, records are read strictly, runs are found, and nothing is overwritten."""
+
+import json
+import math
+import stat
+from pathlib import Path
+
+import pytest
+
+from ablab.errors import UserError
+from ablab.files import read_json, replacing, write_json, write_text
+from ablab.metrics import COLUMNS, MetricsFile, read_metrics
+from ablab.record import Cost, Evaluation, Record, RunFolder, Selected, all_runs, find_run
+
+
+def _record(run_id="rabc00000000", name="norm=post,s1", **changes) -> Record:
+    cost = Cost(
+        steps=2,
+        epochs=0.5,
+        tokens=9,
+        seconds=1.0,
+        train_seconds=0.5,
+        tokens_per_second=18.0,
+        peak_memory_bytes=1,
+        parameters=2,
+        flops_per_token=3.0,
+    )
+    values = {
+        "run_id": run_id,
+        "condition_id": "c0",
+        "name": name,
+        "choices": {},
+        "state": "finished",
+        "reason": "steps",
+        "time_limited": False,
+        "selected": Selected(steps=[2], loss=1.0, perplexity=math.e, bleu=3.0),
+        "validations": [],
+        "cost": cost,
+        "data": {},
+        "runtime": {},
+        "provenance": {},
+        "config": {},
+        "ended": "2026-01-01T00:00:00Z",
+    }
+    return Record(**{**values, **changes})
+
+
+def _evaluation(evaluation_id="e0") -> Evaluation:
+    return Evaluation(
+        evaluation_id=evaluation_id,
+        settings={},
+        test_name="test",
+        sentences=2,
+        bleu=1.0,
+        chrf=2.0,
+        signatures={},
+        brevity_penalty=1.0,
+        length_ratio=1.0,
+        seconds=1.0,
+        sentences_per_second=2.0,
+        references="x",
+        statistics=[],
+        provenance_code="x",
+        ended="x",
+    )
+
+
+def _run(outputs: Path, run_id: str, name: str) -> RunFolder:
+    folder = RunFolder(outputs / "runs" / run_id)
+    folder.begin({"seed": 1})
+    folder.write_record(_record(run_id, name))
+    return folder
+
+
+# Files
+
+
+def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    write_text(path, "old")
+
+    def fail() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half of the n")
+            raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError, match="full"):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_reader_meanwhile_sees_the_old_content(tmp_path):
+    path = tmp_path / "deep" / "file"
+    write_text(path, "old")
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+def test_others_may_read_what_is_written(tmp_path):
+    (tmp_path / "plain").write_text("x")
+    write_text(tmp_path / "replaced", "x")
+    assert stat.S_IMODE((tmp_path / "replaced").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_json_has_no_nan_and_the_old_content_stays(number, tmp_path):
+    path = tmp_path / "x.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(path, {"a": number})
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_text_comes_back_as_it_was(tmp_path):
+    content = {"text": "zwölf\u2028 \r\n 数", "nested": [1, 2.5, None, True]}
+    write_json(tmp_path / "x.json", content)
+    assert read_json(tmp_path / "x.json") == content
+
+
+# Records
+
+
+def test_a_record_comes_back_equal(tmp_path):
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    assert folder.record() is None
+    folder.write_record(_record())
+    assert folder.record() == _record()
+    assert RunFolder(tmp_path).evaluation("e0") is None
+    folder.write_evaluation(_evaluation(), ["one", "two"])
+    assert folder.evaluation("e0") == _evaluation()
+    assert (folder.path / "evaluations" / "e0.txt").read_text() == "one\ntwo\n"
+
+
+def _break(text: str, how: str) -> str:
+    content = json.loads(text)
+    if how == "half":
+        return text[: len(text) // 2]
+    if how == "no object":
+        return "[]"
+    if how == "empty":
+        return ""
+    if how == "unknown field":
+        content["surprise"] = 1
+    if how == "missing field":
+        del content[next(reversed(content))]
+    if how == "wrong type":
+        content[next(reversed(content))] = {"a": 1}
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("how", ["half", "no object", "empty", "unknown field", "missing field", "wrong type"])
+@pytest.mark.parametrize("kind", ["record", "evaluation"])
+def test_a_broken_record_is_said_in_one_line(how, kind, tmp_path):
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    folder.write_record(_record())
+    folder.write_evaluation(_evaluation(), [])
+    path = folder.path / ("record.json" if kind == "record" else "evaluations/e0.json")
+    path.write_text(_break(path.read_text(), how))
+    with pytest.raises(UserError) as caught:
+        folder.record() if kind == "record" else folder.evaluation("e0")
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_is_found_by_id_prefix_name_and_path(tmp_path):
+    one = _run(tmp_path, "rabc11111111", "norm=post,s1")
+    two = _run(tmp_path, "rabd22222222", "norm=pre,s1")
+    for reference in ("rabc11111111", "rabc", "norm=post,s1", str(one.path)):
+        assert find_run(reference, tmp_path).run_id == one.run_id
+    assert find_run("rabd2", tmp_path).path == two.path
+
+
+def test_an_id_is_not_ambiguous_for_being_the_prefix_of_another(tmp_path):
+    _run(tmp_path, "rabc", "a")
+    _run(tmp_path, "rabcd", "b")
+    assert find_run("rabc", tmp_path).run_id == "rabc"
+
+
+@pytest.mark.parametrize("reference", ["rab", "same,s1"])
+def test_a_reference_to_several_runs_lists_them(reference, tmp_path):
+    _run(tmp_path, "rabc11111111", "same,s1")
+    _run(tmp_path, "rabd22222222", "same,s1")
+    with pytest.raises(UserError, match=r"several runs match: rabc11111111, rabd22222222") as caught:
+        find_run(reference, tmp_path)
+    assert f"run={reference}" in str(caught.value)
+
+
+def test_an_unknown_run_lists_what_there_is(tmp_path):
+    with pytest.raises(UserError, match=r"run=rxyz: no such run .* none"):
+        find_run("rxyz", tmp_path)
+    _run(tmp_path, "rabc11111111", "a")
+    with pytest.raises(UserError, match=r"rabc11111111"):
+        find_run("rxyz", tmp_path)
+
+
+def test_an_empty_reference_finds_nothing(tmp_path):
+    _run(tmp_path, "rabc11111111", "a")
+    with pytest.raises(UserError, match="no such run"):
+        find_run("", tmp_path)
+
+
+def test_only_runs_that_began_are_runs(tmp_path):
+    _run(tmp_path, "r1", "a")
+    (tmp_path / "runs" / "stray").mkdir()
+    (tmp_path / "runs" / ".r1.lock").write_text("")
+    assert [run.run_id for run in all_runs(tmp_path)] == ["r1"]
+    assert list(all_runs(tmp_path / "nowhere")) == []
+
+
+def test_setting_aside_never_overwrites(tmp_path):
+    places = []
+    for number in range(3):
+        folder = _run(tmp_path, "r1", f"attempt {number}")
+        places.append(folder.set_aside())
+        assert not folder.path.exists()
+    assert folder.set_aside() is None
+    assert [RunFolder(place).record().name for place in places] == ["attempt 0", "attempt 1", "attempt 2"]
+    assert {place.parent for place in places} == {tmp_path / "superseded"}
+
+
+# Curves
+
+
+def _write(path: Path, steps: list[int], from_step: int = 0) -> None:
+    metrics = MetricsFile(path, from_step)
+    for step in steps:
+        metrics.write({"step": step, "loss": step / 7, "seconds": float(step)})
+    metrics.close()
+
+
+def _steps(path: Path) -> list[float]:
+    return [row["step"] for row in read_metrics(path)]
+
+
+def test_a_resume_takes_back_what_lies_beyond_the_checkpoint(tmp_path):
+    straight, stopped = tmp_path / "a.csv", tmp_path / "b.csv"
+    _write(straight, [10, 20, 30, 40])
+    _write(stopped, [10, 20, 30])
+    _write(stopped, [30, 40], from_step=20)
+    assert stopped.read_text() == straight.read_text()
+
+
+def test_a_start_from_nothing_begins_anew(tmp_path):
+    _write(tmp_path / "a.csv", [10, 20])
+    _write(tmp_path / "a.csv", [10])
+    assert _steps(tmp_path / "a.csv") == [10]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 6, 9])
+def test_a_row_cut_off_by_a_crash_is_dropped(cut, tmp_path):
+    path = tmp_path / "a.csv"
+    _write(path, [10, 20])
+    content = path.read_bytes()
+    path.write_bytes(content[:-cut])
+    _write(path, [30], from_step=20)
+    assert _steps(path) == [10, 30]
+
+
+def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):
+    metrics = MetricsFile(tmp_path / "a.csv", 0)
+    metrics.write({"step": 5, "valid_bleu": 12.5})
+    assert read_metrics(tmp_path / "a.csv") == [{"step": 5, "valid_bleu": 12.5}]
+    metrics.close()
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+
+
+def test_a_column_nobody_knows_is_refused(tmp_path):
+    metrics = MetricsFile(tmp_path / "a.csv", 0)
+    with pytest.raises(ValueError, match="surprise"):
+        metrics.write({"step": 5, "surprise": 1})
+    metrics.close()
