@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
 from ablab.errors import UserError
-from ablab.scoring import bleu, score
+from ablab.scoring import bleu, looks_tokenised, score
 
 HYPOTHESES = ["the red house stands by the river", "a bird , it sings", "", "Ein Haus"]
 REFERENCES = ["the red house stands near the river", "a bird sings on the tree", "nothing at all", "Ein Haus"]
@@ -72,3 +72,11 @@ def test_unequal_numbers_of_sentences(count):
 def test_nothing_to_score():
     with pytest.raises(UserError, match="empty"):
         score([], [])
+
+
+def test_text_that_is_tokenised_is_recognised():
+    plain = [f"the {word} house is old." for word in ("red", "green", "blue") * 5]
+    assert not looks_tokenised(plain)
+    assert looks_tokenised([sentence.replace(".", " .") for sentence in plain])
+    assert not looks_tokenised(["no full stop"] * 50)
+    assert not looks_tokenised([])

@@ -18,7 +18,7 @@ from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import code_digest
 from ablab.record import Evaluation, Record, RunFolder, now
-from ablab.scoring import score
+from ablab.scoring import looks_tokenised, score
 from ablab.screen import Screen
 from ablab.training.checkpoints import SELECTED
 
@@ -45,6 +45,10 @@ def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
             n_best = [translator.texts(beams[: config.decoding.n_best]) for beams in found]
             hypotheses = [beams[0][1] for beams in n_best]
     seconds = time.perf_counter() - began
+    if looks_tokenised(references):
+        screen.say(
+            f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
+        )
     scores = score(hypotheses, references)
     evaluation = Evaluation(
         evaluation_id=planned.evaluation_id,

@@ -35,7 +35,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
         raise ValueError(f"one hypothesis per reference, got {len(hypotheses)=}, {len(references)=}.")
     if not references:
         raise UserError("nothing to score: the reference is empty")
-    bleu, chrf = BLEU(), CHRF()
+    bleu, chrf = BLEU(force=True), CHRF()  # force: only silences the warning that `looks_tokenised` replaces
     result = bleu.corpus_score(list(hypotheses), [list(references)])
     characters = chrf.corpus_score(list(hypotheses), [list(references)])
     return Scores(
@@ -52,15 +52,23 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Corpus BLEU alone, for the validations during training."""
     from sacrebleu.metrics import BLEU
 
-    value: float = BLEU().corpus_score(list(hypotheses), [list(references)]).score
+    value: float = BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score
     return value
+
+
+def looks_tokenised(sentences: Sequence[str]) -> bool:
+    """Whether most sentences that end with a full stop have a space before it: scores would be of other things."""
+    ends = [sentence.rstrip() for sentence in sentences if sentence.rstrip().endswith(".")]
+    return len(ends) >= 10 and sum(end.endswith(" .") for end in ends) > len(ends) / 2
 
 
 def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
     """sacrebleu's sufficient statistics of BLEU, one row per sentence."""
     from sacrebleu.metrics import BLEU
 
-    metric = BLEU(effective_order=True)  # changes the sentence's own score only, and silences a warning about it
+    metric = BLEU(
+        effective_order=True, force=True
+    )  # changes the sentence's own score only, and silences a warning about it
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one = metric.sentence_score(hypothesis, [reference])

@@ -38,7 +38,7 @@ BAD = {
     "training.precision=fp8": ["training.precision=fp8", "'fp32' or 'bf16'"],
     "training.max_steps=null": ["training.max_steps=null", "training.max_epochs"],
     "drophead=vshape training.max_steps=null training.max_epochs=1": ["drophead.schedule=vshape", "training.max_steps"],
-    "drophead=vshape optim.warmup_steps=5000": ["drophead.warmup_steps=5000", "1200"],
+    "drophead=vshape optim.warmup_steps=5000": ["drophead.warmup_steps=5000", "total_steps"],
     "drophead.sites=[encoder,foo]": ["drophead.sites", "foo", "'cross'"],
     "decoding.n_best=5": ["decoding.n_best=5", "beam_size=4"],
     "model.tie=all data.joint_vocab=false": ["model.tie=all", "data.joint_vocab=true", "target_output, none"],

@@ -14,8 +14,9 @@ from ablab.errors import UserError
 VERSION = 1
 """Of everything in this file; raise it when the same options would give other sentences."""
 
-SEPARATORS = (" , ", " ; ", " + ", " / ", " - ", " : ", " = ", " < ")
-ENDS = ("", "", " .", " !", " ?")
+# Written as plain text is, not tokenised: scores are of detokenised text.
+SEPARATORS = (", ", "; ", " + ", " / ", " - ", ": ", " = ", " < ")
+ENDS = ("", "", ".", "!", "?")
 ITEMS = (1, 2, 2, 3, 3)
 MAX_MISSES = 2000
 """Draws refused in a row before the languages count as hopeless, or their sentences as used up."""
@@ -65,7 +66,7 @@ def sentences(rng: Random, src: Spell, tgt: Spell) -> Iterator[tuple[str, str]]:
     """Endless pairs of one to three numbers. A number that either language cannot say is drawn again."""
     while True:
         numbers = [_sayable(rng, src, tgt) for _ in range(_choice(rng, ITEMS))]
-        label = f"{1 + _below(rng, 99)} ) " if rng.random() < 0.15 else ""
+        label = f"{1 + _below(rng, 99)}) " if rng.random() < 0.15 else ""
         separator, end = _choice(rng, SEPARATORS), _choice(rng, ENDS)
         yield (
             label + separator.join(source for source, _ in numbers) + end,
