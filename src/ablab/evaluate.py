@@ -46,9 +46,7 @@ def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
             hypotheses = [beams[0][1] for beams in n_best]
     seconds = time.perf_counter() - began
     if looks_tokenised(references):
-        screen.say(
-            f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
-        )
+        screen.say(f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text")
     scores = score(hypotheses, references)
     evaluation = Evaluation(
         evaluation_id=planned.evaluation_id,
