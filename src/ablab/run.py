@@ -45,12 +45,14 @@ def _report_reuse(record: Record, screen: Screen) -> None:
 @contextmanager
 def _alone(folder: RunFolder) -> Iterator[None]:
     """Nobody else works on this run meanwhile; the lock ends with the process, however it ends."""
-    folder.lock.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.lock)
     try:
+        folder.lock.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
-    except Timeout:
+    except Timeout:  # of the family of OSError, so it comes first
         raise UserError(f"{folder.run_id} is being worked on by another process; wait for it, or stop it") from None
+    except OSError as error:
+        raise UserError(f"outputs: nothing can be written in {folder.lock.parent} ({error.strerror})") from None
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 """Where the norm stands: the one file that decides it, the final norm of a stack included."""
 
+import abc
 from collections.abc import Callable
 
 from jaxtyping import Float
@@ -10,7 +11,7 @@ from ablab.model.norms import NormFactory
 Function = Callable[[Tensor], Tensor]
 
 
-class Residual(nn.Module):
+class Residual(nn.Module, abc.ABC):
     """A residual connection around a function, with its norm and the dropout of the sublayer's output."""
 
     def __init__(self, norm: nn.Module, dropout: nn.Module) -> None:
@@ -19,9 +20,9 @@ class Residual(nn.Module):
         self.dropout = dropout
 
     @staticmethod
+    @abc.abstractmethod
     def final_norm(make_norm: NormFactory) -> nn.Module:
         """What the end of a stack needs after layers of this placement."""
-        raise NotImplementedError
 
 
 class PreNorm(Residual):
