@@ -1,8 +1,7 @@
 """BLEU and chrF of detokenised text against raw references, never without their signatures. No torch here."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ablab.errors import UserError
 
@@ -21,10 +20,6 @@ class Scores:
     brevity_penalty: float
     length_ratio: float
     sentences: list[list[int]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:

@@ -3,8 +3,8 @@
 import os
 
 SPIN = "5000"
-"""Turns that a thread spins at a barrier before it sleeps. GNU OpenMP's own default is 300,000: as long as a
-thread that another program has displaced takes to come back, so that one busy neighbour slowed training tenfold.
+"""Turns that a thread spins at a barrier before it sleeps. With GNU OpenMP's own default, far longer, one busy
+neighbour on two cores slowed training tenfold.
 """
 
 

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
-from ablab.config.folder import conf_dir, default_choices
+from ablab.config.folder import conf_dir
 from ablab.config.rules import violations
 from ablab.config.schema import Config
 from ablab.config.smoke import shrink
 from ablab.corpora import CORPORA
 from ablab.corpora.base import Corpus
 from ablab.errors import UserError, choices
-from ablab.fields import Group
 
 
 @dataclass(frozen=True)
@@ -118,8 +117,3 @@ def _first(error: ValidationError, prefix: str = "") -> str:
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else detail["input"]
     return f"{key}={given}: {allowed}"
-
-
-def group_names(config: type[Group] = Config) -> list[str]:
-    """The groups in the order in which a person reads them."""
-    return [name for name in default_choices() if name in config.model_fields]
