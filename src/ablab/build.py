@@ -216,7 +216,7 @@ class _Parts:
         return [self.placement(self.norm(), Dropout(self.model.dropout)) for _ in range(count)]
 
     def layerdrop(self, depth: int, p: float) -> LayerDrop:
-        return LayerDrop(RATES[self.config.layerdrop_rates](depth, p))
+        return RATES[self.config.layerdrop_rates](depth, p)
 
     def final_norm(self) -> nn.Module:
         return self.placement.final_norm(self.norm)

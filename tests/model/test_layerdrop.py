@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ablab.model.layerdrop import RATES, LayerDrop, linear_rates, uniform_rates
+from ablab.model.layerdrop import (
+    RATES,
+    LayerDrop,
+    LearnedLayerDrop,
+    bounded_softmax,
+    learned_rates,
+    linear_rates,
+    uniform_rates,
+)
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from tests.model.arms import NO_DROPOUT, NORMS, build, source, target
@@ -142,8 +150,9 @@ def test_adam_leaves_a_dropped_layer_alone_for_that_step():
 @pytest.mark.parametrize("depth", [1, 2, 6])
 @pytest.mark.parametrize("p", [0.0, 0.2, 1.0])
 def test_rates_per_layer(depth, p):
-    assert uniform_rates(depth, p) == [p] * depth
-    rates = linear_rates(depth, p)
+    assert uniform_rates(depth, p).rates() == [p] * depth
+    assert learned_rates(depth, p).rates() == pytest.approx([p] * depth)
+    rates = linear_rates(depth, p).rates()
     assert rates == pytest.approx([layer / depth * p for layer in range(1, depth + 1)])
     assert rates[-1] == p
     survival = 1 - p  # Huang et al. count the chance to survive: p_1 = 1 - (1 - p_L) / L
@@ -154,5 +163,115 @@ def test_rates_per_layer(depth, p):
 def test_the_configured_rates_reach_the_stacks(kind):
     changes = {"layerdrop_encoder": 0.2, "layerdrop_decoder": 0.6, "layerdrop_rates": kind}
     model = build(changes=changes)
-    assert model.encoder.layerdrop.drop_probs == RATES[kind](2, 0.2)
-    assert model.decoder.layerdrop.drop_probs == RATES[kind](3, 0.6)
+    assert model.encoder.layerdrop.rates() == pytest.approx(RATES[kind](2, 0.2).rates())
+    assert model.decoder.layerdrop.rates() == pytest.approx(RATES[kind](3, 0.6).rates())
+
+
+@pytest.mark.parametrize("p", [0.01, 0.2, 0.5, 0.95])
+@pytest.mark.parametrize(
+    "scores", [[0.0], [0.0, 0.0, 0.0], [3.0, -1.0, 0.5, 0.0], [40.0, -40.0, 0.0], [-9.0] * 5 + [9.0]]
+)
+def test_learned_rates_keep_their_mean_and_their_order(scores, p):
+    scores = torch.tensor(scores, dtype=torch.float64)
+    rates = bounded_softmax(scores, p)
+    assert rates.mean().item() == pytest.approx(p, abs=1e-12)
+    assert bool(((rates >= 0) & (rates <= 1)).all())
+    assert rates[scores.argsort()].diff().ge(0).all()
+    torch.testing.assert_close(bounded_softmax(scores + 7, p), rates)  # only differences count
+
+
+def test_the_gradient_of_the_bounded_softmax_is_that_of_its_values():
+    scores = torch.tensor([0.3, -1.2, 2.0, 0.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s: bounded_softmax(s, 0.3), (scores,))
+    total = torch.autograd.functional.jacobian(lambda s: bounded_softmax(s, 0.3), scores).sum(dim=0)
+    torch.testing.assert_close(total, torch.zeros_like(total))  # the mean stands still
+
+
+def learned(p: float = 0.5) -> Transformer:
+    changes = {**NO_DROPOUT, "layerdrop_encoder": p, "layerdrop_decoder": p, "layerdrop_rates": "learned"}
+    return build("pre", {**changes, "model.encoder_layers": 4, "model.decoder_layers": 4}).train()
+
+
+def test_at_the_start_learned_rates_draw_and_compute_what_uniform_ones_do():
+    uniform, model = model_with(0.5, 0.5), learned()
+    src, tgt = source(5, 2), target(4, 6)
+    for step in range(8):
+        outputs = []
+        for each in (uniform, model):
+            each.zero_grad()
+            reseed(each, 1, step=step, micro_batch=0)
+            outputs.append(each(src, tgt))
+            outputs[-1].pow(3).sum().backward()
+        assert torch.equal(*outputs)
+        gradients = dict(model.named_parameters())
+        for name, parameter in uniform.named_parameters():
+            grad = gradients[name].grad
+            assert (parameter.grad is None) == (grad is None)
+            assert grad is None or torch.equal(parameter.grad, grad)
+
+
+def test_a_score_learns_the_first_order_cost_of_leaving_its_layer_out():
+    """The gradient of a gate m in x + m (f(x) - x) at m = 1, for the layers that ran, over how often they run."""
+    model = learned(p=0.25)
+    src, tgt = source(5, 2), target(4, 6)
+    layerdrop = model.decoder.layerdrop
+    reseed(model, 3, step=0, micro_batch=0)
+    ran = layerdrop()
+    assert 0 < len(ran) < 4
+    gates = torch.ones(4, dtype=torch.float64, requires_grad=True)
+    reseed(model, 3, step=0, micro_batch=0)
+    memory, mask = model.encode(src)
+    x = embedded = model.target_input(model.words.target(tgt)).detach()
+    memory = memory.detach()
+    for index in ran:
+        after = model.decoder.layers[index](x, memory, mask)
+        x = x + gates[index] * (after - x)
+    model.decoder.final_norm(x).pow(3).sum().backward()
+
+    reseed(model, 3, step=0, micro_batch=0)
+    model.decoder(embedded, memory, mask).pow(3).sum().backward()
+    keep = 1 - bounded_softmax(layerdrop.scores, 0.25)
+    (expected,) = torch.autograd.grad((keep * gates.grad / keep.detach()).sum(), layerdrop.scores)
+    torch.testing.assert_close(layerdrop.scores.grad, expected)
+
+
+def test_a_layer_that_harms_comes_to_be_dropped_more_than_the_others():
+    model = learned(p=0.5)
+    adam = torch.optim.Adam([model.decoder.layerdrop.scores], lr=0.05)
+    src, tgt = source(5, 2), target(4, 6)
+    harm = 10 * torch.randn(16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    harm -= harm.mean()
+
+    def spoil(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        return output + harm
+
+    model.decoder.layers[2].register_forward_hook(spoil)
+    model.eval()
+    with torch.no_grad():
+        model.decoder.layers[2]._forward_hooks.clear()
+        goal = model(src, tgt)
+    model.decoder.layers[2].register_forward_hook(spoil)
+    model.train()
+    for step in range(150):
+        reseed(model, 1, step=step, micro_batch=0)
+        adam.zero_grad()
+        (model(src, tgt) - goal).pow(2).mean().backward()
+        adam.step()
+    rates = model.decoder.layerdrop.rates()
+    assert sum(rates) / 4 == pytest.approx(0.5)
+    assert max(range(4), key=rates.__getitem__) == 2
+    assert rates[2] > 0.8
+
+
+def test_in_evaluation_every_layer_runs_and_scores_do_not_matter():
+    model = learned().eval()
+    src, tgt = source(5, 2), target(4, 6)
+    before = model(src, tgt)
+    with torch.no_grad():
+        model.decoder.layerdrop.scores.copy_(torch.tensor([9.0, -9.0, 0.0, 1.0]))
+    assert torch.equal(model(src, tgt), before)
+
+
+@pytest.mark.parametrize("layerdrop", [LayerDrop([0.1, 0.2, 0.3]), LearnedLayerDrop(3, 0.2)])
+def test_some_layers_keep_their_rates(layerdrop):
+    assert layerdrop.of_layers([0, 2]).rates() == [layerdrop.rates()[0], layerdrop.rates()[2]]

@@ -144,7 +144,7 @@ class Config(Group):
     layerdrop: Probability
     layerdrop_encoder: Probability
     layerdrop_decoder: Probability
-    layerdrop_rates: Literal["uniform", "linear"]
+    layerdrop_rates: Literal["uniform", "linear", "learned"]
     data: InstanceOf[Corpus]
     model: Model
     norm: Norm

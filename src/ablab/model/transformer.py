@@ -28,7 +28,7 @@ class Encoder(nn.Module):
         self, x: Float[Tensor, "batch src_len d_model"], mask: Bool[Tensor, "batch 1 1 src_len"] | None
     ) -> Float[Tensor, "batch src_len d_model"]:
         for index in self.layerdrop():
-            x = self.layers[index](x, mask)
+            x = self.layerdrop.passed(index, x, self.layers[index](x, mask))
         return self.final_norm(x)
 
 
@@ -78,7 +78,7 @@ class Decoder(nn.Module):
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,
     ) -> Float[Tensor, "batch tgt_len d_model"]:
         for index in self.layerdrop():
-            x = self.layers[index](x, memory, mask)
+            x = self.layerdrop.passed(index, x, self.layers[index](x, memory, mask))
         return self.final_norm(x)
 
     def start(
