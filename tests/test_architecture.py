@@ -20,7 +20,7 @@ STOREYS = (
     ("identity", "record", "scoring", "metrics", "mirror", "help"),
     ("screen", "plan"),
     ("model",),
-    ("data", "analysis"),
+    ("data", "analysis", "pruning"),
     ("decoding",),
     ("training",),
     ("build",),

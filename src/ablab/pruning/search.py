@@ -1,0 +1,89 @@
+"""Search on validation: which layers to keep is chosen by what the shrunk model does there.
+
+Validation loss ranks the combinations, validation BLEU decides among the finalists. The test set is not looked at;
+and since the best of many is better on validation than elsewhere, the number of those looked at is reported.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Protocol
+
+from ablab.pruning.kept import STACKS, Depths, Kept
+
+
+class Judge(Protocol):
+    """What validation says of the model with only these layers; asked twice, it computes once."""
+
+    def loss(self, kept: Kept) -> float:
+        """Nats per target token."""
+
+    def bleu(self, kept: Kept) -> float:
+        """Of greedy search."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """All combinations where at most `exhaustive`, otherwise a beam over removals of single layers.
+
+    `budget`: most combinations that the beam may score on its way to a target; it is narrowed to fit, but never
+    below 1, which is greedy removal. `together`: both stacks in one search, instead of each with the other whole.
+    """
+
+    judge: Judge
+    exhaustive: int
+    beam: int
+    budget: int
+    finalists: int
+    together: bool
+
+    def __call__(self, full: Depths, target: Depths) -> Kept:
+        """The best that was found."""
+        if self.together:
+            return self._best(full, target)
+        encoder = self._best(full, Depths(target.encoder, full.decoder)).encoder
+        decoder = self._best(full, Depths(full.encoder, target.decoder)).decoder
+        return Kept(encoder, decoder)
+
+    def _best(self, full: Depths, target: Depths) -> Kept:
+        if full == target:
+            return Kept.all_of(full)
+        count = comb(full.encoder, target.encoder) * comb(full.decoder, target.decoder)
+        found = all_combinations(full, target) if count <= self.exhaustive else self._removals(full, target)
+        finalists = sorted(found, key=self.judge.loss)[: self.finalists]
+        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)
+
+    def _removals(self, full: Depths, target: Depths) -> list[Kept]:
+        beam = [Kept.all_of(full)]
+        steps = sum(full) - sum(target)
+        for _ in range(steps):
+            # Most of what one state can become; the whole budget is spread evenly over the steps.
+            width = min(self.beam, max(1, self.budget // (steps * sum(beam[0].depths))))
+            children = {child for kept in beam[:width] for child in one_fewer(kept, target)}
+            beam = ranked(children, self.judge.loss)
+        return beam
+
+
+def all_combinations(full: Depths, target: Depths) -> list[Kept]:
+    """Every way to keep as many as the target says."""
+    return [
+        Kept(encoder, decoder)
+        for encoder in combinations(range(full.encoder), target.encoder)
+        for decoder in combinations(range(full.decoder), target.decoder)
+    ]
+
+
+def one_fewer(kept: Kept, target: Depths) -> list[Kept]:
+    """What remains after one more layer goes, from a stack that is still deeper than its target."""
+    return [
+        kept.without(stack, layer)
+        for stack in STACKS
+        if len(getattr(kept, stack)) > getattr(target, stack)
+        for layer in getattr(kept, stack)
+    ]
+
+
+def ranked(candidates: set[Kept], loss: Callable[[Kept], float]) -> list[Kept]:
+    """The lowest loss first; of equals, the lower layers."""
+    return sorted(candidates, key=lambda kept: (loss(kept), kept))

@@ -1,0 +1,109 @@
+"""Which layers to keep: (depths, target depths) -> indices. Nothing here needs a model; see search.py for what does.
+
+Layers are numbered from 0; the papers count from 1.
+"""
+
+import abc
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from ablab.pruning.kept import Depths, Kept
+from ablab.seeding import derive
+
+
+class Strategy(Protocol):
+    """Chooses the layers that remain when `full` shrinks to `target`; a stack that does not shrink stays whole."""
+
+    def __call__(self, full: Depths, target: Depths) -> Kept:
+        """As many indices in each stack as the target says."""
+
+
+class Rule(abc.ABC):
+    """A strategy that looks at one stack at a time, and at nothing but its depth."""
+
+    def __call__(self, full: Depths, target: Depths) -> Kept:
+        """The rule, stack by stack."""
+        return Kept(
+            self.layers(full.encoder, target.encoder, "encoder"), self.layers(full.decoder, target.decoder, "decoder")
+        )
+
+    @abc.abstractmethod
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """`keep` of the indices 0..depth-1, rising; 1 <= keep <= depth."""
+
+
+def papers_every_other(depth: int, p: Fraction) -> tuple[int, ...]:
+    """Drop layer d of 1..N where d = 0 (mod floor(1/p)) (Fan et al. 2020, section 3.2); 0 < p <= 1, exactly.
+
+    The number that remains is rarely N (1 - p): above p = 1/2 nothing remains, and p = 2/5 drops half.
+    """
+    stride = int(1 / p)
+    return tuple(layer - 1 for layer in range(1, depth + 1) if layer % stride)
+
+
+class EvenlySpaced(Rule):
+    """Layer round(i (N - 1) / (r - 1)) for i = 0..r-1: the first and the last stay; a single one is the first."""
+
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """Half a step rounds up."""
+        if keep == 1:
+            return (0,)
+        gaps = keep - 1
+        return tuple((2 * i * (depth - 1) + gaps) // (2 * gaps) for i in range(keep))
+
+
+class EveryOther(EvenlySpaced):
+    """The paper's rule at p = 1 - r/N where it leaves r layers, evenly spaced ones where it does not.
+
+    It does for p = 1/m with m a divisor of N, and a few more; the paper reports other depths (12 to 3) without
+    saying how. Its rule always drops the last layer of a stack that it halves.
+    """
+
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """Exact: in floating point 1 / (1 - 4/6) falls below 3, and a layer too many goes."""
+        if keep == depth:
+            return tuple(range(depth))
+        ruled = papers_every_other(depth, Fraction(depth - keep, depth))
+        return ruled if len(ruled) == keep else super().layers(depth, keep, stack)
+
+
+class First(Rule):
+    """The lowest layers: a control that no paper recommends."""
+
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """0..keep-1."""
+        return tuple(range(keep))
+
+
+class Last(Rule):
+    """The highest layers: a control that no paper recommends."""
+
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """The last `keep`."""
+        return tuple(range(depth - keep, depth))
+
+
+class Random(Rule):
+    """Any layers, one draw for each (seed, stack, depth, keep): what a rule must beat."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """Without replacement, uniformly."""
+        stream = random.Random(derive(self.seed, "pruning", stack, depth, keep))
+        return tuple(sorted(stream.sample(range(depth), keep)))
+
+
+class DataDriven(Rule):
+    """The layers that training has learned to drop least (Fan et al. 2020, section 3.2): a fixed top-k of 1 - p_d."""
+
+    def __init__(self, drop_rates: Mapping[str, Sequence[float]]) -> None:
+        self.drop_rates = drop_rates
+
+    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
+        """Of equals, the lower layer."""
+        rates = self.drop_rates[stack]
+        return tuple(sorted(sorted(range(depth), key=lambda layer: (rates[layer], layer))[:keep]))
