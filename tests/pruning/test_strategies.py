@@ -21,7 +21,7 @@ from ablab.pruning.strategies import (
 
 
 class Importance:
-    """A judge by the layers' own worth, with an interaction that single removals cannot see; counts what it is asked."""
+    """A judge by the layers' own worth and one interaction that single removals cannot see; notes what it is asked."""
 
     def __init__(self, depths: Depths) -> None:
         self.worth = {

@@ -1,5 +1,6 @@
 """The encoder-decoder Transformer: word tables, two stacks, and one step of decoding."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -30,6 +31,11 @@ class Encoder(nn.Module):
         for index in self.layerdrop():
             x = self.layerdrop.passed(index, x, self.layers[index](x, mask))
         return self.final_norm(x)
+
+    def of_layers(self, kept: Sequence[int]) -> "Encoder":
+        """A shallower stack that shares its layers with this one."""
+        layers = [cast(EncoderLayer, self.layers[index]) for index in kept]
+        return Encoder(layers, self.layerdrop.of_layers(kept), self.final_norm)
 
 
 @dataclass
@@ -80,6 +86,11 @@ class Decoder(nn.Module):
         for index in self.layerdrop():
             x = self.layerdrop.passed(index, x, self.layers[index](x, memory, mask))
         return self.final_norm(x)
+
+    def of_layers(self, kept: Sequence[int]) -> "Decoder":
+        """A shallower stack that shares its layers with this one."""
+        layers = [cast(DecoderLayer, self.layers[index]) for index in kept]
+        return Decoder(layers, self.layerdrop.of_layers(kept), self.final_norm)
 
     def start(
         self,

@@ -31,10 +31,15 @@ class Kept(NamedTuple):
         return self._replace(**{stack: tuple(index for index in getattr(self, stack) if index != layer)})
 
     @property
+    def layers(self) -> dict[str, tuple[int, ...]]:
+        """By the name of the stack."""
+        return dict(zip(STACKS, self, strict=True))
+
+    @property
     def name(self) -> str:
-        """`enc-0-1-2-3,dec-0-2-4`: unambiguous at any depth, and fit for a folder."""
-        encoder, decoder = ("-".join(str(index) for index in stack) for stack in self)
-        return f"enc-{encoder},dec-{decoder}"
+        """`encoder-1-2-3-4_decoder-1-3-5`, layers from 1 as the papers count: fit for a folder."""
+        parts = ("-".join([stack, *(str(index + 1) for index in layers)]) for stack, layers in self.layers.items())
+        return "_".join(parts)
 
 
 STACKS = Depths._fields
