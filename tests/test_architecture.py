@@ -14,20 +14,22 @@ PACKAGE = Path(ablab.__file__).parent
 
 STOREYS = (
     ("ablab",),
-    ("errors", "fields", "files", "seeding", "provenance", "threads"),
+    ("errors", "fields", "files", "seeding", "provenance", "threads", "words"),
     ("corpora",),
     ("config",),
     ("identity", "record", "scoring", "metrics", "mirror", "help"),
+    ("saved",),
     ("screen", "plan"),
     ("model",),
     ("data", "analysis", "pruning"),
     ("decoding",),
     ("training",),
     ("build",),
-    ("evaluate",),
+    ("evaluate", "formats"),
+    ("curves",),
     ("train",),
     ("run",),
-    ("translate",),
+    ("prune", "translate", "export"),
     ("cli",),
 )
 """Each room imports from its own storey and from those above it in this list, wherever the import stands."""
@@ -49,7 +51,7 @@ NEVER = [
 
 LIGHT = (
     *("config", "identity", "record", "scoring", "corpora", "plan", "run", "cli", "help", "screen", "translate"),
-    *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding"),
+    *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
 )
 
 

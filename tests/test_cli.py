@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.cli import VERBS, main
 from ablab.config import Config
 from ablab.config.folder import default_choices, groups
 from ablab.corpora import CORPORA
@@ -33,14 +34,14 @@ def _process(*words: str, cwd: Path) -> tuple[subprocess.CompletedProcess[str], 
 def test_the_overview_names_every_verb(words, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "ablab train" in out
-    assert "ablab translate" in out
+    for verb in VERBS:
+        assert f"ablab {verb}" in out
 
 
 def test_an_unknown_verb(capsys):
     assert main(["trian"]) == 2
     err = capsys.readouterr().err
-    assert err == "error: ablab trian: no such verb; allowed: train, translate; did you mean train?\n"
+    assert err == "error: ablab trian: no such verb; allowed: export, prune, train, translate; did you mean train?\n"
 
 
 def test_the_help_of_train_names_every_group_option_and_field(capsys):
@@ -55,16 +56,15 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys):
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 
-def test_the_help_of_translate_names_every_key(capsys):
-    from ablab.translate import Options
-
-    assert main(["translate", "--help"]) == 0
+@pytest.mark.parametrize("verb", ["translate", "export"])
+def test_the_help_names_every_key(verb, capsys):
+    assert main([verb, "--help"]) == 0
     out = capsys.readouterr().out
-    for key in Options.model_fields:
+    for key in import_module(f"ablab.{verb}").Options.model_fields:
         assert f"  {key} " in out or f"{key}=" in out
 
 
-@pytest.mark.parametrize("script", ["train.py", "translate.py"])
+@pytest.mark.parametrize("script", ["train.py", "prune.py", "translate.py"])
 def test_help_loads_nothing_heavy_and_writes_nothing(script, tmp_path):
     done, seconds = _process("-X", "importtime", str(ROOT / script), "--help", cwd=tmp_path)
     assert done.returncode == 0
@@ -80,7 +80,7 @@ def test_an_interrupt_anywhere_is_one_word(capsys, monkeypatch):
     def interrupted(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ablab.cli._verbs", lambda: {"train": interrupted})
+    monkeypatch.setitem(VERBS, "train", interrupted)
     assert main(["train"]) == 130
     assert capsys.readouterr().err == "stopped\n"
 
@@ -89,6 +89,6 @@ def test_a_programming_error_is_not_dressed_as_bad_input(monkeypatch):
     def wrong(_: object) -> int:
         raise ValueError("a bug")
 
-    monkeypatch.setattr("ablab.cli._verbs", lambda: {"train": wrong})
+    monkeypatch.setitem(VERBS, "train", wrong)
     with pytest.raises(ValueError, match="a bug"):
         main(["train"])

@@ -26,6 +26,7 @@ CHANGES = {
     "layerdrop_decoder": "layerdrop_decoder=0.1",
     "layerdrop_rates": "layerdrop=0.2 | layerdrop_rates=linear",
     "data.kind": None,  # a corpus of its own, with digests of its own
+    "init_from": None,  # known by what lies there: see test_a_run_is_named_by_the_weights_that_it_starts_from
     "data.src": "data.src=fr",
     "data.tgt": "data.tgt=fr",
     "data.vocab_size": "data.vocab_size=999",
@@ -93,6 +94,15 @@ INDIFFERENT = [
     "logger.mode=online",
     "logger.project=x",
     "logger.entity=x",
+    "pruning=search",
+    "pruning.curves=[encoder]",
+    "pruning.depths=[1]",
+    "pruning.seed=2",
+    "pruning.exhaustive=9",
+    "pruning.beam=9",
+    "pruning.budget=9",
+    "pruning.finalists=9",
+    "pruning.together=true",
     "decoding=greedy",
     "decoding.beam_size=9",
     "decoding.n_best=2",
@@ -170,7 +180,13 @@ def test_where_and_how_it_is_judged_name_nothing(word):
 def test_every_field_that_names_nothing_was_tried():
     tried = {word.partition("=")[0] for word in INDIFFERENT}
     fields = {name for name, role in Config.walk() if role is not Role.RECIPE}
-    untried = {"smoke", "trainer.accelerator", "trainer.devices", "logger.kind"}  # by group, or of one value
+    untried = {
+        "smoke",
+        "trainer.accelerator",
+        "trainer.devices",
+        "logger.kind",
+        "pruning.strategy",
+    }  # by group, or of one value
     assert fields <= tried | untried
 
 
@@ -179,6 +195,34 @@ def test_a_setting_without_effect_names_nothing(case):
     one, other = WITHOUT_EFFECT[case]
     assert _recipe(one) == _recipe(other)
     assert _id(one) == _id(other)
+
+
+def test_a_run_is_named_by_the_weights_that_it_starts_from():
+    config = compose([]).config
+    contents = [identity.recipe(config, origin) for origin in (None, "aa", "ab")]
+    assert len({identity.run_id(content) for content in contents}) == 3
+    assert "init_from" not in contents[0]
+
+
+CURVES = {
+    "other layers": ("", "pruning=first", True),
+    "other depths": ("", "pruning.depths=[1]", True),
+    "another search for layers": ("pruning=search", "pruning.beam=9", True),
+    "another draw": ("pruning=random", "pruning.seed=2", True),
+    "another search for translations": ("", "decoding=greedy", True),
+    "a seed where nothing is drawn": ("pruning=search", "pruning.seed=2", False),
+    "a beam where nothing is searched": ("pruning=random", "pruning.beam=9", False),
+    "another model": ("", "norm=post", False),
+}
+
+
+@pytest.mark.parametrize("case", CURVES)
+def test_a_curve_is_named_by_how_layers_are_chosen_and_judged(case):
+    context, change, names = CURVES[case]
+    ids = [
+        identity.curve_id(identity.curve(compose(typed.split()).config)) for typed in (context, f"{context} {change}")
+    ]
+    assert (ids[0] != ids[1]) == names
 
 
 def test_the_condition_is_the_run_without_its_seed():

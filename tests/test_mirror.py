@@ -115,6 +115,7 @@ class Mirrored:
     record: Record
     recipe: dict[str, Any]
     run: RunFolder
+    line: tuple[str, ...]
     asked: list[bytes]
 
 
@@ -129,7 +130,7 @@ def mirrored(trap, tmp_path_factory) -> Mirrored:
     run = RunFolder(folder / "smoke" / "runs" / identity.run_id(recipe))
     record = run.record()
     assert record is not None
-    return Mirrored(Seen.of(run.path), record, recipe, run, asked)
+    return Mirrored(Seen.of(run.path), record, recipe, run, line, asked)
 
 
 def test_the_arms_are_top_level_keys_and_the_recipe_is_there(mirrored):
@@ -163,7 +164,7 @@ def test_every_curve_has_points_at_our_steps(curve, mirrored):
 
 def test_the_points_are_those_of_the_record(mirrored):
     for validation in mirrored.record.validations:
-        (row,) = [r for r in mirrored.seen.history if r["step"] == validation["step"] and "valid/loss" in r]
+        (row,) = [r for r in mirrored.seen.history if r.get("step") == validation["step"] and "valid/loss" in r]
         assert row["valid/loss"] == pytest.approx(validation["loss"])
         assert row["valid/bleu"] == pytest.approx(validation["bleu"])
 
@@ -178,18 +179,17 @@ def test_a_table_of_samples_and_a_picture_per_validation(mirrored):
     pictures = [row for row in mirrored.seen.history if row.get("valid/cross_attention._type") == "image-file"]
     assert [row["step"] for row in tables] == [row["step"] for row in pictures] == [4, 8]
     (media,) = (mirrored.run.path / "wandb").glob("offline-run-*/files/media")
-    for path in media.rglob("*.table.json"):
+    for path in media.rglob("valid/*.table.json"):
         table = json.loads(path.read_text())
         assert table["columns"] == ["source", "reference", "translation"]
         assert len(table["data"]) == 8
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in media.rglob("*.png"))
-    assert len(list(media.rglob("*.png"))) == 2
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in media.rglob("valid/*.png"))
+    assert len(list(media.rglob("valid/*.png"))) == 2
 
 
 def test_the_summary_has_the_scores(mirrored):
     summary, record = mirrored.seen.summary, mirrored.record
-    (path,) = (mirrored.run.path / "evaluations").glob("*.json")
-    evaluation = mirrored.run.evaluation(path.stem)
+    evaluation = mirrored.run.evaluation(identity.evaluation_id(identity.evaluation(compose(mirrored.line).config)))
     assert summary["test/bleu"] == pytest.approx(evaluation.bleu)
     assert summary["test/chrf"] == pytest.approx(evaluation.chrf)
     assert summary["test/bleu_signature"] == evaluation.signatures["bleu"]

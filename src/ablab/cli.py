@@ -3,30 +3,33 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.threads import wait_politely
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+HELP = ("-h", "--help")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 only when it did what was asked."""
     wait_politely()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    verbs = _verbs()
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not words or words[0] in (*HELP, "help"):
         from ablab.help import overview
 
         print(overview())  # noqa: T201
         return 0
     verb, *rest = words
     try:
-        if verb not in verbs:
-            from ablab.errors import choices
+        if verb not in VERBS:
+            raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")
+        if any(word in HELP for word in rest):
+            from ablab.help import PAGES
 
-            raise UserError(f"ablab {verb}: no such verb; {choices(verb, verbs)}")
-        return verbs[verb](rest)
+            print(PAGES[verb]())  # noqa: T201
+            return 0
+        return VERBS[verb](rest)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_BAD_INPUT
@@ -35,16 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
-def _verbs() -> dict[str, Callable[[Sequence[str]], int]]:
-    return {"train": _train, "translate": _translate}
-
-
 def _train(arguments: Sequence[str]) -> int:
-    if any(word in ("-h", "--help") for word in arguments):
-        from ablab.help import train_help
-
-        print(train_help())  # noqa: T201
-        return 0
     if any(word in ("-m", "--multirun") for word in arguments):
         raise UserError("-m: this version trains one run a call; allowed: one value per key, one line per run")
     from ablab.config import compose
@@ -57,12 +51,28 @@ def _train(arguments: Sequence[str]) -> int:
     return EXIT_INTERRUPTED if record is None else 0
 
 
-def _translate(arguments: Sequence[str]) -> int:
-    if any(word in ("-h", "--help") for word in arguments):
-        from ablab.help import translate_help
+def _prune(arguments: Sequence[str]) -> int:
+    from ablab.prune import prune
 
-        print(translate_help())  # noqa: T201
-        return 0
+    return prune(arguments)
+
+
+def _translate(arguments: Sequence[str]) -> int:
     from ablab.translate import translate
 
     return translate(arguments)
+
+
+def _export(arguments: Sequence[str]) -> int:
+    from ablab.export import export
+
+    return export(arguments)
+
+
+VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "train": _train,
+    "prune": _prune,
+    "translate": _translate,
+    "export": _export,
+}
+"""Nothing heavy is imported before a verb needs it."""

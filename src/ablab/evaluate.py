@@ -1,83 +1,77 @@
-"""One evaluation of a run: translate the test text with the selected weights, score, store."""
+"""Evaluations of a run: translate the test text with its weights, or with some of its layers, score, store."""
 
 import hashlib
 import json
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-import torch
-from safetensors.torch import load_file
-
-from ablab.build import build_model, build_search, device_of
-from ablab.config.compose import validate
+from ablab.build import build_search, load_model, set_threads
+from ablab.data.encoded import Sentences
 from ablab.data.prepared import write_lines
-from ablab.data.tokenizer import Tokenizer, load_tokenizers
-from ablab.decoding.translate import Translator
-from ablab.model.transformer import Transformer
+from ablab.decoding.translate import Search, Translator
 from ablab.plan import Planned
 from ablab.provenance import code_digest
-from ablab.record import Evaluation, Record, RunFolder, now
+from ablab.record import Evaluation, Record, now
+from ablab.saved import of_run
 from ablab.scoring import looks_tokenised, score
 from ablab.screen import Screen
-from ablab.training.checkpoints import SELECTED
+
+
+class Examination:
+    """The test text of a configuration, ready to be put before the model, whole or pruned."""
+
+    def __init__(self, planned: Planned, screen: Screen) -> None:
+        config = planned.config
+        test = config.data.test_split()
+        pairs = test.pairs[: config.data.test_pairs]
+        self.planned, self.screen, self.name = planned, screen, test.name
+        self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
+        self.raw = keep_raw(planned.outputs / "corpora", test.name, self.sources, self.references)
+        self.search: Search = build_search(config)
+        if looks_tokenised(self.references):
+            screen.say(f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text")
+
+    def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
+        """Translate, score, and add one evaluation to the run."""
+        count = self.planned.config.decoding.n_best
+        began = time.perf_counter()
+        with self.screen.counting_bar(f"translating {self.name}", len(self.sources)) as bar:
+            encoded: Sentences = translator.encode(self.sources)
+            if count == 1:
+                hypotheses, n_best = translator.best(encoded, self.search, bar.advance), None
+            else:
+                found = translator.hypotheses(encoded, self.search, bar.advance)
+                n_best = [translator.texts(beams[:count]) for beams in found]
+                hypotheses = [beams[0][1] for beams in n_best]
+        seconds = time.perf_counter() - began
+        scores = score(hypotheses, self.references)
+        evaluation = Evaluation(
+            evaluation_id=evaluation_id,
+            settings=settings,
+            test_name=self.name,
+            sentences=len(self.sources),
+            bleu=scores.bleu,
+            chrf=scores.chrf,
+            signatures=scores.signatures,
+            brevity_penalty=scores.brevity_penalty,
+            length_ratio=scores.length_ratio,
+            seconds=seconds,
+            sentences_per_second=len(self.sources) / seconds,
+            references=self.raw.name,
+            statistics=scores.sentences,
+            provenance_code=code_digest(),
+            ended=now(),
+        )
+        self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
+        return evaluation
 
 
 def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
-    """Translate and score as the configuration asks; adds one evaluation to the run."""
-    config = planned.config
-    if config.trainer.threads is not None:
-        torch.set_num_threads(config.trainer.threads)
-    model, tokenizers = load_finished(planned.folder, record, config.trainer.accelerator)
-    test = config.data.test_split()
-    pairs = test.pairs[: config.data.test_pairs]
-    sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    raw = keep_raw(planned.outputs / "corpora", test.name, sources, references)
-
-    translator = Translator(model, tokenizers)
-    began = time.perf_counter()
-    with screen.counting_bar(f"translating {test.name}", len(pairs)) as bar:
-        encoded, search = translator.encode(sources), build_search(config)
-        if config.decoding.n_best == 1:
-            hypotheses, n_best = translator.best(encoded, search, bar.advance), None
-        else:
-            found = translator.hypotheses(encoded, search, bar.advance)
-            n_best = [translator.texts(beams[: config.decoding.n_best]) for beams in found]
-            hypotheses = [beams[0][1] for beams in n_best]
-    seconds = time.perf_counter() - began
-    if looks_tokenised(references):
-        screen.say(f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text")
-    scores = score(hypotheses, references)
-    evaluation = Evaluation(
-        evaluation_id=planned.evaluation_id,
-        settings=planned.evaluation,
-        test_name=test.name,
-        sentences=len(pairs),
-        bleu=scores.bleu,
-        chrf=scores.chrf,
-        signatures=scores.signatures,
-        brevity_penalty=scores.brevity_penalty,
-        length_ratio=scores.length_ratio,
-        seconds=seconds,
-        sentences_per_second=len(pairs) / seconds,
-        references=raw.name,
-        statistics=scores.sentences,
-        provenance_code=code_digest(),
-        ended=now(),
-    )
-    planned.folder.write_evaluation(evaluation, hypotheses, n_best)
-    return evaluation
-
-
-def load_finished(
-    folder: RunFolder, record: Record, device: Literal["cpu", "gpu"]
-) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
-    """Model and tokenizers of a finished run, from its own folder alone."""
-    config = validate(record.config)
-    tokenizers = load_tokenizers(folder.checkpoints)
-    model = build_model(config, src_vocab=len(tokenizers[0]), tgt_vocab=len(tokenizers[1]))
-    model.load_state_dict(load_file(folder.checkpoints / SELECTED))
-    return model.to(device_of(device)).eval(), tokenizers
+    """The evaluation of the whole model that the configuration asks for."""
+    device = set_threads(planned.config.trainer)
+    translator = Translator(*load_model(of_run(planned.folder, record), device))
+    return Examination(planned, screen).evaluate(translator, planned.evaluation_id, planned.evaluation)
 
 
 def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:

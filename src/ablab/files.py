@@ -1,5 +1,6 @@
 """Writing that is all or nothing: a reader sees the old content or the new, never half of either."""
 
+import hashlib
 import json
 import os
 import tempfile
@@ -41,6 +42,15 @@ def write_json(path: Path, content: Any) -> None:
 def read_json(path: Path) -> Any:
     """The content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _umask() -> int:

@@ -1,5 +1,7 @@
 """The help pages, from the configuration folder itself; nothing heavy is imported."""
 
+from collections.abc import Callable
+
 from ablab.config.folder import conf_dir, default_choices, groups
 
 
@@ -10,9 +12,11 @@ def overview() -> str:
             "ablab: ablation studies of encoder-decoder Transformers in machine translation",
             "",
             "  ablab train key=value ...       train, decode and score one run; --help lists the keys",
+            "  ablab prune run=<id> ...        quality against depth of a finished run; cuts out a smaller model",
             "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
+            "  ablab export run=<id> ...       write a model for CTranslate2, checked against ours",
             "",
-            "In a checkout: python train.py, python translate.py.",
+            "In a checkout: python train.py, python prune.py, python translate.py.",
         ]
     )
 
@@ -41,6 +45,32 @@ def train_help() -> str:
     return "\n".join(lines)
 
 
+def prune_help() -> str:
+    """How to prune."""
+    defaults = default_choices()["pruning"]
+    options = [f"{option}*" if option == defaults else option for option in groups()["pruning"] if option != "none"]
+    fields = (conf_dir() / "pruning" / f"{defaults}.yaml").read_text(encoding="utf-8").splitlines()
+    return "\n".join(
+        [
+            "python prune.py run=<id> [pruning=<strategy>] [key=value ...]",
+            "",
+            "Test BLEU, chrF, validation loss and decoding speed of a finished run with fewer and fewer layers.",
+            "Layers are chosen on validation or by rule; nothing is trained; what was measured is not measured again.",
+            "",
+            "  run              a run id, a prefix of one, a display name, or a path",
+            "  runs             several, with commas between: each gets its curve, and all are drawn on one picture",
+            f"  pruning          {', '.join(options)}",
+            "  save             auto*: the smallest model within 1 BLEU of the full one on validation; none; or",
+            "                   encoder+decoder layers, such as 6+3",
+            "  picture          where the picture of several runs goes (.png; a .csv lies beside it)",
+            "  outputs          the store; default outputs",
+            "",
+            "Fields of pruning and their defaults; those of decoding and trainer can be set too:",
+            *(f"  pruning.{line}" for line in fields),
+        ]
+    )
+
+
 def translate_help() -> str:
     """How to translate."""
     return "\n".join(
@@ -60,6 +90,34 @@ def translate_help() -> str:
             "  outputs          the store; default outputs",
         ]
     )
+
+
+def export_help() -> str:
+    """How to export."""
+    return "\n".join(
+        [
+            "ablab export run=<id> [key=value ...]",
+            "",
+            "Writes a model, whole or pruned, for another inference engine, translates test sentences with it and with",
+            "ours, and says how many differ.",
+            "",
+            "  run              a run id, a prefix of one, a display name, or a path, also of a pruned model",
+            "  format           ctranslate2 (pip install 'ablab[ctranslate2]')",
+            "  quantization     float32 (default) or int8",
+            "  folder           where it goes, default exports/ in the folder of the run or of the pruned model",
+            "  check            test sentences that both translate; default 1000",
+            "  outputs          the store; default outputs",
+        ]
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "train": train_help,
+    "prune": prune_help,
+    "translate": translate_help,
+    "export": export_help,
+}
+"""A page per verb."""
 
 
 def _fields() -> list[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.config import Composed, Config
@@ -11,10 +12,14 @@ SCHEMA = 1
 """Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
 
 
-def recipe(config: Config) -> dict[str, Any]:
-    """Everything that decides the selected weights, as plain values; settings without effect are left out."""
+def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
+    """Everything that decides the selected weights, as plain values; settings without effect are left out.
+
+    `origin`: the digest of the weights that training starts from, where that is not random ones.
+    """
     content = config.part(Role.RECIPE)
     content["schema"] = SCHEMA
+    content["init_from"] = origin
     content["data"]["digest"] = config.data.train_digest()
     content["layerdrop"] = {
         "encoder": content.pop("layerdrop_encoder"),
@@ -43,9 +48,13 @@ def condition_id(content: dict[str, Any]) -> str:
     return "c" + _digest({key: value for key, value in content.items() if key != "seed"})
 
 
-def evaluation(config: Config) -> dict[str, Any]:
-    """How the selected weights are judged: the test text, the search, and how many sentences."""
+def evaluation(config: Config, kept: Mapping[str, Sequence[int]] | None = None) -> dict[str, Any]:
+    """How the selected weights are judged: the test text, the search, how many sentences, and which layers remain.
+
+    `kept`: indices per stack; None when all remain.
+    """
     return {
+        **({} if kept is None else {"kept": {stack: list(layers) for stack, layers in kept.items()}}),
         "schema": SCHEMA,
         "test": {
             "name": config.data.test_name,
@@ -61,6 +70,23 @@ def evaluation_id(settings: dict[str, Any]) -> str:
     return "e" + _digest(settings)
 
 
+def curve(config: Config) -> dict[str, Any]:
+    """How depth-quality curves are made: the evaluation of each point, and how layers are chosen."""
+    pruning = config.pruning.part(Role.EVALUATION)
+    without_effect = {"seed"} if pruning["strategy"] != "random" else set()
+    if pruning["strategy"] != "search":
+        without_effect |= {"exhaustive", "beam", "budget", "finalists", "together"}
+    return {
+        **evaluation(config),
+        "pruning": {key: value for key, value in pruning.items() if key not in without_effect},
+    }
+
+
+def curve_id(settings: dict[str, Any]) -> str:
+    """`p` and 11 hex digits of the settings' SHA-256."""
+    return "p" + _digest(settings)
+
+
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     """`norm=scalenorm,layerdrop=0.2,s1`: what differs from a plain `python train.py`, and the seed."""
     roles = dict(type(composed.config).walk())
@@ -68,7 +94,7 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     parts = [
         f"{group}={option}"
         for group, option in composed.choices.items()
-        if option != defaults.get(group) and group not in ("trainer", "logger", "decoding")
+        if option != defaults.get(group) and group not in ("trainer", "logger", "decoding", "pruning")
     ]
     parts += [
         f"{key}={_written(value)}"
@@ -86,6 +112,8 @@ def _written(value: object) -> str:
 
 
 def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
+    if content["init_from"] is None:
+        del content["init_from"]
     if content["layerdrop"]["encoder"] == content["layerdrop"]["decoder"] == 0:
         del content["layerdrop"]["rates"]
     drophead = content["drophead"]

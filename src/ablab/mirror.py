@@ -25,6 +25,9 @@ class Mirror(Protocol):
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Points of curves."""
 
+    def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
+        """Points of curves that run along an axis of their own."""
+
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table."""
 
@@ -42,6 +45,9 @@ class NoMirror:
     """Nobody is told."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
         """Nothing."""
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -111,6 +117,13 @@ class WandbMirror:
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """A row of curves."""
         self._run.log({"step": step, **values})
+
+    def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
+        """A row with an x of its own; said of each key, since a rule for many would not win over `*`."""
+        self._run.define_metric(axis, hidden=True)
+        for key in values:
+            self._run.define_metric(key, step_metric=axis)
+        self._run.log({axis: x, **values})
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A W&B table."""

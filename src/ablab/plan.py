@@ -1,6 +1,7 @@
 """What a run is before it begins: its configuration, its name, its place; no torch."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,24 @@ from typing import Any
 from ablab import identity
 from ablab.config import Composed, Config
 from ablab.config.folder import default_choices
+from ablab.config.reopen import reopen
 from ablab.errors import UserError
-from ablab.record import RunFolder
+from ablab.fields import Group
+from ablab.record import Record, RunFolder
+from ablab.saved import SavedModel, find_model
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run before anything heavy is imported: what it is, what it is called, where it lies."""
+    """A run before anything heavy is imported: what it is, what people call it, where it lies, what it starts from."""
 
     composed: Composed
+    name: str
+    folder: RunFolder
     recipe: dict[str, Any]
     evaluation: dict[str, Any]
+    curve: dict[str, Any]
+    origin: SavedModel | None
 
     @property
     def config(self) -> Config:
@@ -28,12 +36,7 @@ class Planned:
     @property
     def run_id(self) -> str:
         """The name that its recipe gives it."""
-        return identity.run_id(self.recipe)
-
-    @property
-    def name(self) -> str:
-        """The name that people read."""
-        return identity.display_name(self.composed, default_choices())
+        return self.folder.run_id
 
     @property
     def evaluation_id(self) -> str:
@@ -41,14 +44,23 @@ class Planned:
         return identity.evaluation_id(self.evaluation)
 
     @property
+    def curve_id(self) -> str:
+        """The name that the settings of pruning give its curves."""
+        return identity.curve_id(self.curve)
+
+    def lacks_curve(self, record: Record) -> bool:
+        """Whether the run should have a depth-quality curve of these pruning settings and has none.
+
+        One under any search or test set will do: asking for another evaluation asks for no other curve.
+        """
+        if self.config.pruning.strategy == "none" or record.selected is None:
+            return False
+        return all(curve.settings["pruning"] != self.curve["pruning"] for curve in self.folder.curves())
+
+    @property
     def outputs(self) -> Path:
         """The store."""
         return Path(self.config.outputs)
-
-    @property
-    def folder(self) -> RunFolder:
-        """Where the run lies."""
-        return RunFolder(self.outputs / "runs" / self.run_id)
 
 
 def plan(composed: Composed) -> Planned:
@@ -56,7 +68,61 @@ def plan(composed: Composed) -> Planned:
     config = composed.config
     config.data.check()
     _check_writable(Path(config.outputs))
-    return Planned(composed, identity.recipe(config), identity.evaluation(config))
+    origin = _origin(config)
+    recipe = identity.recipe(config, origin=None if origin is None else origin.digest())
+    return Planned(
+        composed,
+        identity.display_name(composed, default_choices()),
+        RunFolder(Path(config.outputs) / "runs" / identity.run_id(recipe)),
+        recipe,
+        identity.evaluation(config),
+        identity.curve(config),
+        origin,
+    )
+
+
+def reopened(folder: RunFolder, record: Record, words: Sequence[str]) -> Planned:
+    """A finished run, to be judged in other ways, wherever its folder lies now; `words` as in config.reopen."""
+    config = reopen({**record.config, "outputs": str(folder.outputs)}, words)
+    config.data.check()
+    _check_writable(folder.outputs)
+    return Planned(
+        Composed(config, record.choices, {}),
+        record.name,
+        folder,
+        folder.recipe(),
+        identity.evaluation(config),
+        identity.curve(config),
+        None,
+    )
+
+
+def _origin(config: Config) -> SavedModel | None:
+    """The model that training starts from; its weights must fit."""
+    if config.init_from is None:
+        return None
+    try:
+        saved = find_model(config.init_from, Path(config.outputs))
+    except UserError as error:
+        raise UserError(
+            f"init_from={config.init_from}: {str(error).removeprefix(f'run={config.init_from}: ')}"
+        ) from None
+    for key in ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers", "tie"):
+        theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
+        if theirs != ours:
+            raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")
+    for group in ("norm", "position"):
+        theirs, ours = getattr(saved.architecture, group), getattr(config, group)
+        if theirs != ours:
+            raise UserError(
+                f"init_from={config.init_from}: its {group} is {_differing(theirs, ours)}; allowed: the same"
+            )
+    return saved
+
+
+def _differing(theirs: Group, ours: Group) -> str:
+    pairs = ((key, getattr(theirs, key), getattr(ours, key)) for key in type(theirs).model_fields)
+    return ", ".join(f"{key}={value}, not {other}" for key, value, other in pairs if value != other)
 
 
 def _check_writable(outputs: Path) -> None:

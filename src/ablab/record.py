@@ -13,6 +13,8 @@ from ablab.errors import UserError
 from ablab.files import read_json, write_json, write_text
 
 SCHEMA = 1
+SELECTED = "selected.safetensors"
+"""The weights that count, in the folder of checkpoints."""
 
 
 class Strict(BaseModel):
@@ -89,6 +91,45 @@ class Evaluation(Strict):
     ended: str
 
 
+class Point(Strict):
+    """The model with some of its layers, beside the full one. Layers count from 0; chosen without the test set.
+
+    `valid_*`: greedy BLEU and loss on validation, where strategies choose. `bleu`, `chrf`: of the evaluation on the
+    test set. `bytes`: of the weights. `sentences_per_second`: of the search that made the evaluation, with all
+    translations as long as their sources; `speed_ratio`: over the full model's, measured in turns.
+    """
+
+    curve: Literal["decoder", "encoder", "both"]
+    encoder: list[int]
+    decoder: list[int]
+    parameters: int
+    bytes: int
+    valid_loss: float
+    valid_bleu: float
+    evaluation_id: str
+    bleu: float
+    chrf: float
+    sentences_per_second: float
+    speed_ratio: float
+
+
+class Curve(Strict):
+    """Quality against depth of one run under one pruning strategy. `combinations`: how many sets of layers the
+    strategy has looked at on validation before it chose; searching overfits.
+    """
+
+    schema_version: int = SCHEMA
+    curve_id: str
+    settings: dict[str, Any]
+    label: str
+    test_name: str
+    combinations: int
+    points: list[Point]
+    timing: dict[str, Any]
+    provenance_code: str
+    ended: str
+
+
 NBest = Sequence[tuple[float, str]]
 """Score and text of each hypothesis of one sentence, the best first."""
 
@@ -116,6 +157,11 @@ class RunFolder:
         return self.path.name
 
     @property
+    def outputs(self) -> Path:
+        """The store that it lies in."""
+        return self.path.parents[1]
+
+    @property
     def checkpoints(self) -> Path:
         """The last state and the selected weights."""
         return self.path / "checkpoints"
@@ -131,6 +177,16 @@ class RunFolder:
         return self.path / "metrics.csv"
 
     @property
+    def validated_layers(self) -> Path:
+        """What validation said of each set of layers that a pruning strategy looked at."""
+        return self.path / "validated_layers.json"
+
+    @property
+    def pruned(self) -> Path:
+        """Smaller models that were cut out of this one, a folder each."""
+        return self.path / "pruned"
+
+    @property
     def lock(self) -> Path:
         """Held while somebody works on the run; beside the folder, so that the folder can be moved."""
         return self.path.parent / f".{self.path.name}.lock"
@@ -141,6 +197,14 @@ class RunFolder:
 
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
+
+    def recipe(self) -> dict[str, Any]:
+        """What the run is."""
+        from omegaconf import OmegaConf
+
+        content = OmegaConf.to_container(OmegaConf.load(self.path / "recipe.yaml"))
+        assert isinstance(content, dict)
+        return {str(key): value for key, value in content.items()}
 
     def record(self) -> Record | None:
         """The record, or None while training has not ended."""
@@ -158,6 +222,11 @@ class RunFolder:
         path = self.path / "evaluations" / f"{evaluation_id}.json"
         return _read(path, Evaluation) if path.exists() else None
 
+    def evaluations(self) -> list[Evaluation]:
+        """All of them, the oldest first."""
+        found = [_read(path, Evaluation) for path in (self.path / "evaluations").glob("*.json")]
+        return sorted(found, key=lambda evaluation: (evaluation.ended, evaluation.evaluation_id))
+
     def write_evaluation(
         self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
     ) -> None:
@@ -169,11 +238,25 @@ class RunFolder:
             write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
         write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())
 
+    def curve(self, curve_id: str) -> Curve | None:
+        """A depth-quality curve that was made before."""
+        path = self.path / "curves" / f"{curve_id}.json"
+        return _read(path, Curve) if path.exists() else None
+
+    def curves(self) -> list[Curve]:
+        """All of them, the oldest first."""
+        found = [_read(path, Curve) for path in (self.path / "curves").glob("*.json")]
+        return sorted(found, key=lambda curve: (curve.ended, curve.curve_id))
+
+    def write_curve(self, curve: Curve) -> None:
+        """A curve is complete when it can be read."""
+        write_json(self.path / "curves" / f"{curve.curve_id}.json", curve.model_dump())
+
     def set_aside(self) -> Path | None:
         """Move the folder to `superseded/`, if there is one; nothing is ever overwritten."""
         if not self.path.exists():
             return None
-        aside = self.path.parents[1] / "superseded"
+        aside = self.outputs / "superseded"
         aside.mkdir(parents=True, exist_ok=True)
         number = 1
         while (aside / f"{self.run_id}-{number}").exists():

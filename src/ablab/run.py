@@ -1,4 +1,4 @@
-"""The spine: identify, prepare, build, fit, select, record, evaluate."""
+"""The spine: identify, prepare, build, fit, select, record, evaluate, prune."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +14,11 @@ from ablab.screen import Screen
 
 def run(planned: Planned, screen: Screen) -> Record | None:
     """Whatever of the run is missing, and nothing twice; None when it was interrupted."""
-    with _alone(planned.folder):
-        if planned.config.rerun and (aside := planned.folder.set_aside()):
+    folder = planned.folder
+    with alone(folder):
+        if planned.config.rerun and (aside := folder.set_aside()):
             screen.say(f"The earlier run was moved to {aside}")
-        record = planned.folder.record()
+        record = folder.record()
         if record is None:
             from ablab.train import train
 
@@ -26,12 +27,23 @@ def run(planned: Planned, screen: Screen) -> Record | None:
             _report_reuse(record, screen)
         if record is None:
             return None
-        evaluation = planned.folder.evaluation(planned.evaluation_id)
-        if evaluation is None and record.selected is not None:
+        if record.selected is not None and folder.evaluation(planned.evaluation_id) is None:
             from ablab.evaluate import evaluate
 
-            evaluation = evaluate(planned, record, screen)
-    screen.result(planned.folder, record, evaluation, smoke=planned.config.smoke)
+            evaluate(planned, record, screen)
+        if planned.lacks_curve(record):
+            from ablab.build import mirrored
+            from ablab.curves.add import add_curve
+
+            with mirrored(planned, screen.say) as mirror:
+                add_curve(planned, record, screen, mirror)
+    screen.result(
+        folder,
+        record,
+        folder.evaluation(planned.evaluation_id),
+        folder.curve(planned.curve_id),
+        smoke=planned.config.smoke,
+    )
     return record
 
 
@@ -43,7 +55,7 @@ def _report_reuse(record: Record, screen: Screen) -> None:
 
 
 @contextmanager
-def _alone(folder: RunFolder) -> Iterator[None]:
+def alone(folder: RunFolder) -> Iterator[None]:
     """Nobody else works on this run meanwhile; the lock ends with the process, however it ends."""
     lock = FileLock(folder.lock)
     try:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ablab.record import Evaluation, Record, RunFolder
+from ablab.record import Curve, Evaluation, Record, RunFolder
 
 
 class Screen:
@@ -35,21 +35,53 @@ class Screen:
             yield TrainingBar(progress)
 
     @contextmanager
-    def counting_bar(self, title: str, total: int) -> Iterator["CountingBar"]:
-        """A bar for so many like things."""
-        columns = (TextColumn(title), BarColumn(bar_width=30), _Total(), TimeRemainingColumn())
+    def counting_bar(self, title: str, total: int | None) -> Iterator["CountingBar"]:
+        """A bar for so many like things; None: nobody knows how many."""
+        columns = (
+            TextColumn(f"{title} {{task.completed:,.0f}}"),
+            BarColumn(bar_width=30),
+            _Total(),
+            TimeRemainingColumn(),
+        )
         with Progress(*columns, console=self.console, disable=not self.bars, transient=True) as progress:
             yield CountingBar(progress, total)
 
-    def result(self, folder: RunFolder, record: Record, evaluation: Evaluation | None, *, smoke: bool) -> None:
+    def result(
+        self, folder: RunFolder, record: Record, evaluation: Evaluation | None, curve: Curve | None, *, smoke: bool
+    ) -> None:
         """The end of a run: what came out, what it cost, where it lies, what to type next."""
         self.console.print()
         for key, value in _rows(record, evaluation, smoke=smoke).items():
             self.console.print(Text.assemble((f"{key:<12}", "bold"), value))
         self.console.print()
+        if curve is not None:
+            self.curve(curve)
         for line in _next_lines(record, evaluation, smoke=smoke):
             self.say(line)
         self.say(f"Results: {folder.path}")
+
+    def curve(self, curve: Curve) -> None:
+        """The points of a depth-quality curve as a table, layers counted from 1."""
+        full = curve.points[0]
+        heading = [curve.label, "encoder", "decoder", "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
+        rows = [
+            [
+                {"both": "both stacks"}.get(point.curve, f"{point.curve} alone"),
+                _layers(point.encoder, len(full.encoder)),
+                _layers(point.decoder, len(full.decoder)),
+                f"{point.parameters:,}",
+                f"{point.bleu:.2f}",
+                f"{point.chrf:.2f}",
+                f"{point.sentences_per_second:,.0f}",
+                f"{point.speed_ratio:.2f}x",
+            ]
+            for point in curve.points
+        ]
+        for line in _aligned([heading, *rows], left=3):
+            self.say(line)
+        if curve.combinations:
+            self.say(f"Chosen on validation among {curve.combinations} sets of layers: searching overfits")
+        self.console.print()
 
 
 class TrainingBar:
@@ -71,7 +103,7 @@ class TrainingBar:
 class CountingBar:
     """How many are done."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Progress, total: int | None) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=total)
 
@@ -83,6 +115,21 @@ class CountingBar:
 class _Total(ProgressColumn):
     def render(self, task: Task) -> Text:
         return Text("" if task.total is None else f"of {task.total:,.0f}")
+
+
+def _layers(kept: Sequence[int], depth: int) -> str:
+    return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
+
+
+def _aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
+    """Columns under each other: the first `left` to the left, the others to the right. Nothing is cut off."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if number < left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells)
 
 
 def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapping[str, str]:

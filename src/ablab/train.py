@@ -2,8 +2,7 @@
 
 import resource
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +11,21 @@ import torch
 from ablab.build import (
     build_checkpoints,
     build_ends,
-    build_mirror,
     build_model,
     build_objective,
     build_steps,
     device_of,
+    mirrored,
+    set_threads,
+    start_from,
     trainer_options,
 )
 from ablab.config import Config
+from ablab.curves.add import add_curve
 from ablab.data.prepared import Prepared, prepare
 from ablab.data.steps import TrainingSteps
-from ablab.data.tokenizer import save_tokenizers
+from ablab.data.tokenizer import load_tokenizers, save_tokenizers
+from ablab.errors import UserError
 from ablab.evaluate import evaluate
 from ablab.fields import Role
 from ablab.identity import condition_id
@@ -32,6 +35,7 @@ from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import fast_bfloat16, provenance
 from ablab.record import Cost, Evaluation, Record, Selected, now
+from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.cost import flops_per_token, parameter_count
@@ -61,15 +65,13 @@ class _Work:
 def train(planned: Planned, screen: Screen) -> Record | None:
     """Train from the start or from the last checkpoint; None when interrupted.
 
-    The first evaluation is made here, so that the mirror, still open, shows its scores.
+    The first evaluations are made here, so that the mirror, still open, shows their scores.
     """
-    device_of(planned.config.trainer.accelerator)
-    if planned.config.trainer.threads is not None:
-        torch.set_num_threads(planned.config.trainer.threads)
+    set_threads(planned.config.trainer)
     if _emulates_bfloat16(planned.config):
         screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     work = _begin(planned, screen)
-    with _mirrored(planned, screen) as mirror:
+    with mirrored(planned, screen.say) as mirror:
         outcome = _fit(work, screen, mirror)
         if outcome.state == "interrupted":
             mirror.summary({"state": outcome.state, "reason": outcome.reason})
@@ -77,8 +79,12 @@ def train(planned: Planned, screen: Screen) -> Record | None:
             return None
         record = _finish(work, outcome)
         planned.folder.write_record(record)
-        evaluation = None if record.selected is None else evaluate(planned, record, screen)
+        evaluation = None
+        if record.selected is not None:
+            evaluation = evaluate(planned, record, screen)
         mirror.summary(_summary(record, evaluation))
+        if planned.lacks_curve(record):
+            add_curve(planned, record, screen, mirror)
     return record
 
 
@@ -86,23 +92,18 @@ def _emulates_bfloat16(config: Config) -> bool:
     return config.training.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False
 
 
-@contextmanager
-def _mirrored(planned: Planned, screen: Screen) -> Iterator[Mirror]:
-    """A mirror that is always closed, and knows whether it ended well."""
-    mirror = build_mirror(planned, screen.say)
-    with ExitStack() as stack:
-        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
-        yield mirror
-
-
 def _begin(planned: Planned, screen: Screen) -> _Work:
     config = planned.config
     prepared = prepare(config.data, planned.outputs / "corpora", screen.say)
+    if planned.origin is not None:
+        _check_vocabulary(planned.origin, prepared)
     folder = planned.folder
     folder.begin(planned.recipe)
     save_tokenizers(folder.checkpoints, prepared.tokenizers)
     src_vocab, tgt_vocab = prepared.manifest["vocab"]
     model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
+    if planned.origin is not None:
+        start_from(model, planned.origin)
     checkpoints = build_checkpoints(config, folder.checkpoints)
     resume = checkpoints.load_last()
     course = Course()
@@ -117,6 +118,15 @@ def _begin(planned: Planned, screen: Screen) -> _Work:
         f"padding {steps.padding_share():.1%}"
     )
     return _Work(planned, prepared, model, steps, course, checkpoints, resume)
+
+
+def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
+    """Weights mean something only for the subwords that they were trained on."""
+    theirs = load_tokenizers(origin.tokenizers)
+    if any(a.model != b.model for a, b in zip(theirs, prepared.tokenizers, strict=True)):
+        raise UserError(
+            f"init_from={origin.name}: its vocabulary is another; allowed: a model trained on the same data.* settings"
+        )
 
 
 def _fit(work: _Work, screen: Screen, mirror: Mirror) -> Outcome:

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from ablab.errors import UserError, choices
+from ablab.errors import UserError
 from ablab.fields import Count, Group
-from ablab.record import Record, RunFolder, find_run, n_best_lines
+from ablab.record import n_best_lines
+from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
+from ablab.words import read_words
 
 
 class Options(Group):
@@ -27,20 +29,8 @@ class Options(Group):
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Plain strings: a run's display name must not meet Hydra's grammar."""
-    words: dict[str, Any] = {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or key not in Options.model_fields:
-            raise UserError(f"{argument}: no such key; {choices(key, Options.model_fields)}")
-        words[key] = value
-    if "run" not in words:
-        raise UserError("run: missing; say which run translates: run=<id>")
-    try:
-        options = Options.model_validate(words, strict=False)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        raise UserError(f"{detail['loc'][0]}={detail['input']}: {detail['msg']}") from None
+    """Typed, or one line that says why not."""
+    options = read_words(Options, arguments)
     if options.n_best > options.beam_size:
         raise UserError(f"n_best={options.n_best}: must be at most beam_size={options.beam_size}")
     return options
@@ -49,14 +39,9 @@ def parse(arguments: Sequence[str]) -> Options:
 def translate(arguments: Sequence[str]) -> int:
     """Read sentences, write translations; progress goes to standard error."""
     options = parse(arguments)
-    folder = find_run(options.run, Path(options.outputs))
-    record = folder.record()
-    if record is None:
-        raise UserError(f"run={options.run}: {folder.run_id} has not finished; type its train line again")
-    if record.selected is None:
-        raise UserError(f"run={options.run}: {folder.run_id} diverged ({record.reason}); it has no weights to use")
+    saved = find_model(options.run, Path(options.outputs))
     sentences = _read()
-    _translate(options, folder, record, sentences)
+    _translate(options, saved, sentences)
     return 0
 
 
@@ -70,12 +55,11 @@ def _read() -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _translate(options: Options, folder: RunFolder, record: Record, sentences: Sequence[str]) -> None:
+def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
+    from ablab.build import device_of, load_model
     from ablab.decoding.translate import Search, Translator
-    from ablab.evaluate import load_finished
 
-    model, tokenizers = load_finished(folder, record, options.device)
-    translator = Translator(model, tokenizers)
+    translator = Translator(*load_model(saved, device_of(options.device)))
     search = Search(options.beam_size, options.length_penalty, options.max_extra_tokens)
     encoded = translator.encode(sentences)
     screen = Screen(stderr=True)

@@ -23,6 +23,8 @@ RUNTIME = {
 EVALUATION = {
     "data.test_pairs",
     *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),
+    *(f"pruning.{name}" for name in ("strategy", "curves", "depths", "seed")),
+    *(f"pruning.{name}" for name in ("exhaustive", "beam", "budget", "finalists", "together")),
 }
 OF_CORPUS = {
     "numbers": {Role.EVALUATION: {"test", "test_size"}, Role.RUNTIME: set()},

@@ -24,7 +24,7 @@ def test_a_run_at_the_unigram_loss_is_diverged_but_scored(tmp_path):
 
 
 def test_a_record_with_n_best_lists_them(tmp_path):
-    store = make_store(tmp_path, "decoding.n_best=2", "logger=none")
+    store = make_store(tmp_path, "decoding.n_best=2", "logger=none", "pruning=none")
     (path,) = (store.run.path / "evaluations").glob("*.n_best.tsv")
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
     assert [int(row[0]) for row in rows] == [number for number in range(16) for _ in range(2)]

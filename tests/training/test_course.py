@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
+from ablab.record import SELECTED
 from ablab.training.averaging import average, selected_steps, steps_worth_keeping
-from ablab.training.checkpoints import SELECTED, Checkpoints
+from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
 from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best

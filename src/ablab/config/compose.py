@@ -49,11 +49,11 @@ def validate(values: Mapping[str, Any]) -> Config:
     try:
         corpus: Corpus = CORPORA[kind].model_validate(data)
     except ValidationError as error:
-        raise UserError(_first(error, "data.")) from None
+        raise UserError(_first(error, data, "data.")) from None
     try:
         config = Config.model_validate({**values, "data": corpus})
     except ValidationError as error:
-        raise UserError(_first(error)) from None
+        raise UserError(_first(error, values)) from None
     for violation in violations(config):
         raise UserError(violation)
     return config
@@ -103,9 +103,10 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _first(error: ValidationError, prefix: str = "") -> str:
-    """The first thing wrong, in one line: `key=value: what is allowed`."""
-    detail = error.errors()[0]
+def _first(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
+    """The first thing wrong in the order of `values`, in one line: `key=value: what is allowed`."""
+    order = {key: number for number, key in enumerate(values)}
+    detail = min(error.errors(), key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
     key = prefix + ".".join(str(part) for part in detail["loc"])
     message = detail["msg"]
     for opening in ("Value error, ", "Input should be ", "String should have "):

@@ -33,13 +33,18 @@ def default_choices() -> dict[str, str]:
     return {group: option for group, option in chosen.items() if group in groups()}
 
 
+def option_values(group: str, option: str) -> dict[str, Any]:
+    """The fields that an option sets."""
+    return _read(conf_dir() / group / f"{option}.yaml")
+
+
 @cache
 def named_values(group: str, field: str) -> frozenset[str]:
     """Every value that a field has in the group's files: what our own registries know by name.
 
     So a new norm costs its class and its YAML file, and this check, which must not import torch, knows it.
     """
-    contents = (_read(conf_dir() / group / f"{option}.yaml") for option in groups()[group])
+    contents = (option_values(group, option) for option in groups()[group])
     return frozenset(content.get(group, content)[field] for content in contents)
 
 

@@ -137,23 +137,45 @@ class Logger(Group):
     entity: str | None
 
 
-class Config(Group):
+class Pruning(Group):
+    """Which depth-quality curves are made of the trained model, and how their layers are chosen."""
+
+    role: ClassVar[Role] = EVALUATION
+    strategy: Annotated[str, _named("pruning", "strategy")]
+    curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1)]
+    depths: list[Count] | None
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    exhaustive: Annotated[int, Field(ge=0)]
+    beam: Count
+    budget: Count
+    finalists: Count
+    together: bool
+
+
+class Architecture(Group):
+    """What a model is made of: all that is needed to put weights back into it."""
+
+    layerdrop_encoder: Probability
+    layerdrop_decoder: Probability
+    layerdrop_rates: Literal["uniform", "linear", "learned"]
+    model: Model
+    norm: Norm
+    position: Position
+    drophead: DropHead
+
+
+class Config(Architecture):
     """All that decides a run, how it is judged, and where it is computed."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     layerdrop: Probability
-    layerdrop_encoder: Probability
-    layerdrop_decoder: Probability
-    layerdrop_rates: Literal["uniform", "linear", "learned"]
+    init_from: Annotated[str, Field(min_length=1)] | None
     data: InstanceOf[Corpus]
-    model: Model
-    norm: Norm
     init: Init
-    position: Position
-    drophead: DropHead
     optim: Optim
     training: Training
     decoding: Decoding
+    pruning: Pruning
     trainer: Trainer
     logger: Logger
     outputs: Annotated[str, Field(min_length=1), RUNTIME]

@@ -22,7 +22,7 @@ from ablab.data.encoded import Sentences
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json, write_json, write_text
+from ablab.files import read_json, sha256, write_json, write_text
 from ablab.seeding import derive
 
 PREPARATION = 1
@@ -123,17 +123,9 @@ def _replace(folder: Path, make: Callable[[Path], None]) -> None:
 def _intact(folder: Path) -> bool:
     try:
         sums: dict[str, str] = read_json(folder / MANIFEST)["sha256"]
-        return all(_sha256(folder / name) == checksum for name, checksum in sums.items())
+        return all(sha256(folder / name) == checksum for name, checksum in sums.items())
     except (OSError, ValueError, KeyError):
         return False
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _make(corpus: Corpus, folder: Path) -> None:
@@ -172,7 +164,7 @@ def _make(corpus: Corpus, folder: Path) -> None:
         },
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
         "unigram_loss": unigram_loss(train[1], valid[1]),
-        "sha256": {name: _sha256(folder / name) for name in names},
+        "sha256": {name: sha256(folder / name) for name in names},
     }
     write_json(folder / MANIFEST, manifest)
     # Everything must be on the disk before the folder gets its name.

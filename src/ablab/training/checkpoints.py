@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablab.files import replacing
+from ablab.record import SELECTED
 from ablab.training.averaging import average, selected_steps, steps_worth_keeping
 from ablab.training.course import Course
 from ablab.training.validation import best
 
 LAST = "last.pt"
-SELECTED = "selected.safetensors"
 
 
 @dataclass(frozen=True)

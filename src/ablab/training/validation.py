@@ -70,9 +70,19 @@ class Validator:
 
     def __call__(self, model: Transformer, step: int) -> tuple[Validation, list[str]]:
         """The scores, and the translations they come from."""
-        translations = Translator(model, self.tokenizers).best(self.src, self.SEARCH)
-        loss = true_loss(model, self.src, self.tgt)
-        return Validation(step, loss, bleu(translations, self.references)), translations
+        translations = self._translate(model)
+        return Validation(step, self.loss(model), bleu(translations, self.references)), translations
+
+    def loss(self, model: Transformer) -> float:
+        """Nats per target token."""
+        return true_loss(model, self.src, self.tgt)
+
+    def bleu(self, model: Transformer) -> float:
+        """Of greedy search."""
+        return bleu(self._translate(model), self.references)
+
+    def _translate(self, model: Transformer) -> list[str]:
+        return Translator(model, self.tokenizers).best(self.src, self.SEARCH)
 
 
 @torch.inference_mode()

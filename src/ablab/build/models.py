@@ -1,19 +1,13 @@
-"""From configuration to objects: the only place that knows both."""
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+"""Architecture in, Transformer out: parts take parts, and only here are they chosen."""
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from ablab.config import Config
-from ablab.data.prepared import Prepared
-from ablab.data.steps import TrainingSteps
-from ablab.decoding.translate import Search
+from ablab.config.schema import Architecture, Trainer
+from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import UserError
-from ablab.identity import peak_rate
-from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout
@@ -27,14 +21,7 @@ from ablab.model.positions import POSITIONS
 from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.model.word_dropout import WordDropout
-from ablab.plan import Planned
-from ablab.training.checkpoints import Checkpoints
-from ablab.training.course import Course, Ends, Plateau
-from ablab.training.lightning_module import Objective
-from ablab.training.schedules import DROP_SCHEDULES, inverse_sqrt
-
-UNBOUNDED = 1 << 40
-"""Steps of a training that something other than steps will end."""
+from ablab.saved import SavedModel
 
 
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
@@ -44,95 +31,28 @@ def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transforme
     return model
 
 
-def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
-    """The training data by step, as many as steps and epochs allow."""
-    src, tgt = prepared.train
-    steps = TrainingSteps(
-        src,
-        tgt,
-        batch_tokens=config.optim.batch_tokens,
-        seed=config.seed,
-        micro_batches=config.trainer.micro_batches,
-        total=UNBOUNDED,
-    )
-    bounds = [config.training.max_steps or UNBOUNDED]
-    if config.training.max_epochs is not None:
-        bounds.append(steps.steps_in(config.training.max_epochs))
-    steps.total = min(bounds)
-    return steps
+def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
+    """A model of the disk with its weights, in evaluation, and its tokenizers."""
+    tokenizers = load_tokenizers(saved.tokenizers)
+    model = _Parts(saved.architecture).transformer(len(tokenizers[0]), len(tokenizers[1]))
+    model.load_state_dict(load_file(saved.weights))
+    return model.to(device).eval(), tokenizers
 
 
-def build_objective(config: Config, course: Course) -> Objective:
-    """What an optimiser step minimises, and at which rates."""
-    optim, drophead = config.optim, config.drophead
-    schedule = DROP_SCHEDULES[drophead.schedule]
-    return Objective(
-        seed=config.seed,
-        label_smoothing=config.training.label_smoothing,
-        learning_rate=_learning_rate(config, course),
-        drophead_rate=lambda step: schedule(step, drophead.p, drophead.warmup_steps, drophead.total_steps or 0),
-        betas=(optim.beta1, optim.beta2),
-        eps=optim.eps,
-        clip=optim.clip,
-    )
+def start_from(model: Transformer, saved: SavedModel) -> None:
+    """Put a saved model's weights into one of the same shape. Learned drop rates start anew."""
+    weights = load_file(saved.weights)
+    fresh = {name: tensor for name, tensor in model.state_dict().items() if ".layerdrop." in name}
+    kept = {name: tensor for name, tensor in weights.items() if ".layerdrop." not in name}
+    model.load_state_dict({**kept, **fresh})
 
 
-def _learning_rate(config: Config, course: Course) -> Callable[[int], float]:
-    if (plateau := _plateau(config)) is not None:
-        return lambda step: plateau.rate(course)
-    peak, warmup = peak_rate(config), config.optim.warmup_steps
-    return lambda step: inverse_sqrt(step, warmup=warmup, peak=peak)
-
-
-def _plateau(config: Config) -> Plateau | None:
-    optim = config.optim
-    if optim.schedule != "plateau":
-        return None
-    return Plateau(peak=peak_rate(config), decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
-
-
-def build_ends(config: Config, steps: TrainingSteps) -> Ends:
-    """What ends training."""
-    training = config.training
-    return Ends(
-        total_steps=len(steps) if steps.total < UNBOUNDED else None,
-        max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
-        patience=training.patience,
-        monitor=training.monitor,
-        plateau=_plateau(config),
-    )
-
-
-def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
-    """The run's weights on disk, and how they are selected."""
-    training = config.training
-    return Checkpoints(folder, training.monitor, training.select, training.average_last)
-
-
-def build_search(config: Config) -> Search:
-    """How test sentences are translated."""
-    decoding = config.decoding
-    return Search(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
-
-
-def build_mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
-    """Where the run is mirrored to."""
-    config = planned.config
-    if config.logger.kind == "none":
-        return NoMirror()
-    arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
-    card = RunCard(
-        run_id=planned.run_id,
-        name=planned.name,
-        config={**arms, "run_id": planned.run_id, "recipe": planned.recipe},
-        tags=["smoke"] if config.smoke else [],
-        folder=planned.folder.path,
-    )
-    logger = config.logger
-    mirror = WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)
-    if mirror.offline_because is not None:
-        say(f"W&B is out of reach ({mirror.offline_because}); the run is logged offline and can be synced later")
-    return mirror
+def set_threads(trainer: Trainer) -> torch.device:
+    """Take as many threads as the configuration says, and return the device it asks for."""
+    device = device_of(trainer.accelerator)
+    if trainer.threads is not None:
+        torch.set_num_threads(trainer.threads)
+    return device
 
 
 def device_of(accelerator: str) -> torch.device:
@@ -142,20 +62,10 @@ def device_of(accelerator: str) -> torch.device:
     return torch.device("cuda" if accelerator == "gpu" else "cpu")
 
 
-def trainer_options(config: Config) -> dict[str, Any]:
-    """Lightning's Trainer arguments: devices and precision."""
-    precision = {"fp32": "32-true", "bf16": "bf16-mixed"}[config.training.precision]
-    return {
-        "accelerator": config.trainer.accelerator,
-        "devices": config.trainer.devices,
-        "precision": precision,
-    }
-
-
 class _Parts:
     """Makes each part afresh, so that no two places share one unless they mean to."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Architecture) -> None:
         self.config = config
         self.model = config.model
         self.placement = PLACEMENTS[config.norm.placement]

@@ -1,0 +1,30 @@
+"""From configuration to objects: the only place that knows both."""
+
+from ablab.build.mirrors import mirrored
+from ablab.build.models import build_model, device_of, load_model, set_threads, start_from
+from ablab.build.strategies import STRATEGIES, build_strategy
+from ablab.build.training import (
+    build_checkpoints,
+    build_ends,
+    build_objective,
+    build_search,
+    build_steps,
+    trainer_options,
+)
+
+__all__ = [
+    "STRATEGIES",
+    "build_checkpoints",
+    "build_ends",
+    "build_model",
+    "build_objective",
+    "build_search",
+    "build_steps",
+    "build_strategy",
+    "device_of",
+    "load_model",
+    "mirrored",
+    "set_threads",
+    "start_from",
+    "trainer_options",
+]

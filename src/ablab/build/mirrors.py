@@ -1,0 +1,35 @@
+"""Configuration in, the mirror of a run out."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
+from ablab.plan import Planned
+
+
+@contextmanager
+def mirrored(planned: Planned, say: Callable[[str], None]) -> Iterator[Mirror]:
+    """Where the run is mirrored to: always closed, and told whether it ended well."""
+    mirror = _mirror(planned, say)
+    with ExitStack() as stack:
+        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
+        yield mirror
+
+
+def _mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
+    config = planned.config
+    if config.logger.kind == "none":
+        return NoMirror()
+    arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
+    card = RunCard(
+        run_id=planned.run_id,
+        name=planned.name,
+        config={**arms, "run_id": planned.run_id, "recipe": planned.recipe},
+        tags=["smoke"] if config.smoke else [],
+        folder=planned.folder.path,
+    )
+    logger = config.logger
+    mirror = WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)
+    if mirror.offline_because is not None:
+        say(f"W&B is out of reach ({mirror.offline_because}); the run is logged offline and can be synced later")
+    return mirror

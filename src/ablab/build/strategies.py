@@ -1,0 +1,54 @@
+"""Configuration in, a pruning strategy out."""
+
+from collections.abc import Callable
+
+from ablab.config.schema import Pruning
+from ablab.errors import UserError
+from ablab.model.layerdrop import LearnedLayerDrop
+from ablab.model.transformer import Transformer
+from ablab.pruning.kept import STACKS
+from ablab.pruning.search import Judge, Search
+from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First, Last, Random, Strategy
+
+
+def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
+    """How the layers that remain are chosen. UserError where the run lacks what the strategy needs."""
+    return STRATEGIES[pruning.strategy](pruning, model, judge)
+
+
+def _data_driven(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
+    layerdrops = {"encoder": model.encoder.layerdrop, "decoder": model.decoder.layerdrop}
+    shrinking = set(STACKS) if "both" in pruning.curves else set(pruning.curves)
+    for stack in sorted(shrinking):
+        if not isinstance(layerdrops[stack], LearnedLayerDrop):
+            raise UserError(
+                "pruning=data_driven: it keeps the layers that training has learned to drop least, and this run's "
+                f"{stack} was trained without layerdrop_rates=learned and a rate between 0 and 1"
+            )
+    return DataDriven({stack: layerdrop.rates() for stack, layerdrop in layerdrops.items()})
+
+
+def _search(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
+    return Search(
+        judge,
+        exhaustive=pruning.exhaustive,
+        beam=pruning.beam,
+        budget=pruning.budget,
+        finalists=pruning.finalists,
+        together=pruning.together,
+    )
+
+
+STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
+    "every_other": lambda *_: EveryOther(),
+    "evenly_spaced": lambda *_: EvenlySpaced(),
+    "first": lambda *_: First(),
+    "last": lambda *_: Last(),
+    "random": lambda pruning, *_: Random(pruning.seed),
+    "data_driven": _data_driven,
+    "search": _search,
+    "greedy": lambda pruning, model, judge: Search(
+        judge, exhaustive=0, beam=1, budget=1, finalists=1, together=pruning.together
+    ),
+}
+"""Pruning strategies by their name in conf/pruning."""

@@ -1,0 +1,99 @@
+"""Configuration in, the objects of a training and of an evaluation out."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ablab.config import Config
+from ablab.data.prepared import Prepared
+from ablab.data.steps import TrainingSteps
+from ablab.decoding.translate import Search
+from ablab.identity import peak_rate
+from ablab.training.checkpoints import Checkpoints
+from ablab.training.course import Course, Ends, Plateau
+from ablab.training.lightning_module import Objective
+from ablab.training.schedules import DROP_SCHEDULES, inverse_sqrt
+
+UNBOUNDED = 1 << 40
+"""Steps of a training that something other than steps will end."""
+
+
+def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
+    """The training data by step, as many as steps and epochs allow."""
+    src, tgt = prepared.train
+    steps = TrainingSteps(
+        src,
+        tgt,
+        batch_tokens=config.optim.batch_tokens,
+        seed=config.seed,
+        micro_batches=config.trainer.micro_batches,
+        total=UNBOUNDED,
+    )
+    bounds = [config.training.max_steps or UNBOUNDED]
+    if config.training.max_epochs is not None:
+        bounds.append(steps.steps_in(config.training.max_epochs))
+    steps.total = min(bounds)
+    return steps
+
+
+def build_objective(config: Config, course: Course) -> Objective:
+    """What an optimiser step minimises, and at which rates."""
+    optim, drophead = config.optim, config.drophead
+    schedule = DROP_SCHEDULES[drophead.schedule]
+    return Objective(
+        seed=config.seed,
+        label_smoothing=config.training.label_smoothing,
+        learning_rate=_learning_rate(config, course),
+        drophead_rate=lambda step: schedule(step, drophead.p, drophead.warmup_steps, drophead.total_steps or 0),
+        betas=(optim.beta1, optim.beta2),
+        eps=optim.eps,
+        clip=optim.clip,
+    )
+
+
+def _learning_rate(config: Config, course: Course) -> Callable[[int], float]:
+    if (plateau := _plateau(config)) is not None:
+        return lambda step: plateau.rate(course)
+    peak, warmup = peak_rate(config), config.optim.warmup_steps
+    return lambda step: inverse_sqrt(step, warmup=warmup, peak=peak)
+
+
+def _plateau(config: Config) -> Plateau | None:
+    optim = config.optim
+    if optim.schedule != "plateau":
+        return None
+    return Plateau(peak=peak_rate(config), decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
+
+
+def build_ends(config: Config, steps: TrainingSteps) -> Ends:
+    """What ends training."""
+    training = config.training
+    return Ends(
+        total_steps=len(steps) if steps.total < UNBOUNDED else None,
+        max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
+        patience=training.patience,
+        monitor=training.monitor,
+        plateau=_plateau(config),
+    )
+
+
+def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
+    """The run's weights on disk, and how they are selected."""
+    training = config.training
+    return Checkpoints(folder, training.monitor, training.select, training.average_last)
+
+
+def build_search(config: Config) -> Search:
+    """How test sentences are translated."""
+    decoding = config.decoding
+    return Search(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
+
+
+def trainer_options(config: Config) -> dict[str, Any]:
+    """Lightning's Trainer arguments: devices and precision."""
+    precision = {"fp32": "32-true", "bf16": "bf16-mixed"}[config.training.precision]
+    return {
+        "accelerator": config.trainer.accelerator,
+        "devices": config.trainer.devices,
+        "precision": precision,
+    }

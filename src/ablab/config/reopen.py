@@ -1,0 +1,58 @@
+"""The configuration of a finished run with other evaluation or runtime settings; its recipe is closed."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from ablab.config.compose import validate
+from ablab.config.folder import groups, option_values
+from ablab.config.schema import Config
+from ablab.errors import UserError, choices
+from ablab.fields import Role
+
+OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
+
+
+def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
+    """`recorded`: a record's `config`. `words`: `group=option` and `group.field=value`, values as in YAML."""
+    values = deepcopy(dict(recorded))
+    for key, value in (_split(word) for word in words):
+        if key in OPEN_GROUPS:
+            if value not in groups()[key]:
+                raise UserError(f"{key}={value}: unknown option; {choices(value, groups()[key])}")
+            values[key] = option_values(key, value)
+    fields = open_fields(values["data"])
+    for key, value in (_split(word) for word in words):
+        if key in OPEN_GROUPS:
+            continue
+        if key not in fields:
+            raise UserError(f"{key}={value}: no such key here; {choices(key, [*OPEN_GROUPS, *fields])}")
+        group, _, field = key.rpartition(".")
+        (values[group] if group else values)[field] = _parsed(key, value)
+    return validate(values)
+
+
+def open_fields(data: Mapping[str, Any]) -> list[str]:
+    """Names of the fields that do not decide a run's weights."""
+    from ablab.corpora import CORPORA
+
+    roles = dict(Config.walk()) | {f"data.{name}": role for name, role in CORPORA[data["kind"]].walk()}
+    return [name for name, role in roles.items() if role is not Role.RECIPE and name not in ("rerun", "smoke")]
+
+
+def _parsed(key: str, value: str) -> Any:
+    from omegaconf import OmegaConf
+    from yaml import YAMLError
+
+    try:
+        parsed: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
+        return parsed["value"]
+    except YAMLError:
+        raise UserError(f"{key}={value}: cannot be read as a value; allowed: as in YAML, such as [3,2,1]") from None
+
+
+def _split(word: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    if not equals:
+        raise UserError(f"{word!r}: not an override; allowed: key=value")
+    return key, value

@@ -1,0 +1,1 @@
+"""Quality against depth of a trained model: every point measured, stored, drawn."""

@@ -1,0 +1,16 @@
+"""Adds a depth-quality curve to a finished run: measured, drawn, mirrored."""
+
+from ablab.curves.artefacts import PICTURE, mirror_curve, write_artefacts
+from ablab.curves.measure import measure
+from ablab.mirror import Mirror
+from ablab.plan import Planned
+from ablab.record import Curve, Record
+from ablab.screen import Screen
+
+
+def add_curve(planned: Planned, record: Record, screen: Screen, mirror: Mirror) -> Curve:
+    """As the configuration asks; the table and the picture then show it beside the run's other curves."""
+    curve = measure(planned, record, screen)
+    write_artefacts(planned.folder, curve, record.name)
+    mirror_curve(mirror, record.cost.steps, curve, planned.folder.artefacts / PICTURE)
+    return curve

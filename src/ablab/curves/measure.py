@@ -1,0 +1,146 @@
+"""The story of a curve: choose layers on validation, judge on test, time in turns, store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from ablab import identity
+from ablab.build import build_strategy, load_model, set_threads
+from ablab.config.schema import Pruning
+from ablab.curves.speed import ROUNDS, SENTENCES, sentences_per_second
+from ablab.curves.targets import targets
+from ablab.curves.validated import Validated
+from ablab.data.prepared import prepare
+from ablab.decoding.translate import Translator
+from ablab.evaluate import Examination
+from ablab.plan import Planned
+from ablab.provenance import code_digest
+from ablab.pruning.kept import Depths, Kept
+from ablab.pruning.surgery import prune
+from ablab.record import Curve, Evaluation, Point, Record, now
+from ablab.saved import of_run
+from ablab.screen import Screen
+from ablab.training.cost import parameter_count
+from ablab.training.validation import Validator
+
+Chosen = list[tuple[str, Kept]]
+"""The points of all curves: the name of the curve, and the layers that remain."""
+
+
+def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
+    """The curve that the configuration asks for. Scores that were measured before are not measured again."""
+    bench = _Bench.begin(planned, record, screen)
+    chosen = bench.choose()
+    combinations = bench.validated.combinations
+    distinct = list(dict.fromkeys(kept for _, kept in chosen))
+    evaluations = {kept: bench.evaluate(kept) for kept in distinct}
+    with screen.counting_bar("validating and timing", len(distinct) * (2 + ROUNDS)) as bar:
+        scores = {}
+        for kept in distinct:
+            scores[kept] = (bench.validated.loss(kept), bench.validated.bleu(kept))
+            bar.advance(1)
+        speeds = bench.speeds(distinct, bar.advance)
+    full = speeds[Kept.all_of(bench.full)]
+    curve = Curve(
+        curve_id=planned.curve_id,
+        settings=planned.curve,
+        label=label(planned.config.pruning),
+        test_name=bench.examination.name,
+        combinations=combinations,
+        points=[bench.point(name, kept, evaluations[kept], scores[kept], speeds[kept], full) for name, kept in chosen],
+        timing={"rounds": ROUNDS, "sentences": bench.timed, "threads": torch.get_num_threads()},
+        provenance_code=code_digest(),
+        ended=now(),
+    )
+    planned.folder.write_curve(curve)
+    return curve
+
+
+def label(pruning: Pruning) -> str:
+    """What a legend calls the strategy."""
+    if pruning.strategy == "random":
+        return f"random, seed {pruning.seed}"
+    return f"{pruning.strategy} together" if pruning.strategy == "search" and pruning.together else pruning.strategy
+
+
+@dataclass
+class _Bench:
+    """A trained model between validation and test set, and nothing of one confused with the other."""
+
+    planned: Planned
+    screen: Screen
+    translator: Translator
+    validated: Validated
+    examination: Examination
+
+    @classmethod
+    def begin(cls, planned: Planned, record: Record, screen: Screen) -> "_Bench":
+        device = set_threads(planned.config.trainer)
+        translator = Translator(*load_model(of_run(planned.folder, record), device))
+        prepared = prepare(planned.config.data, planned.outputs / "corpora", screen.say)
+        validated = Validated(translator.model, Validator(prepared), planned.folder.validated_layers)
+        return cls(planned, screen, translator, validated, Examination(planned, screen))
+
+    @property
+    def full(self) -> Depths:
+        model = self.translator.model
+        return Depths(len(model.encoder.layers), len(model.decoder.layers))
+
+    @property
+    def timed(self) -> int:
+        """Sentences that are translated to measure speed."""
+        return min(SENTENCES, len(self.examination.sources))
+
+    def choose(self) -> Chosen:
+        """On validation, where a strategy looks at anything."""
+        pruning = self.planned.config.pruning
+        wanted = [
+            (name, target)
+            for name in dict.fromkeys(pruning.curves)
+            for target in targets(name, self.full, pruning.depths)
+        ]
+        strategy = build_strategy(pruning, self.translator.model, self.validated)
+        with self.screen.counting_bar("combinations looked at", None) as bar:
+            self.validated.progress = bar.advance
+            return [(name, strategy(self.full, target)) for name, target in wanted]
+
+    def evaluate(self, kept: Kept) -> Evaluation:
+        """The test set before the model with these layers; an evaluation of its own in the run."""
+        whole = kept == Kept.all_of(self.full)
+        settings = identity.evaluation(self.planned.config, None if whole else kept.layers)
+        evaluation_id = identity.evaluation_id(settings)
+        known = self.planned.folder.evaluation(evaluation_id)
+        return known or self.examination.evaluate(self._pruned(kept), evaluation_id, settings)
+
+    def speeds(self, distinct: list[Kept], progress: Callable[[int], None]) -> dict[Kept, float]:
+        """Sentences per second, measured together."""
+        models = [prune(self.translator.model, kept) for kept in distinct]
+        src = self.translator.encode(self.examination.sources[: self.timed])
+        rates = sentences_per_second(models, src, self.examination.search, progress)
+        return dict(zip(distinct, rates, strict=True))
+
+    def point(
+        self, name: str, kept: Kept, evaluation: Evaluation, scores: tuple[float, float], speed: float, full: float
+    ) -> Point:
+        model = prune(self.translator.model, kept)
+        return Point.model_validate(
+            {
+                "curve": name,
+                "encoder": list(kept.encoder),
+                "decoder": list(kept.decoder),
+                "parameters": parameter_count(model),
+                "bytes": sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values()),
+                "valid_loss": scores[0],
+                "valid_bleu": scores[1],
+                "evaluation_id": evaluation.evaluation_id,
+                "bleu": evaluation.bleu,
+                "chrf": evaluation.chrf,
+                "sentences_per_second": speed,
+                "speed_ratio": speed / full,
+            }
+        )
+
+    def _pruned(self, kept: Kept) -> Translator:
+        source, target = self.translator.source, self.translator.target
+        return Translator(prune(self.translator.model, kept), (source, target))

@@ -1,0 +1,65 @@
+"""How fast models decode, compared fairly: in turns, in one process, the same sentences to the same lengths."""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ablab.data.batching import like_lengths
+from ablab.data.encoded import Sentences
+from ablab.decoding.translate import BATCH_TOKENS, Search
+from ablab.model.tokens import EOS
+from ablab.model.transformer import DecoderState, Transformer
+
+ROUNDS = 3
+SENTENCES = 120
+
+
+class Paced(Transformer):
+    """A model whose translations all end after `length` tokens; otherwise it decides, and computes, as it did.
+
+    A model that lost too many layers often never ends a sentence, and would seem slow for it.
+    """
+
+    def __init__(self, model: Transformer, length: int) -> None:
+        super().__init__(
+            model.words, model.word_dropout, model.source_input, model.target_input, model.encoder, model.decoder
+        )
+        self.length = length
+        self.train(model.training)
+
+    def step(self, tokens: Int[Tensor, "batch beams"], state: DecoderState) -> Float[Tensor, "batch beams vocab"]:
+        """No end before its time, and nothing else then."""
+        logits = super().step(tokens, state)
+        if state.position <= self.length:
+            logits[..., EOS] = -math.inf
+        else:
+            end = logits[..., EOS].clone()
+            logits.fill_(-math.inf)[..., EOS] = end
+        return logits
+
+
+def sentences_per_second(
+    models: Sequence[Transformer], src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None
+) -> list[float]:
+    """The median of `ROUNDS` turns of each model, after one that warms up; translations as long as their sources."""
+    seconds: list[list[float]] = [[] for _ in models]
+    for turn in range(ROUNDS + 1):
+        for model, times in zip(models, seconds, strict=True):
+            began = time.perf_counter()
+            _translate(model, src, search)
+            if turn:
+                times.append(time.perf_counter() - began)
+            progress(1)
+    return [len(src) / statistics.median(times) for times in seconds]
+
+
+def _translate(model: Transformer, src: Sentences, search: Search) -> None:
+    device = next(model.parameters()).device
+    for rows in like_lengths(src.lengths, BATCH_TOKENS // search.beam_size):
+        batch = torch.from_numpy(src.padded(rows)).long().to(device)
+        search.run(Paced(model, batch.size(1)), batch)

@@ -1,0 +1,79 @@
+"""Writes a trained or pruned model for another inference engine, and checks that it says what ours says."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ablab.fields import Group
+from ablab.record import RunFolder
+from ablab.saved import SavedModel, find_model
+from ablab.screen import Screen
+from ablab.words import read_words
+
+
+class Options(Group):
+    """What `export` takes, as `key=value` words."""
+
+    run: str
+    format: Literal["ctranslate2"] = "ctranslate2"
+    quantization: Literal["float32", "int8"] = "float32"
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    check: Annotated[int, Field(ge=0)] = 1000
+    outputs: str = "outputs"
+
+
+def export(arguments: Sequence[str]) -> int:
+    """Convert, translate test sentences with both, say how many differ."""
+    options = read_words(Options, arguments)
+    saved = find_model(options.run, Path(options.outputs))
+    folder = _free(options, saved)
+    sources = _test_sources(saved)[: options.check]
+    screen = Screen()
+
+    import torch
+
+    from ablab.build import load_model
+    from ablab.formats.ctranslate2 import to_ctranslate2
+
+    model, tokenizers = load_model(saved, torch.device("cpu"))
+    to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)
+    megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    screen.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")
+    if sources:
+        from ablab.formats.agreement import compare
+
+        with screen.counting_bar("translating with both", 2 * len(sources)) as bar:
+            agreement = compare(model, tokenizers, folder, sources, bar.advance)
+        for line in agreement.lines():
+            screen.say(line)
+    else:
+        screen.say(
+            "Not compared with ours: " + ("no test sentences of its run are at hand", "check=0")[not options.check]
+        )
+    screen.say(f"Results: {folder}")
+    return 0
+
+
+def _free(options: Options, saved: SavedModel) -> Path:
+    """Where the model goes: by default beside its weights."""
+    if options.folder is not None:
+        return Path(options.folder)
+    return _home(saved) / "exports" / f"{options.format}-{options.quantization}"
+
+
+def _home(saved: SavedModel) -> Path:
+    """The folder that is this model: of its run, or of what was cut out of one."""
+    folder = saved.weights.parent
+    return folder.parent if (folder.parent / "record.json").exists() else folder
+
+
+def _test_sources(saved: SavedModel) -> list[str]:
+    """The test sentences that its run was scored on; none where a pruned model was carried away from its run."""
+    for run in (RunFolder(path) for path in saved.weights.parents if (path / "record.json").exists()):
+        for evaluation in run.evaluations():
+            path = run.outputs / "corpora" / evaluation.references / "sources.txt"
+            if path.exists():
+                return path.read_text(encoding="utf-8").split("\n")[:-1]
+    return []

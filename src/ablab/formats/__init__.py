@@ -1,0 +1,1 @@
+"""Trained models for the inference engines of others."""

@@ -1,0 +1,267 @@
+"""A trained model as CTranslate2 wants it: it translates without torch, and with small integers if asked to.
+
+Everything is read from the model's own modules: what each kind of module is in CTranslate2 is one small function.
+"""
+
+import math
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ablab.data.tokenizer import Tokenizer, save_tokenizers
+from ablab.errors import UserError
+from ablab.model.attention import Attention, CrossAttention, SelfAttention
+from ablab.model.embedding import Embedding
+from ablab.model.feed_forward import FeedForward
+from ablab.model.layers import DecoderLayer, EncoderLayer
+from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
+from ablab.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
+from ablab.model.residual import PostNorm, PreNorm, Residual
+from ablab.model.tokens import BOS, EOS, UNK
+from ablab.model.transformer import Decoder, Encoder, Transformer
+
+Quantization = Literal["float32", "int8"]
+Value = TypeVar("Value")
+
+POSITIONS = 2048
+"""Rows of an exported table of positions: CTranslate2 cannot make our table grow, and refuses what is longer."""
+
+PRE_NORM = {PreNorm.__name__: True, PostNorm.__name__: False}
+
+
+def to_ctranslate2(
+    model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path, *, quantization: Quantization
+) -> None:
+    """Write `folder`: model, vocabularies and tokenizers; all or nothing. The model stays as it is.
+
+    `int8` stores matrices and word tables as 8-bit integers with a scale per row. Raises UserError when `folder`
+    holds something, and for a model that CTranslate2 cannot express.
+    """
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(f"{folder}: exists; say a new folder, or remove it")
+    spec = _specification(model, tokenizers)
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        written = Path(temporary) / "model"
+        save_tokenizers(written, tokenizers)
+        spec.save(str(written))
+        written.replace(folder)
+
+
+def library() -> Any:
+    """Imported when needed: it is an extra."""
+    try:
+        import ctranslate2
+        import ctranslate2.specs
+    except ImportError:
+        raise UserError("ctranslate2 is not installed; pip install 'ablab[ctranslate2]'") from None
+    return ctranslate2
+
+
+def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> Any:
+    """The model as CTranslate2's converters hold it in memory."""
+    specs = library().specs
+    encoder = _empty_stack(specs.TransformerEncoderSpec, model.encoder)
+    decoder = _empty_stack(specs.TransformerDecoderSpec, model.decoder)
+    words = model.words
+    (source,) = encoder.embeddings
+    source.weight = _table(words.tables[words.source_name])
+    decoder.embeddings.weight = _table(words.tables[words.target_name])
+    decoder.projection.weight = _plain(words.output_matrix())
+    encoder.position_encodings.encodings = _positions(model.source_input.positions)
+    decoder.position_encodings.encodings = _positions(model.target_input.positions)
+    _fill_stack(encoder, model.encoder)
+    _fill_stack(decoder, model.decoder)
+    spec = specs.TransformerSpec(encoder, decoder)
+    spec.config.layer_norm_epsilon = _epsilon(model)
+    _name_words(spec, tokenizers)
+    return spec
+
+
+def _name_words(spec: Any, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    """The vocabularies, and what their special words are for."""
+    rows = [*spec.get_source_vocabulary_size(), spec.get_target_vocabulary_size()]
+    sizes = [len(tokenizer) for tokenizer in tokenizers]
+    if sizes != rows:
+        raise UserError(f"the tokenizers have {sizes} subwords, the model's word tables {rows} rows")
+    source, target = (tokenizer.pieces(range(len(tokenizer))) for tokenizer in tokenizers)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    config = spec.config
+    config.unk_token, config.bos_token, config.eos_token = (target[token] for token in (UNK, BOS, EOS))
+    config.decoder_start_token = config.bos_token
+    config.add_source_eos = True
+
+
+def _empty_stack(kind: Any, stack: Encoder | Decoder) -> Any:
+    """A specification of this stack's shape."""
+    name, modules = type(stack).__name__, list(stack.layers.modules())
+    if not len(stack.layers):
+        raise UserError(f"{name}: no layers are left; CTranslate2 needs at least one in each stack")
+    residuals = [module for module in modules if isinstance(module, Residual)]
+    placement = _same(f"{name}: norm placements", [type(residual).__name__ for residual in residuals])
+    if placement not in PRE_NORM:
+        raise UserError(f"{placement}: CTranslate2 has no such norm placement; it has {', '.join(PRE_NORM)}")
+    heads = [module.num_heads for module in modules if isinstance(module, Attention)]
+    return kind(
+        len(stack.layers),
+        _same(f"{name}: numbers of heads", heads),
+        pre_norm=PRE_NORM[placement],
+        no_final_norm=isinstance(stack.final_norm, nn.Identity),
+        rms_norm=_norm(residuals[0].norm, _width(stack)).beta is None,
+    )
+
+
+def _epsilon(model: Transformer) -> float:
+    """What keeps all norms from dividing by 0: CTranslate2 has one number for the whole model."""
+    found = {}
+    for stack in (model.encoder, model.decoder):
+        norms = [module.norm for module in stack.modules() if isinstance(module, Residual)]
+        for norm in [*norms, *([] if isinstance(stack.final_norm, nn.Identity) else [stack.final_norm])]:
+            epsilon = _norm(norm, _width(stack)).epsilon
+            found[f"{type(norm).__name__} (epsilon {epsilon:g})"] = epsilon
+    return found[_same("norms", found)]
+
+
+def _same(what: str, values: Iterable[Value]) -> Value:
+    """The one value that all parts have."""
+    first, *others = dict.fromkeys(values)
+    if others:
+        raise UserError(f"{what} {', '.join(map(str, [first, *others]))}; CTranslate2 takes one for all layers")
+    return first
+
+
+def _width(stack: Encoder | Decoder) -> int:
+    """d_model."""
+    return next(module.output.out_features for module in stack.modules() if isinstance(module, Attention))
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """A copy in single precision: CTranslate2 quantises what it is given in place."""
+    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous()
+
+
+def _table(table: nn.Module) -> Tensor:
+    """Rows of word vectors; CTranslate2 multiplies them by sqrt(d_model), as we do."""
+    if not isinstance(table, Embedding):
+        raise _unknown(table)
+    return _plain(table.matrix())
+
+
+def _unknown(module: nn.Module) -> UserError:
+    return UserError(f"{type(module).__name__}: not known to the export to CTranslate2")
+
+
+class _Norm(NamedTuple):
+    """gamma (x - mean) / sqrt(var + epsilon) + beta; without beta gamma x / sqrt(mean(x^2) + epsilon)."""
+
+    epsilon: float
+    gamma: Tensor
+    beta: Tensor | None = None
+
+
+@singledispatch
+def _norm(norm: nn.Module, width: int) -> _Norm:
+    """A norm over `width` features as CTranslate2 computes it."""
+    raise _unknown(norm)
+
+
+@_norm.register
+def _(norm: LayerNorm, width: int) -> _Norm:
+    return _Norm(norm.eps, _plain(norm.weight), _plain(norm.bias))
+
+
+@_norm.register
+def _(norm: RMSNorm, width: int) -> _Norm:
+    assert norm.eps is not None
+    return _Norm(norm.eps, _plain(norm.weight))
+
+
+@_norm.register
+def _(norm: ScaleNorm, width: int) -> _Norm:
+    """g x / |x| = (g / sqrt(d)) x / rms(x), and the smallest |x| divided by becomes about that of ours."""
+    return _Norm(norm.EPSILON**2 / width, _plain(norm.g / math.sqrt(width)).repeat(width))
+
+
+@singledispatch
+def _positions(positions: nn.Module) -> Tensor:
+    """Vectors of the first `POSITIONS` positions."""
+    raise _unknown(positions)
+
+
+@_positions.register
+def _(positions: SinusoidalPositions) -> Tensor:
+    """Computed anew: asking the module would make its own table grow."""
+    return _plain(sinusoid(POSITIONS, positions.d_model))
+
+
+@_positions.register
+def _(positions: LearnedPositions) -> Tensor:
+    return _plain(positions(0, POSITIONS))
+
+
+def _fill_stack(spec: Any, stack: Encoder | Decoder) -> None:
+    width = _width(stack)
+    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        _fill(layer, layer_spec, width)
+    if not isinstance(stack.final_norm, nn.Identity):
+        _fill_norm(spec.layer_norm, stack.final_norm, width)
+
+
+def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
+    written = _norm(norm, width)
+    spec.gamma = written.gamma
+    if written.beta is not None:
+        spec.beta = written.beta
+
+
+def _fill_sublayer(spec: Any, sublayer: nn.Module, residual: Residual, width: int) -> None:
+    _fill_norm(spec.layer_norm, residual.norm, width)
+    _fill(sublayer, spec, width)
+
+
+def _fill_linears(specs: Sequence[Any], *linears: nn.Linear) -> None:
+    for spec, linear in zip(specs, linears, strict=True):
+        spec.weight, spec.bias = _plain(linear.weight), _plain(linear.bias)
+
+
+@singledispatch
+def _fill(module: nn.Module, spec: Any, width: int) -> None:
+    """Put the weights of a layer, or of what is in it, into their place."""
+    raise _unknown(module)
+
+
+@_fill.register
+def _(module: EncoderLayer, spec: Any, width: int) -> None:
+    _fill_sublayer(spec.self_attention, module.self_attention, module.around_self_attention, width)
+    _fill_sublayer(spec.ffn, module.feed_forward, module.around_feed_forward, width)
+
+
+@_fill.register
+def _(module: DecoderLayer, spec: Any, width: int) -> None:
+    _fill_sublayer(spec.self_attention, module.self_attention, module.around_self_attention, width)
+    _fill_sublayer(spec.attention, module.cross_attention, module.around_cross_attention, width)
+    _fill_sublayer(spec.ffn, module.feed_forward, module.around_feed_forward, width)
+
+
+@_fill.register
+def _(module: SelfAttention, spec: Any, width: int) -> None:
+    _fill_linears(spec.linear, module.qkv, module.output)
+
+
+@_fill.register
+def _(module: CrossAttention, spec: Any, width: int) -> None:
+    _fill_linears(spec.linear, module.query, module.key_value, module.output)
+
+
+@_fill.register
+def _(module: FeedForward, spec: Any, width: int) -> None:
+    """Its ReLU is what CTranslate2 assumes."""
+    _fill_linears([spec.linear_0, spec.linear_1], module.inner, module.outer)

@@ -1,0 +1,85 @@
+"""Translating with a model that was exported to CTranslate2, by our rules as far as it goes."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ablab.data.tokenizer import load_tokenizers
+from ablab.decoding.hypothesis import Hypothesis, length_penalty
+from ablab.decoding.translate import Search
+from ablab.errors import UserError
+from ablab.formats.ctranslate2 import POSITIONS, library
+from ablab.model.tokens import BOS, PAD
+
+
+class CTranslate2Translator:
+    """An exported folder, searched by our rules as far as CTranslate2 goes.
+
+    Three things differ. An empty sentence has an empty translation, whatever the model would say. Probabilities are
+    taken over the words that may be said; ours over all, padding and begin-of-sentence included. And a hypothesis
+    that meets the length limit is cut there; ours must end there, and pays for the end.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source, self.target = load_tokenizers(folder)
+        self._ids = {piece: number for number, piece in enumerate(self.target.pieces(range(len(self.target))))}
+        self._engines: dict[int, Any] = {}
+
+    def translate(
+        self, sentences: Sequence[str], *, beam_size: int = 1, length_penalty: float = 0.0, threads: int = 1
+    ) -> list[str]:
+        """The best translation of each sentence, on the CPU."""
+        found = self.hypotheses(self.source.encode(sentences), Search(beam_size, length_penalty), threads=threads)
+        return self.target.decode([beams[0].ids for beams in found])
+
+    def hypotheses(
+        self, sentences: Sequence[Sequence[int]], search: Search, *, threads: int = 1
+    ) -> list[list[Hypothesis]]:
+        """All hypotheses of each sentence, given as ids without its end, the best first.
+
+        Sentences of one length go together: CTranslate2 has one length limit per call.
+        """
+        by_length: defaultdict[int, list[int]] = defaultdict(list)
+        for row, ids in enumerate(sentences):
+            by_length[len(ids)].append(row)
+        results: dict[int, list[Hypothesis]] = {}
+        for length, rows in by_length.items():
+            limit = length + search.max_extra_tokens
+            if limit >= POSITIONS:
+                raise UserError(f"a sentence of {length} subwords: an exported model translates fewer than {POSITIONS}")
+            found = self._search(self._engine(threads), [sentences[row] for row in rows], search, limit)
+            results.update(zip(rows, found, strict=True))
+        return [results[row] for row in range(len(sentences))]
+
+    def _engine(self, threads: int) -> Any:
+        if threads not in self._engines:
+            self._engines[threads] = library().Translator(str(self.folder), intra_threads=threads)
+        return self._engines[threads]
+
+    def _search(
+        self, engine: Any, sentences: Sequence[Sequence[int]], search: Search, limit: int
+    ) -> list[list[Hypothesis]]:
+        results = engine.translate_batch(
+            [self.source.pieces(ids) for ids in sentences],
+            beam_size=search.beam_size,
+            num_hypotheses=search.beam_size,
+            # Any length penalty above 0 makes it wait for `beam_size` ends, as we do; ours ranks them afterwards.
+            length_penalty=1e-30,
+            suppress_sequences=[[piece] for piece in self.target.pieces([PAD, BOS])],
+            max_batch_size=max(1, 4096 // (search.beam_size * (len(sentences[0]) + 1))),
+            max_input_length=0,
+            max_decoding_length=limit + 1,
+            min_decoding_length=0,
+            return_scores=True,
+        )
+        return [self._ranked(result, search, limit) for result in results]
+
+    def _ranked(self, result: Any, search: Search, limit: int) -> list[Hypothesis]:
+        found = []
+        for pieces, log_prob in zip(result.hypotheses, result.scores, strict=True):
+            ids = tuple(self._ids[piece] for piece in pieces[:limit])
+            penalty = length_penalty(len(ids) + 1, search.length_penalty)
+            found.append(Hypothesis(ids, log_prob / penalty, log_prob))
+        return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)

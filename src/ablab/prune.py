@@ -1,0 +1,145 @@
+"""`prune`: depth-quality curves of finished runs, and smaller models cut out of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.plan import Planned, reopened
+from ablab.record import Curve, Point, Record, find_run
+from ablab.run import alone
+from ablab.saved import of_run
+from ablab.screen import Screen
+
+TOLERANCE = 1.0
+"""BLEU on validation that `save=auto` may give up."""
+
+OWN = ("run", "runs", "save", "picture", "outputs")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `prune` takes itself; the other words go to the configuration of each run."""
+
+    runs: Sequence[str]
+    save: str
+    picture: Path | None
+    outputs: Path
+    words: Sequence[str]
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Plain strings: a run's display name must not meet Hydra's grammar."""
+    own = {key: value for key, equals, value in (word.partition("=") for word in arguments) if equals and key in OWN}
+    words = [word for word in arguments if word.partition("=")[0] not in OWN or "=" not in word]
+    if ("run" in own) == ("runs" in own):
+        raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
+    runs = [own["run"]] if "run" in own else [run for run in own["runs"].split(",") if run]
+    save = own.get("save", "auto")
+    if save not in ("auto", "none") and not re.fullmatch(r"\d+\+\d+", save):
+        raise UserError(f"save={save}: allowed: auto, none, or encoder+decoder layers, such as 6+3")
+    picture = Path(own["picture"]) if "picture" in own else None
+    if picture is not None and picture.suffix != ".png":
+        raise UserError(f"picture={picture}: allowed: a name that ends with .png")
+    return Options(runs, save, picture, Path(own.get("outputs", "outputs")), words)
+
+
+def prune(arguments: Sequence[str]) -> int:
+    """Measure what is missing, save a pruned model, and draw several runs on one picture."""
+    options = parse(arguments)
+    opened = [_open(reference, options) for reference in options.runs]
+    screen = Screen(bars=all(planned.config.trainer.progress for planned, _ in opened))
+    curves = [_curve(planned, record, screen) for planned, record in opened]
+    for (planned, record), curve in zip(opened, curves, strict=True):
+        screen.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
+        screen.curve(curve)
+        for line in _save(planned, record, curve, options.save):
+            screen.say(line)
+    _draw(opened, curves, options, screen)
+    return 0
+
+
+def _open(reference: str, options: Options) -> tuple[Planned, Record]:
+    folder = find_run(reference, options.outputs)
+    record = folder.record()
+    if record is None:
+        raise UserError(f"run={reference}: {folder.run_id} has not finished; type its train line again")
+    if record.selected is None:
+        raise UserError(f"run={reference}: {folder.run_id} diverged ({record.reason}); there is nothing to prune")
+    planned = reopened(folder, record, options.words)
+    if planned.config.pruning.strategy == "none":
+        raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
+    return planned, record
+
+
+def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
+    with alone(planned.folder):
+        known = planned.folder.curve(planned.curve_id)
+        if known is not None:
+            screen.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
+            return known
+        from ablab.build import mirrored
+        from ablab.curves.add import add_curve
+
+        with mirrored(planned, screen.say) as mirror:
+            return add_curve(planned, record, screen, mirror)
+
+
+def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[str]:
+    """Save the model that is asked for; says what was done and what to type next."""
+    if wanted == "none":
+        return []
+    point = _smallest_within(curve, TOLERANCE) if wanted == "auto" else _of_shape(curve, wanted)
+    if point is None:
+        return [
+            f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's: none is saved "
+            f"(save=encoder+decoder saves any of the table, such as save={_shape(curve.points[-1])})"
+        ]
+    from ablab.pruning.save import save_pruned
+
+    with alone(planned.folder):
+        place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)
+    full = curve.points[0]
+    return [
+        f"Saved: {_shape(point)} layers, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
+        f"{point.valid_bleu:.2f} of {full.valid_bleu:.2f}",
+        f"Next: echo 'a sentence' | python translate.py run={place}",
+    ]
+
+
+def _shape(point: Point) -> str:
+    return f"{len(point.encoder)}+{len(point.decoder)}"
+
+
+def _smallest_within(curve: Curve, tolerance: float) -> Point | None:
+    """By validation alone: the test set must not choose."""
+    full = curve.points[0]
+    good = [p for p in curve.points if p.valid_bleu >= full.valid_bleu - tolerance and p.parameters < full.parameters]
+    return min(good, key=lambda point: (point.parameters, -point.valid_bleu), default=None)
+
+
+def _of_shape(curve: Curve, wanted: str) -> Point:
+    for point in curve.points:
+        if _shape(point) == wanted:
+            return point
+    shapes = dict.fromkeys(_shape(point) for point in curve.points)
+    raise UserError(f"save={wanted}: no point of this curve; allowed: {', '.join(shapes)}")
+
+
+def _draw(opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: Options, screen: Screen) -> None:
+    from ablab.curves.artefacts import PICTURE, comparable, write_artefacts
+    from ablab.curves.several import Pruned, draw_several
+
+    for (planned, record), curve in zip(opened, curves, strict=True):
+        write_artefacts(planned.folder, curve, record.name)
+    if len(opened) == 1 and options.picture is None:
+        ((planned, _),) = opened
+        screen.say(f"Results: {planned.folder.artefacts / PICTURE}, {planned.folder.artefacts / 'depth_quality.csv'}")
+        return
+    shown = [
+        Pruned(planned.run_id, record.name, comparable(planned.folder.curves(), curve))
+        for (planned, record), curve in zip(opened, curves, strict=True)
+    ]
+    default = options.outputs / "curves" / ("-".join(planned.run_id for planned, _ in opened) + ".png")
+    screen.say(f"Results: {draw_several(shown, options.picture or default)}")

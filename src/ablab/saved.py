@@ -1,0 +1,85 @@
+"""A model on disk that can be used: a finished run's, or one that was cut out of it. No torch here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ablab.config.schema import Architecture
+from ablab.errors import UserError
+from ablab.files import read_json, sha256
+from ablab.record import SELECTED, Record, RunFolder, Strict, find_run
+
+PRUNED = "model.safetensors"
+CARD = "model.json"
+
+
+class ModelCard(Strict):
+    """What a pruned model says of itself. With it, its weights and its tokenizers, nothing of its run is needed.
+
+    `kept`: indices of the run's layers, from 0. `recipe`: of the run. `sha256`: of the weights' file.
+    """
+
+    schema_version: int = 1
+    name: str
+    architecture: dict[str, Any]
+    kept: dict[str, list[int]]
+    chosen_by: str
+    run_id: str
+    recipe: dict[str, Any]
+    parameters: int
+    valid_loss: float
+    valid_bleu: float
+    sha256: str
+    provenance_code: str
+    ended: str
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """Weights, tokenizers and architecture, wherever they lie."""
+
+    name: str
+    weights: Path
+    architecture: Architecture
+
+    @property
+    def tokenizers(self) -> Path:
+        """The folder of both tokenizers."""
+        return self.weights.parent
+
+    def digest(self) -> str:
+        """Hex SHA-256 of the weights' file: what a run that starts from them is named by."""
+        return sha256(self.weights)
+
+
+def of_run(folder: RunFolder, record: Record) -> SavedModel:
+    """A run's selected weights."""
+    if record.selected is None:
+        raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
+    return SavedModel(folder.run_id, folder.checkpoints / SELECTED, _architecture(record.config, folder.path))
+
+
+def find_model(reference: str, outputs: Path) -> SavedModel:
+    """The model that a path to a pruned one, or anything that names a run, refers to; UserError otherwise."""
+    folder = Path(reference)
+    if (folder / CARD).exists():
+        try:
+            card = ModelCard.model_validate(read_json(folder / CARD))
+        except ValueError as error:
+            raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
+        return SavedModel(card.name, folder / PRUNED, _architecture(card.architecture, folder))
+    run = find_run(reference, outputs)
+    record = run.record()
+    if record is None:
+        raise UserError(f"run={reference}: {run.run_id} has not finished; type its train line again")
+    return of_run(run, record)
+
+
+def _architecture(values: dict[str, Any], where: Path) -> Architecture:
+    wanted = {name: values.get(name) for name in Architecture.model_fields}
+    try:
+        return Architecture.model_validate(wanted)
+    except ValidationError as error:
+        raise UserError(f"{where}: not an architecture of this version ({str(error).splitlines()[1]})") from None

@@ -1,0 +1,229 @@
+"""An exported model says what ours says, whichever arm it is."""
+
+import sys
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from ablab.data.encoded import Sentences
+from ablab.data.tokenizer import train_tokenizer
+from ablab.decoding.greedy import greedy
+from ablab.decoding.hypothesis import length_penalty
+from ablab.decoding.limits import forbid
+from ablab.decoding.translate import Search, Translator
+from ablab.errors import UserError
+from ablab.formats.ctranslate2 import POSITIONS, to_ctranslate2
+from ablab.formats.translator import CTranslate2Translator
+from ablab.model.norms import RMSNorm
+from ablab.model.residual import PostNorm
+from ablab.model.tokens import EOS
+from ablab.model.transformer import Transformer
+from tests.model.arms import NORMS, OTHER_ARMS, VOCAB, Arm, build, source, stir, words
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+ARMS = [*(Arm(norm) for norm in NORMS), *OTHER_ARMS]
+EXTRA = 20
+SOURCES = [words(length, seed=length).tolist() for length in (*range(1, 16), 4, 7, 7, 11, 3)]
+TEXT = ["dies ist das haus", "das ist ein hund", "hunde sehen das haus"]
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    """Of equal size and with different words."""
+    source, target = (train_tokenizer(lines, VOCAB) for lines in (TEXT, [line[::-1] for line in TEXT]))
+    assert source.pieces(range(VOCAB)) != target.pieces(range(VOCAB))
+    return source, target
+
+
+@pytest.fixture
+def _permitted(monkeypatch):
+    """Our probabilities over what may be said, as CTranslate2 takes them."""
+    plain = Transformer.logits
+    monkeypatch.setattr(Transformer, "logits", lambda self, hidden: forbid(plain(self, hidden)))
+
+
+@torch.no_grad()
+def lively(model):
+    """Weights at random, in single precision; the word that most sentences get stuck at ends them instead."""
+    torch.manual_seed(1)
+    stir(model)
+    model.float().eval()
+    stuck = Counter(word for ids in greedy(model, source(*range(2, 16)), max_extra_tokens=EXTRA) for word in ids[-1:])
+    ((word, _),) = stuck.most_common(1)
+    table = model.words.tables[model.words.output_name].weight
+    table[[EOS, word]] = table[[word, EOS]]
+    return model
+
+
+def export(model, tokenizers, folder, quantization="float32"):
+    to_ctranslate2(model, tokenizers, folder, quantization=quantization)
+    return CTranslate2Translator(folder)
+
+
+def assert_equal_searches(model, tokenizers, exported, search):
+    """Equal words and scores, where no hypothesis met the length limit; greedy search says the same there too."""
+    ours = Translator(model, tokenizers).hypotheses(Sentences.of(SOURCES), search)
+    ended = 0
+    for ids, mine, theirs in zip(SOURCES, ours, exported.hypotheses(SOURCES, search), strict=True):
+        limit = len(ids) + search.max_extra_tokens
+        cut = any(len(hypothesis.ids) == limit for hypothesis in (*mine, *theirs))
+        if not cut or search.beam_size == 1:
+            assert [hypothesis.ids for hypothesis in theirs] == [hypothesis.ids for hypothesis in mine]
+        if not cut:
+            ended += 1
+            for name in ("log_prob", "score"):
+                values = [[getattr(hypothesis, name) for hypothesis in found] for found in (mine, theirs)]
+                assert values[1] == pytest.approx(values[0], abs=1e-3)
+    return ended
+
+
+def weights(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+@pytest.mark.usefixtures("_permitted")
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_every_arm_says_what_ours_says(arm, tokenizers, tmp_path):
+    model = lively(arm.build())
+    exported = export(model, tokenizers, tmp_path / "out")
+    for beam_size in (1, 4):
+        assert assert_equal_searches(model, tokenizers, exported, Search(beam_size, 0.0, EXTRA)) >= 4
+
+
+@pytest.mark.usefixtures("_permitted")
+@pytest.mark.parametrize("depths", [(1, 3), (3, 1)])
+def test_stacks_of_unequal_depth_and_positions_beyond_the_table(depths, tokenizers, tmp_path):
+    changes = {"model.encoder_layers": depths[0], "model.decoder_layers": depths[1]}
+    model = lively(build("pre", {**changes, "position.kind": "learned", "position.max_length": 5}))
+    exported = export(model, tokenizers, tmp_path / "out")
+    assert assert_equal_searches(model, tokenizers, exported, Search(1, 0.0, EXTRA)) >= 4
+
+
+def test_scores_follow_our_length_penalty(tokenizers, tmp_path):
+    exported = export(lively(build("post")), tokenizers, tmp_path / "out")
+    for hypotheses in exported.hypotheses(SOURCES, Search(4, 0.6, EXTRA)):
+        assert len(hypotheses) == 4
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        for h in hypotheses:
+            assert h.score == pytest.approx(h.log_prob / length_penalty(len(h.ids) + 1, 0.6))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_small_integers_translate_text_in_order_and_leave_the_model_alone(beam_size, tokenizers, tmp_path):
+    model = lively(build("scalenorm_fixnorm"))
+    before, full = weights(model), export(model, tokenizers, tmp_path / "full")
+    small = export(model, tokenizers, tmp_path / "small", "int8")
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(model).items())
+    sentences = [TEXT[1], "", TEXT[0], "das", TEXT[2]]
+    for exported in (full, small):
+        together = exported.translate(sentences, beam_size=beam_size, length_penalty=0.6, threads=1)
+        assert together[1] == ""
+        assert any(together)
+        search = {"beam_size": beam_size, "length_penalty": 0.6, "threads": 2}
+        assert together == [exported.translate([sentence], **search)[0] for sentence in sentences]
+    scores = [exported.hypotheses([[7, 8, 9]], Search())[0][0].log_prob for exported in (full, small)]
+    assert scores[0] != scores[1]
+    assert scores[0] == pytest.approx(scores[1], abs=1)
+
+
+def test_the_folder_is_complete_and_says_how_it_is_used(tokenizers, tmp_path):
+    export(lively(build("pre")), tokenizers, tmp_path / "new" / "out")
+    names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
+    vocabularies = {"source_vocabulary.json", "target_vocabulary.json"}
+    assert names == {"model.bin", "config.json", "src.model", "tgt.model", *vocabularies}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
+
+
+def test_a_sentence_beyond_the_positions_is_refused(tokenizers, tmp_path):
+    exported = export(lively(build("pre")), tokenizers, tmp_path / "out")
+    longest = POSITIONS - 51
+    (found,) = exported.hypotheses([[5] * longest], Search(1, 0.0, 50))
+    assert len(found[0].ids) <= longest + 50
+    with pytest.raises(UserError, match=rf"{longest + 1} subwords"):
+        exported.hypotheses([[5] * (longest + 1)], Search(1, 0.0, 50))
+
+
+def _other_norm(model):
+    model.encoder.layers[1].around_feed_forward.norm = RMSNorm(16)
+
+
+def _other_final_norm(model):
+    model.decoder.final_norm = RMSNorm(16)
+
+
+def _unknown_norm(model):
+    model.decoder.layers[0].around_feed_forward.norm = nn.GroupNorm(1, 16)
+
+
+def _other_placement(model):
+    model.decoder.layers[1].around_feed_forward = PostNorm(nn.LayerNorm(16), nn.Identity())
+
+
+def _other_heads(model):
+    model.encoder.layers[0].self_attention.num_heads = 2
+
+
+def _no_layers(model):
+    model.encoder.layers = nn.ModuleList()
+
+
+def _unknown_positions(model):
+    model.source_input.positions = nn.Identity()
+
+
+def _unknown_feed_forward(model):
+    model.decoder.layers[2].feed_forward = nn.Linear(16, 16)
+
+
+REFUSED = {
+    _other_norm: r"norms LayerNorm \(epsilon 1e-05\), RMSNorm \(epsilon 1e-06\); CTranslate2 takes one",
+    _other_final_norm: "RMSNorm",
+    _unknown_norm: "GroupNorm",
+    _other_placement: "Decoder: norm placements PreNorm, PostNorm",
+    _other_heads: "Encoder: numbers of heads 2, 4",
+    _no_layers: "Encoder: no layers",
+    _unknown_positions: "Identity",
+    _unknown_feed_forward: "Linear",
+}
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=lambda change: change.__name__.strip("_"))
+def test_what_cannot_be_expressed_is_refused_in_a_line(change, tokenizers, tmp_path):
+    model = build("pre")
+    change(model)
+    with pytest.raises(UserError, match=REFUSED[change]) as refusal:
+        export(model, tokenizers, tmp_path / "out")
+    assert "\n" not in str(refusal.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_tokenizers_are_refused(tokenizers, tmp_path):
+    with pytest.raises(UserError, match=r"\[24, 20\] subwords.* \[24, 24\] rows"):
+        export(build("pre"), (tokenizers[0], train_tokenizer(TEXT, 20)), tmp_path / "out")
+
+
+def test_without_the_library_the_remedy_is_said(tokenizers, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(UserError, match=r"pip install 'ablab\[ctranslate2\]'"):
+        export(build("pre"), tokenizers, tmp_path / "out")
+
+
+def test_a_folder_with_something_in_it_stays_as_it_is(tokenizers, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes").write_text("mine")
+    with pytest.raises(UserError, match="exists"):
+        export(build("pre"), tokenizers, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes"]
+
+
+def test_a_failure_while_writing_leaves_nothing(tokenizers, tmp_path, monkeypatch):
+    def full_disk(self, folder):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(ctranslate2.specs.TransformerSpec, "save", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        export(build("pre"), tokenizers, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
