@@ -187,6 +187,21 @@ def test_a_table_of_samples_and_a_picture_per_validation(mirrored):
     assert len(list(media.rglob("valid/*.png"))) == 2
 
 
+def test_depth_quality_is_a_table_a_picture_and_lines_over_layers(mirrored):
+    (curve,) = mirrored.run.curves()
+    for name in ("decoder", "both"):
+        points = {len(p.decoder if name == "decoder" else p.encoder): p for p in curve.points if p.curve == name}
+        key = f"pruning/{name}/every_other/test_bleu"
+        drawn = {row[f"pruning/{name}_layers"]: row[key] for row in mirrored.seen.history if key in row}
+        assert drawn == {layers: pytest.approx(point.bleu) for layers, point in points.items()}
+    axes = {metric["name"]: metric.get("step_metric") for metric in mirrored.seen.kind("metric") if "name" in metric}
+    assert axes["pruning/both/every_other/test_bleu"] == "pruning/both_layers"
+    assert axes["pruning/decoder/every_other/speed_ratio"] == "pruning/decoder_layers"
+    tables = [row for row in mirrored.seen.history if row.get("pruning/every_other._type") == "table-file"]
+    pictures = [row for row in mirrored.seen.history if row.get("pruning/depth_quality._type") == "image-file"]
+    assert len(tables) == len(pictures) == 1
+
+
 def test_the_summary_has_the_scores(mirrored):
     summary, record = mirrored.seen.summary, mirrored.record
     evaluation = mirrored.run.evaluation(identity.evaluation_id(identity.evaluation(compose(mirrored.line).config)))

@@ -1,7 +1,10 @@
 """What may be said to the user in one line, without a traceback."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
 
 
 class UserError(Exception):
@@ -14,3 +17,20 @@ def choices(given: object, allowed: Iterable[str]) -> str:
     near = get_close_matches(str(given), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"allowed: {', '.join(names)}{hint}"
+
+
+def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
+    """The first thing wrong in the order of `values`, in one line: `key=value: what is allowed`."""
+    order = {key: number for number, key in enumerate(values)}
+    detail = min(error.errors(), key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
+    key = prefix + ".".join(str(part) for part in detail["loc"])
+    message = detail["msg"]
+    for opening in ("Value error, ", "Input should be ", "String should have "):
+        message = message.removeprefix(opening)
+    if detail["type"] == "missing":
+        return f"{key}: missing; the group's YAML file must set it"
+    if detail["type"] == "extra_forbidden":
+        return f"{key}={detail['input']}: no such key for this option"
+    allowed = message if message.startswith("allowed") else f"allowed: {message}"
+    given = "null" if detail["input"] is None else detail["input"]
+    return f"{key}={given}: {allowed}"

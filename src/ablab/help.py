@@ -58,7 +58,7 @@ def prune_help() -> str:
             "Layers are chosen on validation or by rule; nothing is trained; what was measured is not measured again.",
             "",
             "  run              a run id, a prefix of one, a display name, or a path",
-            "  runs             several, with commas between: each gets its curve, and all are drawn on one picture",
+            "  runs             ids or paths with commas between: each gets its curve, all are drawn on one picture",
             f"  pruning          {', '.join(options)}",
             "  save             auto*: the smallest model within 1 BLEU of the full one on validation; none; or",
             "                   encoder+decoder layers, such as 6+3",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ablab.config.folder import default_choices
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.record import Curve, Point, Record, find_run
@@ -36,6 +37,8 @@ def parse(arguments: Sequence[str]) -> Options:
     if ("run" in own) == ("runs" in own):
         raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
     runs = [own["run"]] if "run" in own else [run for run in own["runs"].split(",") if run]
+    if not runs:
+        raise UserError(f"runs={own['runs']}: names no run; allowed: run ids or paths with commas between")
     save = own.get("save", "auto")
     if save not in ("auto", "none") and not re.fullmatch(r"\d+\+\d+", save):
         raise UserError(f"save={save}: allowed: auto, none, or encoder+decoder layers, such as 6+3")
@@ -67,7 +70,9 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
         raise UserError(f"run={reference}: {folder.run_id} has not finished; type its train line again")
     if record.selected is None:
         raise UserError(f"run={reference}: {folder.run_id} diverged ({record.reason}); there is nothing to prune")
-    planned = reopened(folder, record, options.words)
+    # A run that was trained without a curve gets the usual one, unless the words say which.
+    usual = [f"pruning={default_choices()['pruning']}"] if record.config["pruning"]["strategy"] == "none" else []
+    planned = reopened(folder, record, [*usual, *options.words])
     if planned.config.pruning.strategy == "none":
         raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
     return planned, record

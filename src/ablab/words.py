@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from ablab.errors import UserError, choices
+from ablab.errors import UserError, choices, first_error
 from ablab.fields import Group
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)
@@ -19,11 +19,10 @@ def read_words(kind: type[AnyGroup], arguments: Sequence[str]) -> AnyGroup:
         if not equals or key not in kind.model_fields:
             raise UserError(f"{argument}: no such key; {choices(key, kind.model_fields)}")
         words[key] = value
+    for name, field in kind.model_fields.items():
+        if field.is_required() and name not in words:
+            raise UserError(f"{name}: missing; say {name}=<id>")
     try:
         return kind.model_validate(words, strict=False)
     except ValidationError as error:
-        detail = error.errors()[0]
-        name = detail["loc"][0]
-        if detail["type"] == "missing":
-            raise UserError(f"{name}: missing; say {name}=<id>") from None
-        raise UserError(f"{name}={detail['input']}: {detail['msg']}") from None
+        raise UserError(first_error(error, words)) from None

@@ -66,6 +66,11 @@ BAD = {
     "data=multi30k data.src=xx": ["data.src=xx", "'fr'"],
     "data=text": ["data.train", "corpus/train"],
     "data=text data.train=/nowhere/x": ["data.train=/nowhere/x", "no folder /nowhere"],
+    "pruning=data_driven": ["pruning.strategy=data_driven", "layerdrop_rates=learned", "got uniform and 0"],
+    "pruning.depths=[9]": ["pruning.depths=[9]", "allowed: 1 to"],
+    "pruning.curves=[]": ["pruning.curves=[]", "at least 1 item"],
+    "pruning.curves=[up]": ["pruning.curves.0=up", "'decoder'"],
+    "init_from=nothing": ["init_from=nothing", "no such run"],
     "outputs=": ["outputs=", "at least 1 character"],
     "outputs=/dev/null/x": ["outputs=/dev/null/x", "/dev/null is not a folder"],
 }

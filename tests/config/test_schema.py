@@ -59,7 +59,7 @@ def _words(group, option, tmp_path):
             for language in ("en", "de"):
                 (tmp_path / f"{split}.{language}").write_text("one\n")
         return [f"data.path={tmp_path}"]
-    return ["optim.lr=1e-3"] if option == "plateau" else []
+    return {"plateau": ["optim.lr=1e-3"], "data_driven": ["layerdrop=0.2", "layerdrop_rates=learned"]}.get(option, [])
 
 
 def test_every_field_is_of_exactly_one_kind():

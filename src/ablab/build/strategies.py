@@ -3,29 +3,18 @@
 from collections.abc import Callable
 
 from ablab.config.schema import Pruning
-from ablab.errors import UserError
-from ablab.model.layerdrop import LearnedLayerDrop
 from ablab.model.transformer import Transformer
-from ablab.pruning.kept import STACKS
 from ablab.pruning.search import Judge, Search
 from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First, Last, Random, Strategy
 
 
 def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    """How the layers that remain are chosen. UserError where the run lacks what the strategy needs."""
+    """How the layers that remain are chosen."""
     return STRATEGIES[pruning.strategy](pruning, model, judge)
 
 
 def _data_driven(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    layerdrops = {"encoder": model.encoder.layerdrop, "decoder": model.decoder.layerdrop}
-    shrinking = set(STACKS) if "both" in pruning.curves else set(pruning.curves)
-    for stack in sorted(shrinking):
-        if not isinstance(layerdrops[stack], LearnedLayerDrop):
-            raise UserError(
-                "pruning=data_driven: it keeps the layers that training has learned to drop least, and this run's "
-                f"{stack} was trained without layerdrop_rates=learned and a rate between 0 and 1"
-            )
-    return DataDriven({stack: layerdrop.rates() for stack, layerdrop in layerdrops.items()})
+    return DataDriven({"encoder": model.encoder.layerdrop.rates(), "decoder": model.decoder.layerdrop.rates()})
 
 
 def _search(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:

@@ -13,7 +13,7 @@ from ablab.config.schema import Config
 from ablab.config.smoke import shrink
 from ablab.corpora import CORPORA
 from ablab.corpora.base import Corpus
-from ablab.errors import UserError, choices
+from ablab.errors import UserError, choices, first_error
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ def validate(values: Mapping[str, Any]) -> Config:
     try:
         corpus: Corpus = CORPORA[kind].model_validate(data)
     except ValidationError as error:
-        raise UserError(_first(error, data, "data.")) from None
+        raise UserError(first_error(error, data, "data.")) from None
     try:
         config = Config.model_validate({**values, "data": corpus})
     except ValidationError as error:
-        raise UserError(_first(error, values)) from None
+        raise UserError(first_error(error, values)) from None
     for violation in violations(config):
         raise UserError(violation)
     return config
@@ -101,20 +101,3 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def _first(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
-    """The first thing wrong in the order of `values`, in one line: `key=value: what is allowed`."""
-    order = {key: number for number, key in enumerate(values)}
-    detail = min(error.errors(), key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
-    key = prefix + ".".join(str(part) for part in detail["loc"])
-    message = detail["msg"]
-    for opening in ("Value error, ", "Input should be ", "String should have "):
-        message = message.removeprefix(opening)
-    if detail["type"] == "missing":
-        return f"{key}: missing; the group's YAML file must set it"
-    if detail["type"] == "extra_forbidden":
-        return f"{key}={detail['input']}: no such key for this option"
-    allowed = message if message.startswith("allowed") else f"allowed: {message}"
-    given = "null" if detail["input"] is None else detail["input"]
-    return f"{key}={given}: {allowed}"

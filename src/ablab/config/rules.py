@@ -13,6 +13,7 @@ def violations(config: Config) -> Iterator[str]:
     yield from _vocabulary(config)
     yield from _decoding(config)
     yield from _schedule(config)
+    yield from _pruning(config)
 
 
 def _heads(config: Config) -> Iterator[str]:
@@ -68,3 +69,29 @@ def _schedule(config: Config) -> Iterator[str]:
         yield f"optim.warmup_steps={optim.warmup_steps}: the noam schedule needs at least 1 (1: no warm-up)"
     if optim.schedule == "plateau" and optim.lr is None:
         yield "optim.lr=null: the plateau schedule starts at optim.lr, so it needs a number"
+
+
+def _pruning(config: Config) -> Iterator[str]:
+    pruning = config.pruning
+    layers = {"encoder": config.model.encoder_layers, "decoder": config.model.decoder_layers}
+    layers["both"] = max(layers.values())
+    for curve in pruning.curves:
+        if pruning.depths is not None and max(pruning.depths, default=1) > layers[curve]:
+            yield (
+                f"pruning.depths={pruning.depths}: of {layers[curve]} layers ({curve}) so many cannot remain; "
+                f"allowed: 1 to {layers[curve]}"
+            )
+    if pruning.strategy == "data_driven":
+        yield from _learned_rates(config)
+
+
+def _learned_rates(config: Config) -> Iterator[str]:
+    rates = {"encoder": config.layerdrop_encoder, "decoder": config.layerdrop_decoder}
+    for stack, rate in rates.items():
+        shrinks = stack in config.pruning.curves or "both" in config.pruning.curves
+        if shrinks and not (config.layerdrop_rates == "learned" and 0 < rate < 1):
+            yield (
+                "pruning.strategy=data_driven: keeps the layers that training has learned to drop least, so it needs "
+                f"training with layerdrop_rates=learned and layerdrop_{stack} between 0 and 1, "
+                f"got {config.layerdrop_rates} and {rate:g}"
+            )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from ablab.errors import UserError
 from ablab.pruning.kept import Depths
 
 
@@ -13,8 +12,6 @@ def targets(curve: str, full: Depths, depths: Sequence[int] | None) -> list[Dept
     """
     deepest = max(full) if curve == "both" else getattr(full, curve)
     wanted = range(1, deepest + 1) if depths is None else sorted({*depths, deepest})
-    if wanted[-1] > deepest:
-        raise UserError(f"pruning.depths: {wanted[-1]} layers of {deepest} cannot remain; allowed: 1 to {deepest}")
     return [_shrunk(curve, full, keep, deepest) for keep in reversed(wanted)]
 
 

@@ -1,0 +1,56 @@
+"""A race is fair when all run the same distance and otherwise do what they would have done."""
+
+import torch
+
+from ablab.curves.speed import ROUNDS, Paced, sentences_per_second
+from ablab.data.encoded import Sentences
+from ablab.decoding.translate import Search
+from ablab.model.tokens import EOS
+from ablab.pruning.kept import Kept
+from ablab.pruning.surgery import prune
+from tests.model.arms import build, source, stir, words
+
+SEARCH = Search(beam_size=3, length_penalty=0.6, max_extra_tokens=50)
+
+
+def lively():
+    torch.manual_seed(1)
+    model = build("pre").float().eval()
+    stir(model)
+    return model
+
+
+def test_every_translation_ends_at_its_pace_whoever_translates():
+    model = lively()
+    for kept in (Kept((0, 1), (0, 1, 2)), Kept((1,), (2,))):
+        for beams in SEARCH.run(Paced(prune(model, kept), 9), source(5, 8, 3)):
+            assert {len(hypothesis.ids) for hypothesis in beams} == {9}
+
+
+def test_a_pace_takes_away_the_end_and_nothing_else():
+    model = lively()
+    paced = Paced(model, 3)
+    src, tokens = source(5, 3), words(2, 1)
+    ours, theirs = (m.start(src, beams=1, max_len=6) for m in (paced, model))
+    with torch.no_grad():
+        for position in range(5):
+            mine, other = paced.step(tokens, ours), model.step(tokens, theirs)
+            rest = torch.arange(mine.size(-1)) != EOS
+            if position < 3:
+                assert torch.equal(mine[..., rest], other[..., rest])
+                assert torch.isneginf(mine[..., EOS]).all()
+            else:
+                assert torch.isneginf(mine[..., rest]).all()
+                assert torch.equal(mine[..., EOS], other[..., EOS])
+
+
+def test_models_take_turns(monkeypatch):
+    turns = []
+    monkeypatch.setattr("ablab.curves.speed._translate", lambda model, *_: turns.append(model))
+    assert len(sentences_per_second(["a", "b"], Sentences.of([[5]]), SEARCH)) == 2  # type: ignore[list-item]
+    assert turns == ["a", "b"] * (ROUNDS + 1)
+
+
+def test_the_rate_counts_sentences():
+    (rate,) = sentences_per_second([lively()], Sentences.of([[5, 6, 7], [8, 9]]), SEARCH)
+    assert rate > 0

@@ -1,0 +1,63 @@
+"""What validation has said once is not asked again, by any strategy, in any process."""
+
+import pytest
+
+from ablab.curves.validated import Validated
+from ablab.pruning.kept import Kept
+from tests.model.arms import build
+
+ONE, TWO = Kept((0, 1), (1,)), Kept((0, 1), (0, 2))
+
+
+class Counting:
+    """A validator that only counts."""
+
+    def __init__(self):
+        self.calls = []
+
+    def loss(self, model):
+        self.calls.append(("loss", len(model.decoder.layers)))
+        return float(len(model.decoder.layers))
+
+    def bleu(self, model):
+        self.calls.append(("bleu", len(model.decoder.layers)))
+        return 10.0 * len(model.decoder.layers)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "validated_layers.json"
+
+
+def test_each_is_computed_once(path):
+    judge = Counting()
+    validated = Validated(build("pre"), judge, path)
+    for _ in range(2):
+        assert (validated.loss(ONE), validated.loss(TWO), validated.bleu(TWO)) == (1.0, 2.0, 20.0)
+    assert judge.calls == [("loss", 1), ("loss", 2), ("bleu", 2)]
+
+
+def test_combinations_count_what_was_asked_not_what_was_computed(path):
+    Validated(build("pre"), Counting(), path).loss(ONE)
+    validated = Validated(build("pre"), Counting(), path)
+    validated.loss(ONE)
+    validated.bleu(ONE)
+    validated.loss(TWO)
+    assert validated.combinations == 2
+
+
+def test_an_interruption_loses_one_answer_at_most(path):
+    class Interrupted(Counting):
+        def loss(self, model):
+            if len(model.decoder.layers) == 2:
+                raise KeyboardInterrupt
+            return super().loss(model)
+
+    first = Validated(build("pre"), Interrupted(), path)
+    first.loss(ONE)
+    with pytest.raises(KeyboardInterrupt):
+        first.loss(TWO)
+    judge = Counting()
+    again = Validated(build("pre"), judge, path)
+    assert (again.loss(ONE), again.loss(TWO)) == (1.0, 2.0)
+    assert judge.calls == [("loss", 2)]
