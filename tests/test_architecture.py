@@ -24,7 +24,7 @@ STOREYS = (
     ("data", "analysis", "pruning"),
     ("decoding",),
     ("training",),
-    ("build",),
+    ("assembly",),
     ("evaluate", "formats"),
     ("curves",),
     ("train",),
@@ -39,7 +39,7 @@ NEVER = [
     ("data", "training"),
     ("model", "decoding"),
     ("decoding", "training"),
-    ("training", "build"),
+    ("training", "assembly"),
     ("training", "run"),
     ("training", "train"),
     ("model", "config"),
@@ -47,7 +47,7 @@ NEVER = [
     ("decoding", "config"),
     ("training", "config"),
 ]
-"""Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
+"""Said apart from the order, since these are the promises people rely on. Config stops at the door (assembly)."""
 
 LIGHT = (
     *("config", "identity", "record", "scoring", "corpora", "plan", "run", "cli", "help", "screen", "translate"),

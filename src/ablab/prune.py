@@ -84,7 +84,7 @@ def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
         if known is not None:
             screen.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             return known
-        from ablab.build import mirrored
+        from ablab.assembly import mirrored
         from ablab.curves.add import add_curve
 
         with mirrored(planned, screen.say) as mirror:

@@ -32,7 +32,7 @@ def run(planned: Planned, screen: Screen) -> Record | None:
 
             evaluate(planned, record, screen)
         if planned.lacks_curve(record):
-            from ablab.build import mirrored
+            from ablab.assembly import mirrored
             from ablab.curves.add import add_curve
 
             with mirrored(planned, screen.say) as mirror:

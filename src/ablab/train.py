@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ablab.build import (
+from ablab.assembly import (
     build_checkpoints,
     build_ends,
     build_model,

@@ -56,7 +56,7 @@ def _read() -> list[str]:
 
 
 def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
-    from ablab.build import device_of, load_model
+    from ablab.assembly import device_of, load_model
     from ablab.decoding.translate import Search, Translator
 
     translator = Translator(*load_model(saved, device_of(options.device)))

@@ -1,9 +1,9 @@
 """From configuration to objects: the only place that knows both."""
 
-from ablab.build.mirrors import mirrored
-from ablab.build.models import build_model, device_of, load_model, set_threads, start_from
-from ablab.build.strategies import STRATEGIES, build_strategy
-from ablab.build.training import (
+from ablab.assembly.mirrors import mirrored
+from ablab.assembly.models import build_model, device_of, load_model, set_threads, start_from
+from ablab.assembly.strategies import STRATEGIES, build_strategy
+from ablab.assembly.training import (
     build_checkpoints,
     build_ends,
     build_objective,
