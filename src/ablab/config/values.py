@@ -1,0 +1,83 @@
+"""What Hydra makes of overrides: options composed once for all runs that share them, fields set on a copy."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from ablab.config.folder import conf_dir, groups
+from ablab.errors import UserError
+
+
+class Values(NamedTuple):
+    """Nested plain values: of the options alone, as written (`${layerdrop}` and all), and resolved."""
+
+    base: dict[str, Any]
+    written: dict[str, Any]
+    resolved: dict[str, Any]
+    choices: dict[str, str]
+
+
+def values_of(overrides: Sequence[Override]) -> Values:
+    """What Hydra's compose gives for these overrides of single values."""
+    options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
+    base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())))
+    config = _apply(base.config, [override for override in overrides if not _chooses(override)])
+    return Values(_plain(base.config), _plain(config), _resolved(config, overrides), dict(base.choices))
+
+
+class _Base(NamedTuple):
+    """What Hydra composed of options alone, and the option of each group."""
+
+    config: DictConfig
+    choices: dict[str, str]
+
+
+def _chooses(override: Override) -> bool:
+    """Whether it chooses an option of a group, and does not set a field."""
+    return override.key_or_group in groups()
+
+
+@cache
+def _compose_options(options: tuple[str, ...]) -> _Base:
+    """Once for each choice of options, however many runs share it: Hydra takes its time."""
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        composed = compose("config", overrides=list(options), return_hydra_config=True)
+    chosen = {
+        group: str(option) for group, option in composed.hydra.runtime.choices.items() if not group.startswith("hydra")
+    }
+    with open_dict(composed):
+        composed.pop("hydra")
+    return _Base(composed, chosen)
+
+
+def _apply(base: DictConfig, overrides: Sequence[Override]) -> DictConfig:
+    """Set fields as Hydra does."""
+    config = deepcopy(base)
+    for override in overrides:
+        try:
+            OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+        except OmegaConfBaseException as error:
+            raise UserError(f"{override.input_line}: {_said(error)}") from None
+    return config
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    return cast(dict[str, Any], OmegaConf.to_container(config))
+
+
+def _resolved(config: DictConfig, overrides: Sequence[Override]) -> dict[str, Any]:
+    try:
+        return cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
+    except OmegaConfBaseException as error:
+        typed = " ".join(str(override.input_line) for override in overrides)
+        raise UserError(f"{typed}: {getattr(error, 'full_key', None) or ''}: {_said(error)}") from None
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split("\n")[0].split())
