@@ -28,6 +28,7 @@ STOREYS = (
     ("evaluate", "formats"),
     ("curves",),
     ("train",),
+    ("complete",),
     ("run",),
     ("prune", "translate", "export"),
     ("cli",),

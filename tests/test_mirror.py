@@ -228,7 +228,7 @@ def test_offline_nobody_asks_the_network(mirrored, trap):
     assert any(b"nobody.invalid" in request for request in trap.asked), "the trap would not have noticed"
 
 
-@pytest.mark.parametrize("where", ["ablab.train.fit", "ablab.train.evaluate"])
+@pytest.mark.parametrize("where", ["ablab.train.fit", "ablab.complete.evaluate"])
 def test_the_run_is_finished_as_failed_when_something_raises(where, trap, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("out of memory")

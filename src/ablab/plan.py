@@ -48,6 +48,10 @@ class Planned:
         """The name that the settings of pruning give its curves."""
         return identity.curve_id(self.curve)
 
+    def lacks_evaluation(self, record: Record) -> bool:
+        """Whether the selected weights have not met this test set under this search."""
+        return record.selected is not None and not self.folder.has_evaluation(self.evaluation_id)
+
     def lacks_curve(self, record: Record) -> bool:
         """Whether the run should have a depth-quality curve of these pruning settings and has none.
 

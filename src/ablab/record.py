@@ -17,6 +17,10 @@ SELECTED = "selected.safetensors"
 """The weights that count, in the folder of checkpoints."""
 
 
+VALIDATED = "step_"
+"""What the names of validated weights begin with; they may yet be selected."""
+
+
 class Strict(BaseModel):
     """A record is read strictly: a field that is missing or unknown is an error, never a guess."""
 
@@ -198,6 +202,25 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
 
+    def tidy(self) -> None:
+        """Remove what a kill has left half-written, and once the choice is on record, weights that were not chosen.
+
+        Only for whoever works on the run: to others a file that is being written is a temporary one.
+        """
+        places = (
+            self.path,
+            self.checkpoints,
+            self.artefacts,
+            self.pruned,
+            self.path / "evaluations",
+            self.path / "curves",
+        )
+        for path in (path for place in places for path in place.glob(".*")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if (self.path / "record.json").exists():
+            for path in self.checkpoints.glob(f"{VALIDATED}*"):
+                path.unlink()
+
     def recipe(self) -> dict[str, Any]:
         """What the run is."""
         from omegaconf import OmegaConf
@@ -221,6 +244,10 @@ class RunFolder:
         """An evaluation that was made before."""
         path = self.path / "evaluations" / f"{evaluation_id}.json"
         return _read(path, Evaluation) if path.exists() else None
+
+    def has_evaluation(self, evaluation_id: str) -> bool:
+        """Whether it was made; without reading it."""
+        return (self.path / "evaluations" / f"{evaluation_id}.json").exists()
 
     def evaluations(self) -> list[Evaluation]:
         """All of them, the oldest first."""

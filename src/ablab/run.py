@@ -1,4 +1,4 @@
-"""The spine: identify, prepare, build, fit, select, record, evaluate, prune."""
+"""The door to a run: one process at a time goes in, and only for what is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,24 +19,14 @@ def run(planned: Planned, screen: Screen) -> Record | None:
         if planned.config.rerun and (aside := folder.set_aside()):
             screen.say(f"The earlier run was moved to {aside}")
         record = folder.record()
-        if record is None:
-            from ablab.train import train
-
-            record = train(planned, screen)
-        else:
+        if record is not None:
             _report_reuse(record, screen)
+        if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
+            from ablab.complete import complete
+
+            record = complete(planned, screen)
         if record is None:
             return None
-        if record.selected is not None and folder.evaluation(planned.evaluation_id) is None:
-            from ablab.evaluate import evaluate
-
-            evaluate(planned, record, screen)
-        if planned.lacks_curve(record):
-            from ablab.assembly import mirrored
-            from ablab.curves.add import add_curve
-
-            with mirrored(planned, screen.say) as mirror:
-                add_curve(planned, record, screen, mirror)
     screen.result(
         folder,
         record,

@@ -15,18 +15,15 @@ from ablab.assembly import (
     build_objective,
     build_steps,
     device_of,
-    mirrored,
     set_threads,
     start_from,
     trainer_options,
 )
 from ablab.config import Config
-from ablab.curves.add import add_curve
 from ablab.data.prepared import Prepared, prepare
 from ablab.data.steps import TrainingSteps
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
-from ablab.evaluate import evaluate
 from ablab.fields import Role
 from ablab.identity import condition_id
 from ablab.metrics import MetricsFile
@@ -34,7 +31,7 @@ from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import fast_bfloat16, provenance
-from ablab.record import Cost, Evaluation, Record, Selected, now
+from ablab.record import Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.training.checkpoints import Checkpoints
@@ -62,29 +59,20 @@ class _Work:
     resume: dict[str, Any] | None
 
 
-def train(planned: Planned, screen: Screen) -> Record | None:
-    """Train from the start or from the last checkpoint; None when interrupted.
-
-    The first evaluations are made here, so that the mirror, still open, shows their scores.
-    """
+def train(planned: Planned, screen: Screen, mirror: Mirror) -> Record | None:
+    """Train from the start or from the last checkpoint; None when interrupted."""
     set_threads(planned.config.trainer)
     if _emulates_bfloat16(planned.config):
         screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     work = _begin(planned, screen)
-    with mirrored(planned, screen.say) as mirror:
-        outcome = _fit(work, screen, mirror)
-        if outcome.state == "interrupted":
-            mirror.summary({"state": outcome.state, "reason": outcome.reason})
-            screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
-            return None
-        record = _finish(work, outcome)
-        planned.folder.write_record(record)
-        evaluation = None
-        if record.selected is not None:
-            evaluation = evaluate(planned, record, screen)
-        mirror.summary(_summary(record, evaluation))
-        if planned.lacks_curve(record):
-            add_curve(planned, record, screen, mirror)
+    outcome = _fit(work, screen, mirror)
+    if outcome.state == "interrupted":
+        mirror.summary({"state": outcome.state, "reason": outcome.reason})
+        screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
+        return None
+    record = _finish(work, outcome)
+    planned.folder.write_record(record)
+    planned.folder.tidy()
     return record
 
 
@@ -133,6 +121,8 @@ def _fit(work: _Work, screen: Screen, mirror: Mirror) -> Outcome:
     planned, course = work.planned, work.course
     config = planned.config
     ends = build_ends(config, work.steps)
+    if (end := ends.reached(course)) is not None:
+        return Outcome("finished", end)
     validator = Validator(work.prepared)
     module = TranslationModule(work.model, build_objective(config, course), first_step=course.step)
     with ExitStack() as stack:
@@ -157,18 +147,6 @@ def _fit(work: _Work, screen: Screen, mirror: Mirror) -> Outcome:
             trainer_options=trainer_options(config),
             optimizer_state=None if work.resume is None else work.resume["optimizer"],
         )
-
-
-def _summary(record: Record, evaluation: Evaluation | None) -> dict[str, Any]:
-    """The figures by which a dashboard compares runs."""
-    figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
-    figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
-    if record.selected is not None:
-        figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
-    if evaluation is not None:
-        figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
-        figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
-    return figures
 
 
 def _finish(work: _Work, outcome: Outcome) -> Record:

@@ -13,4 +13,6 @@ def add_curve(planned: Planned, record: Record, screen: Screen, mirror: Mirror) 
     curve = measure(planned, record, screen)
     write_artefacts(planned.folder, curve, record.name)
     mirror_curve(mirror, record.cost.steps, curve, planned.folder.artefacts / PICTURE)
+    # Last: a curve that can be read is one that is drawn.
+    planned.folder.write_curve(curve)
     return curve

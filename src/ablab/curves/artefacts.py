@@ -86,7 +86,7 @@ def rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:
     """depth_quality.csv, .json and .png, from all curves that can stand beside the latest."""
-    curves = comparable(folder.curves(), latest)
+    curves = comparable([*folder.curves(), latest], latest)
     write_csv(folder.artefacts / "depth_quality.csv", rows(curves))
     lines = lines_of(curves)
     about = f"{title}\n{latest.test_name}, {searched(latest)}"

@@ -1,4 +1,4 @@
-"""The story of a curve: choose layers on validation, judge on test, time in turns, store."""
+"""The story of a curve: choose layers on validation, judge on test, time in turns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
             bar.advance(1)
         speeds = bench.speeds(distinct, bar.advance)
     full = speeds[Kept.all_of(bench.full)]
-    curve = Curve(
+    return Curve(
         curve_id=planned.curve_id,
         settings=planned.curve,
         label=label(planned.config.pruning),
@@ -53,8 +53,6 @@ def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
         provenance_code=code_digest(),
         ended=now(),
     )
-    planned.folder.write_curve(curve)
-    return curve
 
 
 def label(pruning: Pruning) -> str:

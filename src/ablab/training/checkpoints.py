@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablab.files import replacing
-from ablab.record import SELECTED
+from ablab.record import SELECTED, VALIDATED
 from ablab.training.averaging import average, selected_steps, steps_worth_keeping
 from ablab.training.course import Course
 from ablab.training.validation import best
@@ -51,18 +51,16 @@ class Checkpoints:
         return content
 
     def choose(self, course: Course) -> tuple[dict[str, Tensor], list[int]]:
-        """Write and return the selected weights, and the steps they come from; the others are removed."""
+        """Write and return the selected weights, and the steps they come from."""
         steps = [validation.step for validation in course.validations]
         leader = best(course.validations, self.monitor).step
         chosen = selected_steps(steps, leader, select=self.select, average_last=self.average_last)
         weights = average(load_file(self._validated(step)) for step in chosen)
         self._write_weights(self.folder / SELECTED, weights)
-        for step in steps:
-            self._validated(step).unlink(missing_ok=True)
         return weights, chosen
 
     def _validated(self, step: int) -> Path:
-        return self.folder / f"step_{step}.safetensors"
+        return self.folder / f"{VALIDATED}{step}.safetensors"
 
     def _write_weights(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         with replacing(path) as temporary:

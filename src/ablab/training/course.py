@@ -59,6 +59,12 @@ class Ends:
     monitor: str
     plateau: Plateau | None
 
+    def reached(self, course: Course) -> str | None:
+        """Why training was over at this point, if it was: a run may be killed after its last checkpoint."""
+        if not course.validations or course.validations[-1].step != course.step:
+            return None
+        return self.before_validation(course) or self.after_validation(course)
+
     def before_validation(self, course: Course) -> str | None:
         """Why training ends at this step, if it does."""
         if self.total_steps is not None and course.step >= self.total_steps:

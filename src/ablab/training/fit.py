@@ -192,10 +192,11 @@ class _Conductor(pl.Callback):
         is_best = all(validation.better_than(other, self.ends.monitor) for other in leaders)
         self.course.validations.append(validation)
         self.checkpoints.save_validated(module.model.state_dict(), self.course)
-        self._elapsed()
-        self._save_last(module)
+        # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
         for listener in self.listeners:
             listener.on_validation(validation, translations, is_best)
+        self._elapsed()
+        self._save_last(module)
         self._elapsed()
 
     def _save_last(self, module: TranslationModule) -> None:

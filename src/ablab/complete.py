@@ -1,0 +1,40 @@
+"""Whatever of a run is missing: training, the evaluation, the depth-quality curve; mirrored as one W&B run."""
+
+from typing import Any
+
+from ablab.assembly import mirrored
+from ablab.curves.add import add_curve
+from ablab.evaluate import evaluate
+from ablab.plan import Planned
+from ablab.record import Evaluation, Record
+from ablab.screen import Screen
+from ablab.train import train
+
+
+def complete(planned: Planned, screen: Screen) -> Record | None:
+    """The record, with all that was asked for beside it; None when training was interrupted."""
+    folder = planned.folder
+    folder.tidy()
+    with mirrored(planned, screen.say) as mirror:
+        record = folder.record() or train(planned, screen, mirror)
+        if record is None:
+            return None
+        evaluation = folder.evaluation(planned.evaluation_id)
+        if evaluation is None and record.selected is not None:
+            evaluation = evaluate(planned, record, screen)
+        mirror.summary(_summary(record, evaluation))
+        if planned.lacks_curve(record):
+            add_curve(planned, record, screen, mirror)
+    return record
+
+
+def _summary(record: Record, evaluation: Evaluation | None) -> dict[str, Any]:
+    """The figures by which a dashboard compares runs."""
+    figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
+    figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
+    if record.selected is not None:
+        figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
+    if evaluation is not None:
+        figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
+        figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
+    return figures

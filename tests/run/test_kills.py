@@ -1,0 +1,149 @@
+"""Killed at any moment and continued, a run ends as one that was never stopped: weights, record, curves, files."""
+
+import json
+import multiprocessing
+import os
+import pkgutil
+import shutil
+import signal
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ablab.metrics import read_metrics
+from ablab.record import RunFolder
+from tests.run.conftest import TINY, typed
+
+LINE = (
+    *TINY,
+    "optim.lr=0.03",
+    "logger=none",
+    "model.decoder_layers=2",
+    "model.word_dropout=0.1",
+    "trainer.micro_batches=2",
+    "data.train_size=300",
+    "data.valid_size=8",
+    "data.test_size=8",
+    "data.vocab_size=200",
+    "data.max_tokens=60",
+    "optim.batch_tokens=256",
+    "optim.warmup_steps=20",
+    "training.max_steps=400",
+    "training.valid_every=15",
+    "training.patience=3",
+    "training.monitor=bleu",
+    "training.average_last=2",
+    "training.select=last",
+    "decoding=greedy",
+    "decoding.max_extra_tokens=5",
+    "pruning.curves=[decoder]",
+)
+"""Rates of every kind are on, and patience ends training."""
+
+KILLS = {
+    # where -> (what is replaced, how often it is passed before, before or after it acts)
+    "mid-epoch": ("ablab.training.lightning_module.TranslationModule.training_step", 22, "before"),
+    "mid-accumulation": ("ablab.training.lightning_module.token_loss", 37, "before"),
+    "with a validation due": ("ablab.training.lightning_module.TranslationModule.training_step", 29, "after"),
+    "during validation": ("ablab.training.validation.Validator._translate", 1, "after"),
+    "between validated weights and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 1, "before"),
+    "writing a checkpoint": ("torch.save", 1, "after"),
+    "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save_last", 1, "after"),
+    "telling the listeners": ("ablab.training.listeners.ToFile.on_validation", 1, "after"),
+    "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
+    "between selection and record": ("ablab.record.RunFolder.write_record", 0, "before"),
+    "with the record": ("ablab.record.RunFolder.write_record", 0, "after"),
+    "during the evaluation": ("ablab.record.RunFolder.write_evaluation", 0, "before"),
+    "writing the evaluation": ("ablab.record.write_json", 1, "before"),
+    "during the curve": ("ablab.record.RunFolder.write_evaluation", 1, "after"),
+    "before the curve is written": ("ablab.record.RunFolder.write_curve", 0, "before"),
+    "drawing": ("ablab.curves.artefacts.draw", 0, "before"),
+}
+
+FRESH = multiprocessing.get_context("forkserver")
+
+
+def _die(where, passes, when, line):
+    """In a process of its own: train until the moment comes."""
+    place, _, name = where.rpartition(".")
+    owner, calls = pkgutil.resolve_name(place), []
+    real = getattr(owner, name)
+
+    def replacement(*arguments, **options):
+        calls.append(1)
+        if len(calls) > passes and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = real(*arguments, **options)
+        if len(calls) > passes:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, replacement)
+    typed(*line)
+
+
+def killed(where, line):
+    process = FRESH.Process(target=_die, args=(*KILLS[where], line))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def the_run(outputs):
+    (found,) = [path for path in (outputs / "runs").iterdir() if path.is_dir()]
+    return RunFolder(found)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    FRESH.set_forkserver_preload(["ablab.complete", "tests.run.test_kills"])
+    outputs = tmp_path_factory.mktemp("undisturbed")
+    assert typed(*LINE, f"outputs={outputs}").code == 0
+    return the_run(outputs)
+
+
+CLOCK = {"seconds", "train_seconds", "tokens_per_second", "sentences_per_second", "speed_ratio", "peak_memory_bytes"}
+APART = {*CLOCK, "ended", "provenance", "provenance_code", "config", "runtime", "timing"}
+
+
+def timeless(content):
+    if isinstance(content, dict):
+        return {key: timeless(value) for key, value in content.items() if key not in APART}
+    return [timeless(value) for value in content] if isinstance(content, list) else content
+
+
+def left(run):
+    """All that a run leaves, the clock and the machine apart."""
+    found = {str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file()}
+    texts = {name: timeless(json.loads((run.path / name).read_text())) for name in found if name.endswith(".json")}
+    texts |= {name: (run.path / name).read_text() for name in found if name.endswith((".txt", ".yaml"))}
+    curves = [{key: row[key] for key in set(row) - CLOCK} for row in read_metrics(run.metrics)]
+    return found, texts, curves
+
+
+def test_the_undisturbed_run_ends_by_patience(undisturbed):
+    """Or the kills around the end would not be where they say."""
+    assert undisturbed.record().reason == "patience"
+    assert len(undisturbed.record().validations) >= 4
+    assert undisturbed.curves()
+
+
+OFTEN = (
+    *("mid-accumulation", "with a validation due", "writing a checkpoint", "after the last checkpoint"),
+    *("between selection and record", "writing the evaluation", "drawing"),
+)
+
+
+@pytest.mark.parametrize("where", [pytest.param(w, marks=[] if w in OFTEN else pytest.mark.slow) for w in KILLS])
+def test_a_kill_leaves_no_trace(where, undisturbed, tmp_path):
+    shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")  # made once
+    line = (*LINE, f"outputs={tmp_path}")
+    killed(where, line)
+    assert typed(*line).code == 0
+    run = the_run(tmp_path)
+    ours, theirs = (load_file(r.checkpoints / "selected.safetensors") for r in (run, undisturbed))
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    for mine, other in zip(left(run), left(undisturbed), strict=True):
+        assert mine == other
