@@ -8,15 +8,18 @@ from ablab.evaluate import evaluate
 from ablab.plan import Planned
 from ablab.record import Evaluation, Record
 from ablab.screen import Screen
-from ablab.train import train
+from ablab.train import begin, train
 
 
 def complete(planned: Planned, screen: Screen) -> Record | None:
     """The record, with all that was asked for beside it; None when training was interrupted."""
     folder = planned.folder
     folder.tidy()
+    record = folder.record()
+    work = begin(planned, screen) if record is None else None
     with mirrored(planned, screen.say) as mirror:
-        record = folder.record() or train(planned, screen, mirror)
+        if work is not None:
+            record = train(work, screen, mirror)
         if record is None:
             return None
         evaluation = folder.evaluation(planned.evaluation_id)

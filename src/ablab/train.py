@@ -47,7 +47,7 @@ NOTHING_LEARNT = 0.02
 
 
 @dataclass
-class _Work:
+class Work:
     """The objects of one training, made once."""
 
     planned: Planned
@@ -59,12 +59,9 @@ class _Work:
     resume: dict[str, Any] | None
 
 
-def train(planned: Planned, screen: Screen, mirror: Mirror) -> Record | None:
+def train(work: Work, screen: Screen, mirror: Mirror) -> Record | None:
     """Train from the start or from the last checkpoint; None when interrupted."""
-    set_threads(planned.config.trainer)
-    if _emulates_bfloat16(planned.config):
-        screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
-    work = _begin(planned, screen)
+    planned = work.planned
     outcome = _fit(work, screen, mirror)
     if outcome.state == "interrupted":
         mirror.summary({"state": outcome.state, "reason": outcome.reason})
@@ -80,7 +77,11 @@ def _emulates_bfloat16(config: Config) -> bool:
     return config.training.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False
 
 
-def _begin(planned: Planned, screen: Screen) -> _Work:
+def begin(planned: Planned, screen: Screen) -> Work:
+    """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
+    set_threads(planned.config.trainer)
+    if _emulates_bfloat16(planned.config):
+        screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     config = planned.config
     prepared = prepare(config.data, planned.outputs / "corpora", screen.say)
     if planned.origin is not None:
@@ -105,7 +106,7 @@ def _begin(planned: Planned, screen: Screen) -> _Work:
         f"{planned.run_id}  {planned.name}   {parameter_count(model):,} parameters, {padding['kept']:,} pairs, "
         f"padding {steps.padding_share():.1%}"
     )
-    return _Work(planned, prepared, model, steps, course, checkpoints, resume)
+    return Work(planned, prepared, model, steps, course, checkpoints, resume)
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
@@ -117,7 +118,7 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
         )
 
 
-def _fit(work: _Work, screen: Screen, mirror: Mirror) -> Outcome:
+def _fit(work: Work, screen: Screen, mirror: Mirror) -> Outcome:
     planned, course = work.planned, work.course
     config = planned.config
     ends = build_ends(config, work.steps)
@@ -149,7 +150,7 @@ def _fit(work: _Work, screen: Screen, mirror: Mirror) -> Outcome:
         )
 
 
-def _finish(work: _Work, outcome: Outcome) -> Record:
+def _finish(work: Work, outcome: Outcome) -> Record:
     planned, course = work.planned, work.course
     config = planned.config
     selected = _select(work) if outcome.state == "finished" else None
@@ -185,7 +186,7 @@ def _finish(work: _Work, outcome: Outcome) -> Record:
     )
 
 
-def _select(work: _Work) -> Selected:
+def _select(work: Work) -> Selected:
     """Choose the weights on validation, and validate what was chosen."""
     weights, steps = work.checkpoints.choose(work.course)
     work.model.load_state_dict(weights)
@@ -198,7 +199,7 @@ def _select(work: _Work) -> Selected:
     return Selected(steps=steps, loss=chosen.loss, perplexity=chosen.perplexity, bleu=chosen.bleu)
 
 
-def _cost(work: _Work) -> Cost:
+def _cost(work: Work) -> Cost:
     course, counts = work.course, work.prepared.manifest["train"]
     return Cost(
         steps=course.step,
