@@ -14,7 +14,7 @@ PACKAGE = Path(ablab.__file__).parent
 
 STOREYS = (
     ("ablab",),
-    ("errors", "fields", "files", "seeding", "provenance", "threads", "words"),
+    ("errors", "fields", "files", "seeding", "provenance", "threads", "words", "pulse", "failure"),
     ("corpora",),
     ("config",),
     ("identity", "record", "scoring", "metrics", "mirror", "help"),
@@ -28,9 +28,9 @@ STOREYS = (
     ("evaluate", "formats"),
     ("curves",),
     ("train",),
-    ("complete",),
+    ("complete", "trial"),
     ("run",),
-    ("prune", "translate", "export"),
+    ("prune", "translate", "export", "study"),
     ("cli",),
 )
 """Each room imports from its own storey and from those above it in this list, wherever the import stands."""
@@ -53,6 +53,7 @@ NEVER = [
 LIGHT = (
     *("config", "identity", "record", "scoring", "corpora", "plan", "run", "cli", "help", "screen", "translate"),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
+    *("pulse", "failure", "study"),
 )
 
 

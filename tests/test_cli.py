@@ -41,7 +41,10 @@ def test_the_overview_names_every_verb(words, capsys):
 def test_an_unknown_verb(capsys):
     assert main(["trian"]) == 2
     err = capsys.readouterr().err
-    assert err == "error: ablab trian: no such verb; allowed: export, prune, train, translate; did you mean train?\n"
+    assert (
+        err
+        == "error: ablab trian: no such verb; allowed: export, prune, study, train, translate; did you mean train?\n"
+    )
 
 
 def test_the_help_of_train_names_every_group_option_and_field(capsys):
@@ -64,7 +67,7 @@ def test_the_help_names_every_key(verb, capsys):
         assert f"  {key} " in out or f"{key}=" in out
 
 
-@pytest.mark.parametrize("script", ["train.py", "prune.py", "translate.py"])
+@pytest.mark.parametrize("script", ["train.py", "study.py", "prune.py", "translate.py"])
 def test_help_loads_nothing_heavy_and_writes_nothing(script, tmp_path):
     done, seconds = _process("-X", "importtime", str(ROOT / script), "--help", cwd=tmp_path)
     assert done.returncode == 0

@@ -86,6 +86,9 @@ CHANGES = {
 INDIFFERENT = [
     "outputs=elsewhere",
     "rerun=true",
+    "rerun=stale",
+    "retry_failed=true",
+    "fail_fast=true",
     "trainer.threads=1",
     "trainer.micro_batches=2",
     "trainer.progress=false",
@@ -182,6 +185,7 @@ def test_every_field_that_names_nothing_was_tried():
     fields = {name for name, role in Config.walk() if role is not Role.RECIPE}
     untried = {
         "smoke",
+        "experiment",
         "trainer.accelerator",
         "trainer.devices",
         "logger.kind",

@@ -9,6 +9,7 @@ from ablab.threads import wait_politely
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 HELP = ("-h", "--help")
+MANY = ("-m", "--multirun")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,8 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(arguments: Sequence[str]) -> int:
-    if any(word in ("-m", "--multirun") for word in arguments):
-        raise UserError("-m: this version trains one run a call; allowed: one value per key, one line per run")
+    if any(word in MANY for word in arguments):
+        from ablab.study.entry import multirun
+
+        return multirun([word for word in arguments if word not in MANY])
     from ablab.config import compose
     from ablab.plan import plan
     from ablab.run import run
@@ -49,6 +52,12 @@ def _train(arguments: Sequence[str]) -> int:
     planned = plan(compose(arguments))
     record = run(planned, Screen(bars=planned.config.trainer.progress))
     return EXIT_INTERRUPTED if record is None else 0
+
+
+def _study(arguments: Sequence[str]) -> int:
+    from ablab.study.show import study
+
+    return study(arguments)
 
 
 def _prune(arguments: Sequence[str]) -> int:
@@ -71,6 +80,7 @@ def _export(arguments: Sequence[str]) -> int:
 
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": _train,
+    "study": _study,
     "prune": _prune,
     "translate": _translate,
     "export": _export,

@@ -6,12 +6,13 @@ from ablab.assembly import mirrored
 from ablab.curves.add import add_curve
 from ablab.evaluate import evaluate
 from ablab.plan import Planned
+from ablab.pulse import Heart
 from ablab.record import Evaluation, Record
 from ablab.screen import Screen
 from ablab.train import begin, train
 
 
-def complete(planned: Planned, screen: Screen) -> Record | None:
+def complete(planned: Planned, screen: Screen, heart: Heart) -> Record | None:
     """The record, with all that was asked for beside it; None when training was interrupted."""
     folder = planned.folder
     folder.tidy()
@@ -19,14 +20,17 @@ def complete(planned: Planned, screen: Screen) -> Record | None:
     work = begin(planned, screen) if record is None else None
     with mirrored(planned, screen.say) as mirror:
         if work is not None:
-            record = train(work, screen, mirror)
+            heart.tell(stage="training")
+            record = train(work, screen, mirror, heart)
         if record is None:
             return None
+        heart.tell(stage="evaluating")
         evaluation = folder.evaluation(planned.evaluation_id)
         if evaluation is None and record.selected is not None:
             evaluation = evaluate(planned, record, screen)
         mirror.summary(_summary(record, evaluation))
         if planned.lacks_curve(record):
+            heart.tell(stage="pruning")
             add_curve(planned, record, screen, mirror)
     return record
 

@@ -12,11 +12,13 @@ def overview() -> str:
             "ablab: ablation studies of encoder-decoder Transformers in machine translation",
             "",
             "  ablab train key=value ...       train, decode and score one run; --help lists the keys",
+            "  ablab train -m ...              a sweep, or -m experiment=<name>: only what is missing runs",
+            "  ablab study experiment=<name>   plan and state of a study",
             "  ablab prune run=<id> ...        quality against depth of a finished run; cuts out a smaller model",
             "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
             "  ablab export run=<id> ...       write a model for CTranslate2, checked against ours",
             "",
-            "In a checkout: python train.py, python prune.py, python translate.py.",
+            "In a checkout: python train.py, study.py, prune.py, translate.py.",
         ]
     )
 
@@ -35,6 +37,11 @@ def train_help() -> str:
         "  python train.py norm=scalenorm layerdrop=0.2       swap parts, set fields",
         "  python train.py data=multi30k data.path=FOLDER     real text",
         "  python train.py smoke=true                         every stage in seconds; scores mean nothing",
+        "  python train.py -m norm=pre,post seed=1,2,3        a sweep: arms by seeds; only what is missing runs",
+        "  python train.py -m experiment=norms                a study, declared in experiments/norms.yaml",
+        "",
+        "Of a sweep: hydra.launcher.jobs=N runs at a time (cores are divided), hydra.launcher.threads=N of each,",
+        "hydra.launcher.gpus=[0,1] with hydra.launcher.per_gpu=N runs on each; retry_failed, fail_fast, rerun=stale.",
         "",
         "Groups (group=option; * is the default):",
     ]
@@ -43,6 +50,23 @@ def train_help() -> str:
         lines.append(f"  {group:<{width}}  {', '.join(options)}")
     lines += ["", "Fields and their defaults:", *_fields()]
     return "\n".join(lines)
+
+
+def study_help() -> str:
+    """How to look at a study."""
+    return "\n".join(
+        [
+            "python study.py experiment=<name> [key=value ...]",
+            "",
+            "The runs of experiments/<name>.yaml, or of the words of any sweep: how many are planned, running, failed",
+            "and finished, and how each arm differs from the baseline. Nothing is started.",
+            "",
+            "  check            true: every arm builds, trains a few steps and decodes a sentence, in a fresh process;",
+            "                   its parameters and the seconds of a step are kept for the plan",
+            "  watch            true: a live view, also of runs that other processes make",
+            "  format           text (default) or json",
+        ]
+    )
 
 
 def prune_help() -> str:
@@ -113,6 +137,7 @@ def export_help() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "train": train_help,
+    "study": study_help,
     "prune": prune_help,
     "translate": translate_help,
     "export": export_help,

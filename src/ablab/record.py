@@ -195,6 +195,21 @@ class RunFolder:
         """Held while somebody works on the run; beside the folder, so that the folder can be moved."""
         return self.path.parent / f".{self.path.name}.lock"
 
+    @property
+    def pulse(self) -> Path:
+        """What whoever works on it is doing."""
+        return self.path.parent / f".{self.path.name}.pulse"
+
+    @property
+    def failure(self) -> Path:
+        """Why the last attempt failed; not there otherwise."""
+        return self.path / "failure.json"
+
+    @property
+    def log(self) -> Path:
+        """What was printed while it ran in a sweep."""
+        return self.path / "log.txt"
+
     def begin(self, recipe: dict[str, Any]) -> None:
         """Make the folder and write what the run is."""
         from omegaconf import OmegaConf

@@ -8,15 +8,20 @@ from filelock import FileLock, Timeout
 from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.provenance import code_digest
+from ablab.pulse import beating
 from ablab.record import Record, RunFolder
 from ablab.screen import Screen
+
+
+class BusyError(UserError):
+    """Another process works on the run."""
 
 
 def run(planned: Planned, screen: Screen) -> Record | None:
     """Whatever of the run is missing, and nothing twice; None when it was interrupted."""
     folder = planned.folder
-    with alone(folder):
-        if planned.config.rerun and (aside := folder.set_aside()):
+    with alone(folder), beating(folder.pulse) as heart:
+        if _to_be_replaced(planned) and (aside := folder.set_aside()):
             screen.say(f"The earlier run was moved to {aside}")
         record = folder.record()
         if record is not None:
@@ -24,9 +29,10 @@ def run(planned: Planned, screen: Screen) -> Record | None:
         if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
             from ablab.complete import complete
 
-            record = complete(planned, screen)
+            record = complete(planned, screen, heart)
         if record is None:
             return None
+        folder.failure.unlink(missing_ok=True)
     screen.result(
         folder,
         record,
@@ -35,6 +41,13 @@ def run(planned: Planned, screen: Screen) -> Record | None:
         smoke=planned.config.smoke,
     )
     return record
+
+
+def _to_be_replaced(planned: Planned) -> bool:
+    if planned.config.rerun == "stale":
+        record = planned.folder.record()
+        return record is not None and record.provenance["code"] != code_digest()
+    return planned.config.rerun
 
 
 def _report_reuse(record: Record, screen: Screen) -> None:
@@ -52,7 +65,7 @@ def alone(folder: RunFolder) -> Iterator[None]:
         folder.lock.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:  # of the family of OSError, so it comes first
-        raise UserError(f"{folder.run_id} is being worked on by another process; wait for it, or stop it") from None
+        raise BusyError(f"{folder.run_id} is being worked on by another process; wait for it, or stop it") from None
     except OSError as error:
         raise UserError(f"outputs: nothing can be written in {folder.lock.parent} ({error.strerror})") from None
     try:

@@ -77,7 +77,7 @@ class Screen:
             ]
             for point in curve.points
         ]
-        for line in _aligned([heading, *rows], left=3):
+        for line in aligned([heading, *rows], left=3):
             self.say(line)
         if curve.combinations:
             self.say(f"Chosen on validation among {curve.combinations} sets of layers: searching overfits")
@@ -121,7 +121,7 @@ def _layers(kept: Sequence[int], depth: int) -> str:
     return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
 
 
-def _aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
+def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
     """Columns under each other: the first `left` to the left, the others to the right. Nothing is cut off."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:

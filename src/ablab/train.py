@@ -31,6 +31,7 @@ from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import fast_bfloat16, provenance
+from ablab.pulse import Heart
 from ablab.record import Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
@@ -39,7 +40,7 @@ from ablab.training.cost import flops_per_token, parameter_count
 from ablab.training.course import Course
 from ablab.training.fit import Listener, Outcome, fit
 from ablab.training.lightning_module import TranslationModule
-from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToScreen
+from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
 from ablab.training.validation import Validator
 
 NOTHING_LEARNT = 0.02
@@ -59,10 +60,10 @@ class Work:
     resume: dict[str, Any] | None
 
 
-def train(work: Work, screen: Screen, mirror: Mirror) -> Record | None:
+def train(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Record | None:
     """Train from the start or from the last checkpoint; None when interrupted."""
     planned = work.planned
-    outcome = _fit(work, screen, mirror)
+    outcome = _fit(work, screen, mirror, heart)
     if outcome.state == "interrupted":
         mirror.summary({"state": outcome.state, "reason": outcome.reason})
         screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
@@ -118,7 +119,7 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
         )
 
 
-def _fit(work: Work, screen: Screen, mirror: Mirror) -> Outcome:
+def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
     planned, course = work.planned, work.course
     config = planned.config
     ends = build_ends(config, work.steps)
@@ -133,6 +134,7 @@ def _fit(work: Work, screen: Screen, mirror: Mirror) -> Outcome:
         listeners: list[Listener] = [
             ToFile(metrics),
             ToScreen(screen, bar),
+            ToPulse(heart),
             ToMirror(mirror, validator.sources, validator.references),
             AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
         ]

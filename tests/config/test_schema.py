@@ -17,6 +17,7 @@ RUNTIME = {
     "outputs",
     "smoke",
     "rerun",
+    *("experiment", "retry_failed", "fail_fast"),
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches", "progress")),
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity")),
 }

@@ -61,7 +61,7 @@ def _check_kind(override: Override) -> None:
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
         raise UserError(f"{line}: a single run has nothing of Hydra's to set; allowed: outputs=FOLDER for the results")
     if key == "experiment":
-        raise UserError(f"{line}: an experiment has many runs, this command trains one; allowed: keys of one run")
+        raise UserError(f"{line}: an experiment has many runs; type python train.py -m {line}")
     if override.is_delete():
         raise UserError(f"{line}: nothing can be left out of a run; allowed: {key}=value")
     if override.is_sweep_override():

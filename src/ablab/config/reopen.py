@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ablab.config.compose import validate
+from ablab.config.compose import compose, validate
 from ablab.config.folder import groups, option_values
 from ablab.config.schema import Config
 from ablab.errors import UserError, choices
@@ -15,7 +15,7 @@ OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
 
 def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
     """`recorded`: a record's `config`. `words`: `group=option` and `group.field=value`, values as in YAML."""
-    values = deepcopy(dict(recorded))
+    values = _with_news(recorded)
     for key, value in (_split(word) for word in words):
         if key in OPEN_GROUPS:
             if value not in groups()[key]:
@@ -32,12 +32,29 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
     return validate(values)
 
 
+def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy in which what later versions have added takes its default, wherever that changes no weights."""
+    values = deepcopy(dict(recorded))
+    usual = compose([]).config.model_dump(serialize_as_any=True)
+    for name, role in Config.walk():
+        group, _, field = name.rpartition(".")
+        if role is not Role.RECIPE:
+            (values.setdefault(group, {}) if group else values).setdefault(
+                field, (usual[group] if group else usual)[field]
+            )
+    return values
+
+
 def open_fields(data: Mapping[str, Any]) -> list[str]:
     """Names of the fields that do not decide a run's weights."""
     from ablab.corpora import CORPORA
 
     roles = dict(Config.walk()) | {f"data.{name}": role for name, role in CORPORA[data["kind"]].walk()}
-    return [name for name, role in roles.items() if role is not Role.RECIPE and name not in ("rerun", "smoke")]
+    return [
+        name
+        for name, role in roles.items()
+        if role is not Role.RECIPE and name not in ("rerun", "smoke", "experiment", "retry_failed", "fail_fast")
+    ]
 
 
 def _parsed(key: str, value: str) -> Any:

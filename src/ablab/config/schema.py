@@ -6,7 +6,7 @@ There are no defaults here; the YAML files under conf/ hold them, each in one pl
 from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, InstanceOf
+from pydantic import AfterValidator, Field, InstanceOf, PlainValidator
 
 from ablab.config.folder import named_values
 from ablab.corpora.base import Corpus
@@ -25,6 +25,12 @@ def _named(group: str, field: str) -> AfterValidator:
 
     validate: Callable[[str], str] = check
     return AfterValidator(validate)
+
+
+def _yes_no_or_stale(value: object) -> object:
+    if value is True or value is False or value == "stale":
+        return value
+    raise ValueError("allowed: true, false, stale")
 
 
 class Model(Group):
@@ -180,4 +186,7 @@ class Config(Architecture):
     logger: Logger
     outputs: Annotated[str, Field(min_length=1), RUNTIME]
     smoke: Annotated[bool, RUNTIME]
-    rerun: Annotated[bool, RUNTIME]
+    experiment: Annotated[str | None, RUNTIME]
+    rerun: Annotated[bool | Literal["stale"], PlainValidator(_yes_no_or_stale), RUNTIME]
+    retry_failed: Annotated[bool, RUNTIME]
+    fail_fast: Annotated[bool, RUNTIME]

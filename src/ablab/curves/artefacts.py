@@ -22,11 +22,17 @@ PICTURE = "depth_quality.png"
 
 
 class Line(NamedTuple):
-    """One line of a picture: the points of one strategy along one curve, the shallowest first."""
+    """One line of a picture: a run under one strategy along one curve, the shallowest point first."""
 
-    label: str
+    run: str
+    strategy: str
     curve: str
     points: list[Point]
+
+    @property
+    def label(self) -> str:
+        """In one word."""
+        return f"{self.run}: {self.strategy}" if self.run else self.strategy
 
 
 def layers(point: Point) -> int:
@@ -50,12 +56,12 @@ def comparable(curves: Sequence[Curve], with_one: Curve) -> list[Curve]:
     return sorted({curve.label: curve for curve in same}.values(), key=lambda curve: curve.label != "every_other")
 
 
-def lines_of(curves: Sequence[Curve], prefix: str = "") -> list[Line]:
+def lines_of(curves: Sequence[Curve], run: str = "") -> list[Line]:
     """A line per strategy and curve."""
     found = []
     for curve in curves:
         for name, points in groupby(curve.points, key=lambda point: point.curve):
-            found.append(Line(f"{prefix}{curve.label}", name, sorted(points, key=layers)))
+            found.append(Line(run, curve.label, name, sorted(points, key=layers)))
     return found
 
 
@@ -127,24 +133,48 @@ def series(lines: Sequence[Line], title: str) -> dict[str, Any]:
     }
 
 
+MAIN = ("every_other", "search", "data_driven")
+"""Strategies whose lines are strong; those of the others, controls among them, step back."""
+
+
 def draw(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Test BLEU against depth, a panel per curve, and below it how much faster decoding is."""
+    """Test BLEU against depth, a panel per curve, and below it how much faster decoding is.
+
+    One run: a colour per strategy. Several: a colour per run, and a kind of line per strategy.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     names = list(dict.fromkeys(line.curve for line in lines))
-    labels = list(dict.fromkeys(line.label for line in lines))
-    colours = {label: f"C{number % 10}" for number, label in enumerate(labels)}
-    figure = Figure(figsize=(1.0 + 4.6 * len(names), 6.4), layout="constrained")
+    runs = list(dict.fromkeys(line.run for line in lines))
+    strategies = list(dict.fromkeys(_family(line.strategy) for line in lines))
+    several = len(runs) > 1
+
+    def style(run: str, family: str) -> dict[str, Any]:
+        colour = runs.index(run) if several else strategies.index(family)
+        kind = LINES[strategies.index(family) % len(LINES)] if several else "-"
+        strong = family in MAIN
+        return {
+            "color": f"C{colour % 10}",
+            "linestyle": kind,
+            "marker": "o" if strong else ".",
+            "linewidth": 1.8 if strong else 0.9,
+            "alpha": 1.0 if strong else 0.65,
+            "markersize": 4,
+        }
+
+    figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.2, 1))
+    panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.6, 1))
     for column, name in enumerate(names):
         quality, speed = panels[0][column], panels[1][column]
         for line in (line for line in lines if line.curve == name):
             x = [layers(point) for point in line.points]
-            style = {"color": colours[line.label], "marker": "o", "markersize": 4}
-            quality.plot(x, [point.bleu for point in line.points], label=line.label, **style)
-            speed.plot(x, [point.speed_ratio for point in line.points], **style)
+            look = style(line.run, _family(line.strategy))
+            quality.plot(x, [point.bleu for point in line.points], **look)
+            if _family(line.strategy) == strategies[0]:
+                speed.plot(x, [point.speed_ratio for point in line.points], **look)
         quality.set_title({"both": "both stacks"}.get(name, f"{name} alone"))
         speed.set_xlabel("layers kept (of the deeper stack)" if name == "both" else f"{name} layers kept")
         speed.xaxis.get_major_locator().set_params(integer=True)
@@ -152,11 +182,26 @@ def draw(lines: Sequence[Line], title: str, path: Path) -> None:
         quality.grid(alpha=0.3)
         speed.grid(alpha=0.3)
     panels[0][0].set_ylabel("test BLEU")
-    panels[1][0].set_ylabel("decoding speed\n(full model: 1)")
-    panels[0][0].legend(fontsize="small")
+    panels[1][0].set_ylabel(f"decoding speed, {strategies[0]}\n(full model: 1)")
+    keys = [
+        Line2D([], [], **{**style(runs[0], family), **({"color": "black"} if several else {})}) for family in strategies
+    ]
+    named = list(strategies)
+    if several:
+        keys = [Line2D([], [], color=f"C{number % 10}", linewidth=3) for number in range(len(runs))] + keys
+        named = [*runs, *named]
+    panels[0][-1].legend(keys, named, fontsize="small", loc="lower right")
     figure.suptitle(title, fontsize="medium")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
+
+
+LINES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (8, 1)))
+
+
+def _family(strategy: str) -> str:
+    """Seeds of one strategy look alike."""
+    return strategy.partition(",")[0]
 
 
 def mirror_curve(mirror: Mirror, step: int, curve: Curve, picture: Path) -> None:

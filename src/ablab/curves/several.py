@@ -29,7 +29,7 @@ def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
     lines = [
         line
         for name, run in zip(names, runs, strict=True)
-        for line in lines_of(run.curves, prefix=f"{name}: " if len(runs) > 1 else "")
+        for line in lines_of(run.curves, name if len(runs) > 1 else "")
     ]
     draw(lines, f"{test_name}, {search}", path)
     table = [{"run": run.run_id, "name": run.name, **row} for run in runs for row in rows(run.curves)]

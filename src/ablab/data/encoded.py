@@ -39,6 +39,10 @@ class Sentences:
         """Tokens of each sentence, its end included."""
         return np.diff(self.offsets)
 
+    def first(self, count: int) -> "Sentences":
+        """The first `count` of them."""
+        return Sentences(self.tokens[: self.offsets[count]], self.offsets[: count + 1])
+
     def padded(self, rows: Index) -> Ids:
         """The sentences `rows` as a matrix [rows, longest], filled up with PAD at the end."""
         starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]

@@ -13,6 +13,7 @@ from ablab.files import write_json
 from ablab.metrics import MetricsFile
 from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
+from ablab.pulse import Heart
 from ablab.screen import Screen, TrainingBar
 from ablab.training.course import Course
 from ablab.training.fit import Measurements
@@ -62,6 +63,29 @@ class ToScreen:
             f"step {validation.step:>6,}   validation loss {validation.loss:.3f}   "
             f"perplexity {validation.perplexity:8.2f}   BLEU {validation.bleu:5.2f}{'   best' if is_best else ''}"
         )
+
+
+class ToPulse:
+    """Where training is, for whoever watches from another process."""
+
+    def __init__(self, heart: Heart) -> None:
+        self.heart = heart
+
+    def on_step(self, course: Course, total_steps: int | None) -> None:
+        """Remember; it is written in the background."""
+        self.heart.tell(step=course.step, total_steps=total_steps)
+
+    def on_look(self, measurements: Measurements) -> None:
+        """Loss and speed. A step's seconds have their share of validation."""
+        self.heart.tell(
+            loss=measurements.loss,
+            tokens_per_second=measurements.tokens_per_second,
+            seconds_per_step=measurements.seconds / measurements.step,
+        )
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """The last score."""
+        self.heart.tell(score=validation.bleu)
 
 
 class ToMirror:

@@ -1,0 +1,140 @@
+"""What a person sees of a sweep: how many runs are in which state, what runs now, and when it will be over."""
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ablab.record import RunFolder
+from ablab.screen import duration
+from ablab.study.definition import Study
+from ablab.study.ledger import DONE, Entry, State, count, entry_of, ledger
+
+COLOURS = {
+    State.FINISHED: "green",
+    State.DIVERGED: "yellow",
+    State.FAILED: "red",
+    State.RUNNING: "cyan",
+}
+NEVER_AGAIN = (State.FAILED, *DONE)
+
+
+class Board:
+    """A ledger that is read again, but for the runs that are done: nothing more happens to those."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.entries = ledger(study)
+        self._read = time.monotonic()
+
+    def refresh(self, *, at_most_every: float = 0.0, everything: bool = False) -> None:
+        """Read what may have changed."""
+        if time.monotonic() - self._read < at_most_every:
+            return
+        self._read = time.monotonic()
+        for run_id, entry in self.entries.items():
+            if everything or entry.state not in DONE:
+                self.entries[run_id] = entry_of(entry.cell)
+
+    def of(self, folder: RunFolder) -> Entry:
+        """The entry of one run, as it is now."""
+        self.entries[folder.run_id] = entry_of(self.entries[folder.run_id].cell)
+        return self.entries[folder.run_id]
+
+    def __rich__(self) -> RenderableType:
+        return Group(summary(list(self.entries.values())), _running(list(self.entries.values())))
+
+
+def summary(entries: Sequence[Entry]) -> Text:
+    """`12 finished  2 running  1 failed  25 planned   about 14 min left`."""
+    states = count(entries)
+    parts = [(f"{states[state]} {state.value}  ", COLOURS.get(state, "")) for state in State if states[state]]
+    left = seconds_left(entries)
+    tail = f" about {duration(left)} left" if left else ""
+    return Text.assemble(f"{len(entries)} runs: ", *parts, tail)
+
+
+def seconds_left(entries: Sequence[Entry]) -> float | None:
+    """By what finished runs took and running ones report; as many go on at a time as run now."""
+    running = [entry for entry in entries if entry.state is State.RUNNING]
+    whole = [entry.record.cost.seconds for entry in entries if entry.record is not None]
+    whole += [seconds for entry in running if (seconds := _whole(entry)) is not None]
+    left = [entry for entry in entries if entry.state not in NEVER_AGAIN]
+    if not whole or not left:
+        return None
+    usual = statistics.fmean(whole)
+    spent = sum(_spent(entry) for entry in running)
+    return max(0.0, usual * len(left) - spent) / max(1, len(running))
+
+
+def _whole(entry: Entry) -> float | None:
+    pulse = entry.pulse
+    if pulse is None or pulse.seconds_per_step is None or pulse.total_steps is None:
+        return None
+    return pulse.seconds_per_step * pulse.total_steps
+
+
+def _spent(entry: Entry) -> float:
+    pulse = entry.pulse
+    return 0.0 if pulse is None or pulse.seconds_per_step is None else pulse.seconds_per_step * pulse.step
+
+
+def _running(entries: Sequence[Entry]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for entry in (entry for entry in entries if entry.state is State.RUNNING):
+        table.add_row(*_cells(entry))
+    return table
+
+
+def _cells(entry: Entry) -> list[str]:
+    pulse = entry.pulse
+    name = f"{entry.cell.arm}, seed {entry.cell.seed}"
+    if pulse is None:
+        return [name, "starting", "", "", ""]
+    steps = f"step {pulse.step:,}" + (f" of {pulse.total_steps:,}" if pulse.total_steps else "")
+    score = "" if pulse.score is None else f"validation BLEU {pulse.score:.2f}"
+    whole = _whole(entry)
+    left = "" if whole is None else f"{duration(max(0.0, whole - _spent(entry)))} left"
+    return [name, pulse.stage, steps if pulse.step else "", score, left]
+
+
+def ended_line(entry: Entry, number: int, total: int) -> str:
+    """One line for a run that has ended."""
+    what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
+    if entry.state is State.FAILED and entry.failure is not None:
+        return f"{what} ({entry.failure.kind}): {entry.failure.line}   log: {entry.failure.log}"
+    if entry.record is None:
+        return what
+    record = entry.record
+    took = f"{duration(record.cost.seconds)}"
+    if record.state == "diverged":
+        return f"{what}: {record.reason}, {took}"
+    evaluation = entry.cell.planned.folder.evaluation(entry.cell.planned.evaluation_id)
+    return what if evaluation is None else f"{what}, {evaluation.test_name} BLEU {evaluation.bleu:.2f}, {took}"
+
+
+def as_json(study: Study, entries: Mapping[str, Entry]) -> dict[str, object]:
+    """The same for programs."""
+    return {
+        "study": study.name,
+        "baseline": study.baseline,
+        "seeds": list(study.seeds),
+        "states": {state.value: number for state, number in count(list(entries.values())).items()},
+        "seconds_left": seconds_left(list(entries.values())),
+        "runs": [
+            {
+                "arm": cell.arm,
+                "seed": cell.seed,
+                "run_id": cell.planned.run_id,
+                "state": entries[cell.planned.run_id].state.value,
+                "folder": str(cell.planned.folder.path),
+                "words": list(cell.words),
+                "pulse": pulse.model_dump() if (pulse := entries[cell.planned.run_id].pulse) else None,
+                "failure": failure.model_dump() if (failure := entries[cell.planned.run_id].failure) else None,
+            }
+            for cell in study.cells
+        ],
+    }

@@ -1,0 +1,67 @@
+"""Every distinct arm tried out before the first run: it builds, trains a few steps, decodes a sentence."""
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from typing import Any
+
+from ablab.files import read_json, write_json
+from ablab.identity import condition_id
+from ablab.screen import Screen
+from ablab.study.definition import Cell, Study
+
+Tried = dict[str, Any]
+"""parameters, seconds_per_step, total_steps; or error."""
+
+FILE = "tried.json"
+
+
+def distinct(study: Study) -> dict[str, Cell]:
+    """A cell of each condition: seeds do not matter here."""
+    found: dict[str, Cell] = {}
+    for cell in study.cells:
+        found.setdefault(condition_id(cell.planned.recipe), cell)
+    return found
+
+
+def tried(study: Study) -> dict[str, Tried]:
+    """What is known of earlier trials, by condition."""
+    path = study.folder / FILE
+    known: dict[str, Tried] = read_json(path) if path.exists() else {}
+    return known
+
+
+def check(study: Study, screen: Screen) -> bool:
+    """Try out every arm, each in a fresh process; says what fails, and whether all is well."""
+    found: dict[str, Tried] = {}
+    cells = distinct(study)
+    with screen.counting_bar("arms tried", len(cells)) as bar:
+        for condition, cell, result in _try_all(cells):
+            found[condition] = result
+            said = (
+                result.get("error") or f"{result['parameters']:,} parameters, {result['seconds_per_step']:.3f} s a step"
+            )
+            screen.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {said}")
+            bar.advance(1)
+    write_json(study.folder / FILE, found)
+    return not any("error" in result for result in found.values())
+
+
+def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ablab.trial", "ablab.study.check", "ablab.config.values"])
+    for condition, cell in cells.items():
+        with ProcessPoolExecutor(1, context) as pool:
+            yield condition, cell, pool.submit(_try, cell.words).result()
+
+
+def _try(words: tuple[str, ...]) -> Tried:
+    from ablab.config import compose
+    from ablab.plan import plan
+    from ablab.trial import try_out
+
+    try:
+        return asdict(try_out(plan(compose(words))))
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}

@@ -1,0 +1,47 @@
+"""One run in a process of its own, forked from a server that has imported the heavy libraries."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ablab.study.task import perform
+
+PRELOADED = ["ablab.complete", "ablab.study.child", "ablab.config.values"]
+"""What the server imports once for all runs."""
+
+
+def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
+    """Compose, run, and exit with a code that tells; all output goes into the log."""
+    os.setpgid(0, 0)  # the terminal's Ctrl-C is for the launcher, which passes it on
+    os.environ.update(environment)
+    _into(log)
+    _end_with(os.getppid())
+    sys.exit(perform(words, log))
+
+
+def _into(log: str) -> None:
+    """Standard output and error, of libraries in C too, into one file."""
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+    sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
+
+
+def _end_with(parent: int) -> None:
+    """A run must not outlive its launcher unseen: when the server goes, it stops as by Ctrl-C, with a checkpoint."""
+
+    def watch() -> None:
+        waiting = threading.Event()
+        while os.getppid() == parent:
+            waiting.wait(1.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

@@ -1,0 +1,134 @@
+"""Designs: from factors and levels to arms. Each arm is a name and the words that make it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from ablab.errors import UserError, choices
+from ablab.study.experiment import Experiment, Level
+
+Chosen = Mapping[str, str]
+"""A level's name for each factor."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A condition of a study."""
+
+    name: str
+    words: tuple[str, ...]
+
+
+def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
+    """The arms, and the name of the one that the others are compared with."""
+    if experiment.design == "arms":
+        return _explicit(experiment)
+    if experiment.arms:
+        raise UserError(f"arms: design={experiment.design} makes its arms itself; allowed with design: arms")
+    if not experiment.factors:
+        raise UserError(f"factors: design={experiment.design} needs at least one")
+    levels = {factor: _levels(factor, given) for factor, given in experiment.factors.items()}
+    baseline = _baseline(experiment, levels)
+    chosen = [c for c in DESIGNS[experiment.design](levels, baseline) if not _excluded(c, experiment, levels)]
+    if baseline not in chosen:
+        raise UserError(f"baseline: {name_of(baseline)} is no arm of this design; the arms are {_names(chosen)}")
+    arms = [
+        Arm(name_of(c), tuple(word for factor, level in c.items() for word in levels[factor][level])) for c in chosen
+    ]
+    return arms, name_of(baseline)
+
+
+def name_of(chosen: Chosen) -> str:
+    """`norm=post,layerdrop=0.2`."""
+    return ",".join(f"{factor}={level}" for factor, level in chosen.items())
+
+
+def written(value: Level) -> str:
+    """As one would type it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":")).replace('"', "")
+
+
+Levels = Mapping[str, Mapping[str, Sequence[str]]]
+"""For each factor, the words of each level by its name."""
+
+
+def factorial(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
+    """Every combination."""
+    for combination in product(*levels.values()):
+        yield dict(zip(levels, combination, strict=True))
+
+
+def one_by_one(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
+    """The baseline, and one factor at a time away from it: a part added to it, or removed from the full model."""
+    yield baseline
+    for factor, names in levels.items():
+        yield from ({**baseline, factor: name} for name in names if name != baseline[factor])
+
+
+def zipped(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
+    """First levels together, second levels together, and so on."""
+    if len({len(names) for names in levels.values()}) > 1:
+        counts = ", ".join(f"{factor} has {len(names)}" for factor, names in levels.items())
+        raise UserError(f"design=zip: the factors need equally many levels; {counts}")
+    for combination in zip(*levels.values(), strict=True):
+        yield dict(zip(levels, combination, strict=True))
+
+
+DESIGNS = {
+    "factorial": factorial,
+    "one_at_a_time": one_by_one,
+    "leave_one_out": one_by_one,
+    "zip": zipped,
+}
+
+
+def _levels(factor: str, given: Sequence[Level] | Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    if isinstance(given, Mapping):
+        levels = {name: list(words) for name, words in given.items()}
+    else:
+        levels = {written(value): [f"{factor}={written(value)}"] for value in given}
+    if len(levels) < len(given) or not levels:
+        raise UserError(f"factors.{factor}: needs levels that differ, got {', '.join(map(written, given))}")
+    return levels
+
+
+def _baseline(experiment: Experiment, levels: Levels) -> Chosen:
+    """What the file says; of what it leaves open, the first level, and the last where parts are taken away."""
+    usual = -1 if experiment.design == "leave_one_out" else 0
+    baseline = {factor: list(names)[usual] for factor, names in levels.items()}
+    if isinstance(experiment.baseline, str):
+        raise UserError(f"baseline={experiment.baseline}: name a level of each factor, such as norm: pre")
+    return baseline | _checked("baseline", experiment.baseline or {}, levels)
+
+
+def _excluded(chosen: Chosen, experiment: Experiment, levels: Levels) -> bool:
+    rules = (_checked("exclude", rule, levels) for rule in experiment.exclude)
+    return any(all(chosen[factor] == level for factor, level in rule.items()) for rule in rules)
+
+
+def _checked(key: str, given: Mapping[str, Level], levels: Levels) -> dict[str, str]:
+    for factor, level in given.items():
+        if factor not in levels:
+            raise UserError(f"{key}: {factor} is no factor; {choices(factor, levels)}")
+        if written(level) not in levels[factor]:
+            raise UserError(f"{key}: {factor} has no level {written(level)}; {choices(written(level), levels[factor])}")
+    return {factor: written(level) for factor, level in given.items()}
+
+
+def _explicit(experiment: Experiment) -> tuple[list[Arm], str]:
+    for key in ("factors", "exclude"):
+        if getattr(experiment, key):
+            raise UserError(f"{key}: design=arms lists its arms itself; allowed with the other designs")
+    if not experiment.arms:
+        raise UserError("arms: design=arms needs at least one, such as arms: {plain: [], dropped: [layerdrop=0.2]}")
+    baseline = experiment.baseline or next(iter(experiment.arms))
+    if not isinstance(baseline, str) or baseline not in experiment.arms:
+        raise UserError(f"baseline={baseline}: no such arm; {choices(baseline, experiment.arms)}")
+    return [Arm(name, tuple(words)) for name, words in experiment.arms.items()], baseline
+
+
+def _names(chosen: Sequence[Chosen]) -> str:
+    return "; ".join(name_of(c) for c in chosen[:6])

@@ -1,0 +1,51 @@
+"""`train.py -m`: every run is composed and validated here, then Hydra sweeps and launches."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ablab.config.folder import conf_dir
+from ablab.errors import UserError
+from ablab.study.definition import define
+from ablab.study.sweep import policy_of
+from ablab.study.task import FAILED, perform
+
+
+def multirun(words: Sequence[str]) -> int:
+    """The exit code of the whole sweep."""
+    of_hydra = [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
+    own = [word for word in words if word not in of_hydra]
+    _check_hydra(of_hydra)
+    policy_of(own)
+    define(tuple(own))
+    from hydra import main
+
+    before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *words]
+    try:
+        main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(task)()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else FAILED
+    finally:
+        sys.argv = before
+    return 0
+
+
+def task(config: Any) -> int:
+    """One run, where a launcher of Hydra's calls it."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return perform(list(HydraConfig.get().overrides.task), log=None)
+
+
+def _check_hydra(words: Sequence[str]) -> None:
+    """Hydra would say what is wrong in many lines, and after the first run."""
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            compose("config", overrides=list(words), return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        cause = error.__cause__ or error
+        raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None

@@ -1,0 +1,89 @@
+"""experiments/<name>.yaml: a question, and the runs that are to answer it, written down before they begin."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ablab.errors import UserError, choices, first_error
+
+FOLDER = Path("experiments")
+
+Level = str | int | float | bool | list[str] | None
+"""The value of a key, as YAML writes it."""
+
+Words = list[str]
+"""`key=value`, as typed on the command line."""
+
+
+class Declared(BaseModel):
+    """A part of the file. No key is guessed, no number is read from a string."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Claim(Declared):
+    """What is expected of an arm against another. `margin`: the smallest difference that matters, in the metric."""
+
+    arm: str
+    baseline: str | None = None
+    metric: str | None = None
+    expect: Literal["greater", "less", "equal"]
+    margin: Annotated[float, Field(ge=0)] = 0.0
+    published: str | None = None
+    source: str | None = None
+
+
+class Tune(Declared):
+    """Values of one key, tried for every arm on seeds of their own; the best on validation is the arm's."""
+
+    key: str = "optim.lr"
+    values: Annotated[list[Level], Field(min_length=2)]
+    seeds: Annotated[list[int], Field(min_length=1)]
+    metric: Literal["loss", "bleu"] = "loss"
+
+
+class Experiment(Declared):
+    """The file. `factors`: levels of a key, or named levels with the words of each; the first is the usual one."""
+
+    question: str
+    source: str | None = None
+    common: Words = []
+    factors: dict[str, list[Level] | dict[str, Words]] = {}
+    design: Literal["factorial", "one_at_a_time", "leave_one_out", "zip", "arms"] = "factorial"
+    arms: dict[str, Words] = {}
+    exclude: list[dict[str, Level]] = []
+    baseline: str | dict[str, Level] | None = None
+    seeds: Annotated[list[int], Field(min_length=1)]
+    metric: str = "test_bleu"
+    claims: list[Claim] = []
+    tune: Tune | None = None
+
+
+def find(name: str) -> Path:
+    """The file of an experiment, by name or by path; UserError names those that there are."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
+    if path.is_file():
+        return path
+    there = sorted(file.stem for file in FOLDER.glob("*.yaml"))
+    known = choices(name, there) if there else "there are none here"
+    raise UserError(f"experiment={name}: no file {path}; {known}")
+
+
+def read(path: Path) -> Experiment:
+    """Checked by itself; that its words make runs is checked when they are composed."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    try:
+        # Not resolved: `${...}` in a word is for the run's configuration.
+        values: Any = OmegaConf.to_container(OmegaConf.load(path))
+    except (OSError, YAMLError, OmegaConfBaseException) as error:
+        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
+    try:
+        return Experiment.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_error(error, values)}") from None

@@ -1,0 +1,95 @@
+"""What has become of every run of a study: read from the store, whoever did the work, and whoever is at it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from filelock import FileLock, Timeout
+
+from ablab.failure import Failure, read_failure
+from ablab.plan import Planned
+from ablab.provenance import code_digest
+from ablab.pulse import Pulse, read_pulse
+from ablab.record import Record, RunFolder
+from ablab.study.definition import Cell, Study
+
+
+class State(str, Enum):
+    """Of a run. Trained: its weights are there, an evaluation or a curve that is asked for is not."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    TRAINED = "trained"
+    DIVERGED = "diverged"
+    FINISHED = "finished"
+
+
+DONE = (State.FINISHED, State.DIVERGED)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run, and what is known of it."""
+
+    cell: Cell
+    state: State
+    record: Record | None
+    pulse: Pulse | None
+    failure: Failure | None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it comes from other code than would train it now."""
+        return self.record is not None and self.record.provenance["code"] != code_digest()
+
+
+def ledger(study: Study) -> dict[str, Entry]:
+    """Every run of the study by its id."""
+    return {run_id: entry_of(cell) for run_id, cell in study.runs.items()}
+
+
+def entry_of(cell: Cell) -> Entry:
+    """What is known of one run."""
+    planned, folder = cell.planned, cell.planned.folder
+    record = folder.record()
+    pulse = read_pulse(folder.pulse)
+    failure = read_failure(folder.failure)
+    return Entry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
+
+
+def is_held(folder: RunFolder) -> bool:
+    """Whether somebody is working on the run now."""
+    pulse = read_pulse(folder.pulse)
+    if pulse is not None and not pulse.is_here:
+        return pulse.is_fresh
+    if not folder.lock.exists():
+        return False
+    lock = FileLock(folder.lock)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    lock.release()
+    return False
+
+
+def count(entries: Sequence[Entry]) -> Counter[State]:
+    """How many are in each state."""
+    return Counter(entry.state for entry in entries)
+
+
+def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure: Failure | None) -> State:
+    folder = planned.folder
+    complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
+    if record is not None and complete:
+        return State.DIVERGED if record.state == "diverged" else State.FINISHED
+    if is_held(folder):
+        return State.RUNNING
+    if failure is not None:
+        return State.FAILED
+    if record is not None:
+        return State.TRAINED
+    return State.INTERRUPTED if (folder.path / "recipe.yaml").exists() else State.PLANNED

@@ -1,0 +1,53 @@
+"""What a study leaves beside its runs: its claims as they stood when it began, and readable links to the runs."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ablab.files import read_json, write_json
+from ablab.record import now
+from ablab.study.definition import Study
+
+
+def register(study: Study, *, already_done: int) -> None:
+    """Write down claims and seeds that are new, and how many runs were finished by then.
+
+    Claims that come after runs have ended can be chosen by their outcome; the report must be able to tell.
+    """
+    path = study.folder / "registered.json"
+    known: list[dict[str, Any]] = read_json(path) if path.exists() else []
+    said = _said(study)
+    if not known or known[-1]["digest"] != said["digest"]:
+        entry = {**said, "registered": now(), "runs_already_done": already_done, "runs": len(study.runs)}
+        write_json(path, [*known, entry])
+    write_json(
+        study.folder / "runs.json",
+        [
+            {"arm": cell.arm, "seed": cell.seed, "run_id": cell.planned.run_id, "words": list(cell.words)}
+            for cell in study.cells
+        ],
+    )
+
+
+def _said(study: Study) -> dict[str, Any]:
+    experiment = study.experiment
+    content = {
+        "question": None if experiment is None else experiment.question,
+        "arms": [arm.name for arm in study.arms],
+        "baseline": study.baseline,
+        "seeds": list(study.seeds),
+        "claims": [] if experiment is None else [claim.model_dump() for claim in experiment.claims],
+    }
+    return {**content, "digest": hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:11]}
+
+
+def link(study: Study) -> None:
+    """`<arm>/<seed>` -> the run, for people who look into folders."""
+    for cell in study.cells:
+        place = study.folder / cell.arm.replace("/", "_") / str(cell.seed)
+        target = cell.planned.folder.path
+        if target.exists() and not place.is_symlink():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(Path(os.path.relpath(target, place.parent)), target_is_directory=True)

@@ -1,0 +1,129 @@
+"""`study`: the plan and the state of a study, while it runs or long after; without torch."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from rich.live import Live
+
+from ablab.fields import Group
+from ablab.identity import condition_id
+from ablab.screen import Screen, aligned, duration
+from ablab.study.board import NEVER_AGAIN, Board, as_json, summary
+from ablab.study.check import Tried, check, tried
+from ablab.study.definition import Study, define
+from ablab.study.ledger import Entry, State, count
+from ablab.study.table import table_lines
+from ablab.words import read_words
+
+REFRESH = 1.0
+
+
+class Options(Group):
+    """What `study` takes itself; the other words are those of the sweep."""
+
+    check: bool = False
+    watch: bool = False
+    format: Literal["text", "json"] = "text"
+
+
+def study(arguments: Sequence[str]) -> int:
+    """Show, check or watch."""
+    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
+    options = read_words(Options, own)
+    found = define(tuple(word for word in arguments if word not in own))
+    screen = Screen()
+    if options.check and not check(found, screen):
+        return 1
+    board = Board(found)
+    if options.watch:
+        _watch(board, screen)
+    if options.format == "json":
+        print(json.dumps(as_json(found, board.entries), indent=1))  # noqa: T201
+        return 0
+    for line in _lines(found, board, list(arguments)):
+        screen.say(line)
+    return 0
+
+
+def _watch(board: Board, screen: Screen) -> None:
+    """Until nothing runs and nothing is left, or Ctrl-C."""
+    with Live(board, console=screen.console, refresh_per_second=2, transient=True):
+        while any(entry.state not in NEVER_AGAIN for entry in board.entries.values()):
+            try:
+                time.sleep(REFRESH)
+            except KeyboardInterrupt:
+                return
+            board.refresh()
+
+
+def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
+    entries = board.entries
+    if found.experiment is not None:
+        yield found.experiment.question
+        yield ""
+    yield from _plan(found, entries, tried(found))
+    yield ""
+    if any(entry.record is not None for entry in entries.values()):
+        yield from table_lines(found, entries)
+        yield ""
+    yield summary(list(entries.values())).plain.rstrip()
+    if (seconds := _estimate(found, entries, tried(found))) is not None:
+        yield f"About {duration(seconds)} of training are left for one run at a time"
+    line = " ".join(word for word in words if word.partition("=")[0] not in Options.model_fields)
+    if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
+        yield f"Next: python train.py -m {line}"
+    yield f"Results: {found.folder}"
+
+
+def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:
+    """A row per arm: what makes it another than the baseline, and what has become of its runs."""
+    recipes = {cell.arm: _flat(cell.planned.recipe) for cell in reversed(found.cells)}
+    rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
+    for arm in found.arms:
+        cells = [cell for cell in found.cells if cell.arm == arm.name]
+        states = count([entries[cell.planned.run_id] for cell in cells])
+        known = next((e.record.cost.parameters for c in cells if (e := entries[c.planned.run_id]).record), None)
+        trial = trials.get(condition_id(cells[0].planned.recipe), {})
+        parameters = known or trial.get("parameters")
+        rows.append(
+            [
+                arm.name + (" (baseline)" if arm.name == found.baseline else ""),
+                "?" if parameters is None else f"{parameters:,}",
+                _difference(recipes[found.baseline], recipes[arm.name]) or "-",
+                ", ".join(f"{states[state]} {state.value}" for state in State if states[state]),
+            ]
+        )
+    yield from (line.rstrip() for line in aligned(rows, left=4))
+    if any(row[1] == "?" for row in rows):
+        yield "(check=true builds every arm, counts its parameters and times a step)"
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """By the recipes, not by the words: what was typed may have no effect, or more than one."""
+    keys = [key for key in {**baseline, **other} if baseline.get(key) != other.get(key)]
+    return ", ".join(f"{key}={json.dumps(other.get(key))}".replace('"', "") for key in keys)
+
+
+def _estimate(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> float | None:
+    """Of what nobody has begun, by the steps that were measured; None where none was."""
+    seconds = 0.0
+    for cell in found.runs.values():
+        if entries[cell.planned.run_id].state in NEVER_AGAIN:
+            continue
+        trial = trials.get(condition_id(cell.planned.recipe), {})
+        if not trial.get("total_steps"):
+            return None
+        seconds += trial["seconds_per_step"] * trial["total_steps"]
+    return seconds or None

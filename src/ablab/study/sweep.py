@@ -1,0 +1,151 @@
+"""The story of a sweep: what is left to do is launched, failures are retried by policy, and a table tells the end."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ablab.config import compose
+from ablab.provenance import code_digest
+from ablab.screen import Screen
+from ablab.study.board import Board, summary
+from ablab.study.definition import OF_A_SWEEP, Cell, Study
+from ablab.study.ledger import DONE, Entry, State
+from ablab.study.registry import link, register
+from ablab.study.table import table_lines
+
+RETRIES = {"memory": 1, "killed": 1, "error": 0}
+"""How often a run that failed is tried again, alone, before the sweep ends. An error would only come again."""
+
+OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
+WAIT = 1.0
+
+FINISHED, FAILED, INTERRUPTED = 0, 1, 130
+"""Exit codes."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`rerun`: true trains all anew, stale those that come from other code; what they replace is kept."""
+
+    rerun: bool | Literal["stale"] = False
+    retry_failed: bool = False
+    fail_fast: bool = False
+
+
+class Launch(Protocol):
+    """Makes runs."""
+
+    def __call__(self, board: Board, cells: Sequence[Cell], alone: bool, screen: Screen) -> bool:
+        """One at a time if `alone`; False when somebody has stopped it."""
+
+
+def policy_of(words: Sequence[str]) -> Policy:
+    """What the words of a sweep say of how it goes."""
+    config = compose([word for word in words if word.partition("=")[0] in OF_A_SWEEP]).config
+    return Policy(config.rerun, config.retry_failed, config.fail_fast)
+
+
+def sweep(study: Study, launch: Launch, policy: Policy, screen: Screen) -> int:
+    """Everything of the study that is missing; the exit code."""
+    board = Board(study)
+    screen.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
+    register(study, already_done=sum(entry.state in DONE for entry in board.entries.values()))
+    _set_aside(board, policy, screen)
+    screen.console.print(summary(list(board.entries.values())))
+    going = _work(board, launch, policy, screen)
+    board.refresh()
+    link(study)
+    return _end(study, board, screen, interrupted=not going)
+
+
+def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
+    """Until nothing is left that this command may do; False when somebody has stopped it."""
+    attempts: Counter[str] = Counter()
+    todo, alone = _to_do(board, policy), False
+    while True:
+        if todo:
+            attempts.update(cell.planned.run_id for cell in todo)
+            if not launch(board, todo, alone, screen):
+                return False
+            board.refresh()
+        if policy.fail_fast and any(attempts[run_id] for run_id in _failed(board)):
+            return True
+        todo, alone = _again(board, attempts), True
+        if not todo and any(entry.state is State.RUNNING for entry in board.entries.values()):
+            todo, alone = _freed(board, screen), False
+        if not todo:
+            return True
+
+
+def _to_do(board: Board, policy: Policy) -> list[Cell]:
+    wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
+    return [entry.cell for entry in board.entries.values() if entry.state in wanted]
+
+
+def _failed(board: Board) -> dict[str, Entry]:
+    return {run_id: entry for run_id, entry in board.entries.items() if entry.state is State.FAILED}
+
+
+def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
+    """Failures of this sweep that deserve another attempt."""
+    return [
+        entry.cell
+        for run_id, entry in _failed(board).items()
+        if entry.failure is not None and 0 < attempts[run_id] <= RETRIES[entry.failure.kind]
+    ]
+
+
+def _freed(board: Board, screen: Screen) -> list[Cell]:
+    """Wait for the runs of other processes; those that they leave unfinished."""
+    before = [run_id for run_id, entry in board.entries.items() if entry.state is State.RUNNING]
+    screen.say(f"Waiting for {len(before)} runs that another process is at")
+    while any(board.entries[run_id].state is State.RUNNING for run_id in before):
+        time.sleep(WAIT)
+        board.refresh()
+    return [board.entries[run_id].cell for run_id in before if board.entries[run_id].state in OPEN]
+
+
+def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
+    """What is to be trained anew goes to superseded/; what comes from other code and stays is said."""
+    stale = [entry for entry in board.entries.values() if entry.is_stale]
+    whole = [entry for entry in board.entries.values() if entry.record is not None]
+    anew = {True: whole, "stale": stale, False: []}[policy.rerun]
+    for entry in anew:
+        if entry.state is not State.RUNNING:
+            entry.cell.planned.folder.set_aside()
+    if anew:
+        screen.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
+        board.refresh(everything=True)
+    elif stale:
+        codes = ", ".join(f"{number} of code {code}" for code, number in Counter(map(_code, stale)).items())
+        screen.say(
+            f"{len(stale)} finished runs come from other code than {code_digest()} ({codes}): kept; "
+            "rerun=stale trains them anew"
+        )
+
+
+def _code(entry: Entry) -> str:
+    assert entry.record is not None
+    return str(entry.record.provenance["code"])
+
+
+def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> int:
+    entries = board.entries
+    screen.console.print()
+    for line in table_lines(study, entries):
+        screen.say(line)
+    screen.console.print()
+    screen.console.print(summary(list(entries.values())))
+    failed = _failed(board)
+    for entry in failed.values():
+        assert entry.failure is not None
+        screen.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed ({entry.failure.kind}): {entry.failure.line}")
+        screen.say(f"  log: {entry.failure.log}")
+    if interrupted:
+        screen.say("Stopped; the same line, typed again, continues from there")
+    elif failed:
+        screen.say("Next: the same line with retry_failed=true")
+    screen.say(f"Results: {study.folder}")
+    return INTERRUPTED if interrupted else FAILED if failed else FINISHED

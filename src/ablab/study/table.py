@@ -1,0 +1,76 @@
+"""The table that a sweep ends with: a row per arm, with its mean over seeds, and every hole marked."""
+
+import statistics
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ablab.screen import aligned, duration
+from ablab.study.definition import Study
+from ablab.study.ledger import DONE, Entry, State
+
+
+class Row(NamedTuple):
+    """An arm: its scores on the test set by seed, and what is missing."""
+
+    arm: str
+    bleu: list[float]
+    chrf: list[float]
+    loss: list[float]
+    seconds: list[float]
+    parameters: int | None
+    missing: dict[str, int]
+
+
+def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
+    """In the order of the study."""
+    return [_row(study, arm.name, entries) for arm in study.arms]
+
+
+def _row(study: Study, arm: str, entries: Mapping[str, Entry]) -> Row:
+    cells = [cell for cell in study.cells if cell.arm == arm]
+    found = [entries[cell.planned.run_id] for cell in cells]
+    records = [entry.record for entry in found if entry.record is not None and entry.state in DONE]
+    # A diverged run is counted, never averaged: a mean of the survivors would flatter the arm.
+    finished = [cell for cell in cells if entries[cell.planned.run_id].state is State.FINISHED]
+    evaluations = [cell.planned.folder.evaluation(cell.planned.evaluation_id) for cell in finished]
+    missing: dict[str, int] = {}
+    for entry in found:
+        if entry.state is not State.FINISHED:
+            missing[entry.state.value] = missing.get(entry.state.value, 0) + 1
+    return Row(
+        arm,
+        [evaluation.bleu for evaluation in evaluations if evaluation is not None],
+        [evaluation.chrf for evaluation in evaluations if evaluation is not None],
+        [record.selected.loss for record in records if record.state == "finished" and record.selected is not None],
+        [record.cost.seconds for record in records],
+        records[0].cost.parameters if records else None,
+        missing,
+    )
+
+
+def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
+    """Aligned columns. One seed has no spread, and none is made up."""
+    heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
+    lines = [heading]
+    for row in rows_of(study, entries):
+        mark = " (baseline)" if row.arm == study.baseline and len(study.arms) > 1 else ""
+        lines.append(
+            [
+                f"{row.arm}{mark}",
+                f"{len(row.bleu)}",
+                _spread(row.bleu, 2),
+                _spread(row.chrf, 2),
+                _spread(row.loss, 3),
+                "" if row.parameters is None else f"{row.parameters:,}",
+                duration(statistics.fmean(row.seconds)) if row.seconds else "",
+                ", ".join(f"{number} {state}" for state, number in row.missing.items()),
+            ]
+        )
+    return [line.rstrip() for line in aligned(lines, left=1)]
+
+
+def _spread(values: list[float], digits: int) -> str:
+    if not values:
+        return "-"
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"

@@ -1,0 +1,37 @@
+"""One run of a sweep, wherever a launcher has put it: its exit code tells what became of it, failure.json why."""
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from ablab.errors import UserError
+from ablab.failure import kind_of, write_failure
+
+DONE, FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes."""
+
+
+def perform(words: Sequence[str], log: str | None) -> int:
+    """Compose and run. Nothing that goes wrong with this run is raised: others must go on."""
+    from ablab.config import compose
+    from ablab.plan import plan
+    from ablab.record import now
+    from ablab.run import BusyError, run
+    from ablab.screen import Screen
+
+    try:
+        planned = plan(compose(words))
+        return DONE if run(planned, Screen(bars=False)) is not None else INTERRUPTED
+    except BusyError:
+        return BUSY
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if not isinstance(error, UserError):
+            traceback.print_exc()
+        said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        line = " ".join(said.split("\n")[0].split())
+        print(f"error: {line}", file=sys.stderr)  # noqa: T201
+        planned.folder.path.mkdir(parents=True, exist_ok=True)
+        write_failure(planned.folder.failure, kind_of(error), line, log, now())
+        return FAILED

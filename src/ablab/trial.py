@@ -1,0 +1,90 @@
+"""Tries out what a run would do before it is worth hours: builds, trains a few steps, decodes a sentence."""
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ablab.assembly import build_checkpoints, build_ends, build_model, build_objective, build_steps, set_threads
+from ablab.assembly.training import trainer_options
+from ablab.data.prepared import Prepared, prepare
+from ablab.plan import Planned
+from ablab.training.cost import parameter_count
+from ablab.training.course import Course, Ends
+from ablab.training.fit import Outcome, fit
+from ablab.training.lightning_module import TranslationModule
+from ablab.training.validation import Validator
+
+STEPS = 3
+"""The first is slow: memory is taken, kernels are chosen. The time is that of the others."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of it. `total_steps`: of the whole training, where steps bound it."""
+
+    parameters: int
+    seconds_per_step: float
+    total_steps: int | None
+
+
+class _Clock:
+    """Notes when each step has ended."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def on_step(self, course: Course, total_steps: int | None) -> None:
+        self.times.append(time.perf_counter())
+
+    def on_look(self, *_: object) -> None:
+        """Nothing."""
+
+    def on_validation(self, *_: object) -> None:
+        """Nothing."""
+
+
+class _Glance(Validator):
+    """Validation of one pair."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__(prepared)
+        self.src, self.tgt = self.src.first(1), self.tgt.first(1)
+        self.references = self.references[:1]
+
+
+def try_out(planned: Planned) -> Trial:
+    """On the run's own data, model and batch size; nothing of it is kept but the prepared corpus."""
+    config = planned.config
+    set_threads(config.trainer)
+    prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
+    src_vocab, tgt_vocab = prepared.manifest["vocab"]
+    model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
+    steps, course, clock = build_steps(config, prepared), Course(), _Clock()
+    whole = build_ends(config, steps).total_steps
+    steps.total = min(steps.total, STEPS)
+    ends = Ends(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", plateau=None)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = fit(
+            TranslationModule(model, build_objective(config, course)),
+            steps,
+            _Glance(prepared),
+            course,
+            ends,
+            build_checkpoints(config, Path(folder)),
+            [clock],
+            valid_every=STEPS,
+            trainer_options=trainer_options(config),
+        )
+    _check(outcome)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    spent = (clock.times[-1] - clock.times[0]) / (len(clock.times) - 1)
+    return Trial(parameter_count(model), spent, whole)
+
+
+def _check(outcome: Outcome) -> None:
+    if outcome.state == "diverged":
+        raise FloatingPointError(outcome.reason)

@@ -1,0 +1,60 @@
+"""hydra/sweeper=study: expands a sweep or a declared experiment, and launches what the store does not hold yet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+class StudySweeper(Sweeper):
+    """Hydra's face of ablab.study.sweep."""
+
+    def __init__(self) -> None:
+        self.launcher: Launcher | None = None
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Take the launcher that the command line has chosen."""
+        self.hydra_context, self.config = hydra_context, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Ends the process with a code that tells, unless all is well."""
+        from ablab.screen import Screen
+        from ablab.study.definition import define
+        from ablab.study.sweep import policy_of, sweep
+
+        assert self.launcher is not None
+        policy = policy_of(arguments)
+        code = sweep(define(tuple(arguments)), _launch_by(self.launcher, policy.fail_fast), policy, Screen())
+        if code:
+            raise SystemExit(code)
+
+
+def _launch_by(launcher: Launcher, fail_fast: bool) -> Any:
+    from hydra_plugins.ablab_hydra.local_launcher import LocalLauncher
+
+    if isinstance(launcher, LocalLauncher):
+        return launcher.launching(fail_fast)
+
+    def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:
+        """By any launcher of Hydra's: what became of the runs is read from the store."""
+        for batch in [[cell] for cell in cells] if alone else [list(cells)]:
+            launcher.launch([list(cell.words) for cell in batch], initial_job_idx=0)
+        return True
+
+    return launch
+
+
+ConfigStore.instance().store(
+    group="hydra/sweeper",
+    name="study",
+    node={"_target_": f"{__name__}.{StudySweeper.__name__}"},
+    provider="ablab",
+)

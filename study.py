@@ -1,0 +1,8 @@
+"""Plan and state of a study: `python study.py experiment=norms`; see --help."""
+
+import sys
+
+from ablab.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["study", *sys.argv[1:]]))

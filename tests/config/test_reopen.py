@@ -1,0 +1,50 @@
+"""A finished run can be judged in other ways; what decided its weights is closed."""
+
+import pytest
+
+from ablab.config import Config, compose
+from ablab.config.reopen import reopen
+from ablab.errors import UserError
+from ablab.fields import Role
+
+
+def recorded(*words):
+    return compose(words).config.model_dump(serialize_as_any=True)
+
+
+def test_nothing_said_is_nothing_changed():
+    assert reopen(recorded("norm=post", "decoding=greedy"), []) == compose(["norm=post", "decoding=greedy"]).config
+
+
+def test_evaluation_and_runtime_can_be_set():
+    config = reopen(
+        recorded("norm=post"), ["decoding=greedy", "pruning=search", "pruning.depths=[2,1]", "data.test_pairs=5"]
+    )
+    assert config.decoding.beam_size == 1
+    assert config.pruning.strategy == "search"
+    assert config.pruning.depths == [2, 1]
+    assert config.data.test_pairs == 5
+    assert config.norm.placement == "post"
+
+
+def test_an_option_comes_before_its_fields_in_whichever_order_they_are_typed():
+    assert reopen(recorded(), ["pruning.beam=9", "pruning=search"]).pruning.beam == 9
+
+
+@pytest.mark.parametrize("name", [name for name, role in Config.walk() if role is Role.RECIPE and name != "data"])
+def test_the_recipe_is_closed(name):
+    with pytest.raises(UserError, match="no such key here"):
+        reopen(recorded(), [f"{name}=1"])
+
+
+def test_a_record_of_an_earlier_version_lacks_what_came_later():
+    old = recorded("norm=post")
+    del old["pruning"], old["experiment"], old["trainer"]["progress"]
+    assert reopen(old, []) == compose(["norm=post"]).config
+
+
+def test_but_what_decides_weights_is_never_guessed():
+    old = recorded()
+    del old["layerdrop_rates"]
+    with pytest.raises(UserError, match="layerdrop_rates"):
+        reopen(old, [])

@@ -1,0 +1,157 @@
+"""From words or a file to runs: every one composed, equal ones once, seeds shared by all arms."""
+
+import pytest
+
+from ablab.cli import main
+from ablab.config import compose
+from ablab.errors import UserError
+from ablab.plan import plan
+from ablab.study.definition import define
+
+FILE = """
+question: Does it help?
+common: [model.d_model=16, model.num_heads=2]
+factors: {norm: [pre, scalenorm], layerdrop: [0, 0.2]}
+design: one_at_a_time
+seeds: [1, 2]
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "help.yaml").write_text(FILE)
+    return tmp_path
+
+
+def test_a_sweep_is_arms_by_seeds(tmp_path):
+    study = define(("norm=pre,post", "seed=1,2,3", "layerdrop=0.2", f"outputs={tmp_path}"))
+    assert [arm.name for arm in study.arms] == ["norm=pre", "norm=post"]
+    assert study.seeds == [1, 2, 3]
+    assert len(study.runs) == len(study.cells) == 6
+    for cell in study.cells:
+        assert cell.planned.run_id == plan(compose(cell.words)).run_id
+        assert cell.planned.config.layerdrop == 0.2
+        assert cell.planned.config.seed == cell.seed
+
+
+def test_a_seed_that_words_refer_to_is_followed():
+    study = define(("data.corpus_seed=${seed}", "seed=1,2"))
+    assert [cell.planned.config.data.corpus_seed for cell in study.cells] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("word", "values"),
+    [
+        ("norm=choice(pre,post)", ["pre", "post"]),
+        ("layerdrop=range(0,0.3,0.1)", ["0.0", "0.1", "0.2"]),
+        ("norm=glob(scale*)", ["scalenorm", "scalenorm_fixnorm"]),
+        ("model.d_ff=sort(64,32)", ["32", "64"]),
+    ],
+)
+def test_the_whole_grammar_of_sweeps_serves(word, values):
+    key = word.partition("=")[0]
+    assert [arm.name for arm in define((word,)).arms] == [f"{key}={value}" for value in values]
+
+
+def test_equal_runs_collapse():
+    study = define(("norm=pre", "norm.learn_g=true,false", "seed=1,2"))
+    assert len(study.cells) == 4
+    assert len(study.runs) == 2
+
+
+def test_the_order_of_typing_names_no_study():
+    one, other = define(("norm=pre,post", "seed=1,2")), define(("seed=2,1", "norm=post,pre"))
+    assert one.name == other.name != define(("norm=pre,post", "seed=1,3")).name
+
+
+def test_how_a_sweep_goes_names_nothing():
+    assert define(("norm=pre,post", "retry_failed=true", "rerun=stale")).name == define(("norm=pre,post",)).name
+    assert not any("re" in word for cell in define(("seed=1,2", "rerun=true")).cells for word in cell.words)
+
+
+def test_a_file_declares_a_study(place):
+    study = define(("experiment=help",))
+    assert study.name == "help"
+    assert [arm.name for arm in study.arms] == [
+        "norm=pre,layerdrop=0",
+        "norm=scalenorm,layerdrop=0",
+        "norm=pre,layerdrop=0.2",
+    ]
+    assert study.baseline == "norm=pre,layerdrop=0"
+    assert len(study.runs) == 6
+    assert all(cell.planned.config.model.d_model == 16 for cell in study.cells)
+
+
+def test_the_line_adds_to_the_file(place):
+    study = define(("experiment=help", "training.max_steps=9", "seed=1,2,3"))
+    assert study.seeds == [1, 2, 3]
+    assert all(cell.planned.config.training.max_steps == 9 for cell in study.cells)
+
+
+def test_an_arm_or_a_seed_added_later_leaves_the_other_runs_alone(place):
+    before = set(define(("experiment=help",)).runs)
+    (place / "experiments" / "more.yaml").write_text(
+        FILE.replace("[0, 0.2]", "[0, 0.2, 0.5]").replace("[1, 2]", "[1, 2, 3]")
+    )
+    after = set(define(("experiment=more",)).runs)
+    assert before < after
+
+
+def test_one_arm_with_twice_the_seeds_is_a_study_of_noise(place):
+    (place / "experiments" / "noise.yaml").write_text(
+        "question: How large is noise?\ndesign: arms\narms: {a: []}\nseeds: [1, 2, 3, 4]\n"
+    )
+    assert len(define(("experiment=noise",)).runs) == 4
+
+
+BAD = {
+    "experiment=hlep": "did you mean help?",
+    "experiment=help norm=post": "norm varies in experiment=help",
+    "experiment=help model.d_ff=16,32": "says what varies",
+    "experiment=help optim.lr=-1": "optim.lr=-1",
+    "norm=pre,pst": "did you mean post?",
+    "seed=1,1": "seeds must differ",
+    "seed=-1,2": "seed=-1: allowed: whole numbers",
+    "layerdrop=interval(0,1)": "a range without steps",
+    "layerdrop=0.1,2": "less than or equal to 1",
+    "hydra.launcher.jobs=x seed=1,2": "hydra.launcher.jobs=x",
+    "hydra/launcher=nowhere seed=1,2": "hydra/launcher=nowhere",
+    "rerun=perhaps seed=1,2": "rerun=perhaps",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_what_is_no_sweep_is_said_in_one_line_before_anything_runs(line, place, capsys):
+    assert main(["train", "-m", *line.split()]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert BAD[line] in err
+    assert [path.name for path in place.iterdir()] == ["experiments"]
+
+
+FILES = {
+    "question: x\nseeds: [1]\nfactor: {}\n": "factor",
+    "question: x\nseeds: []\n": "seeds",
+    "question: x\nseeds: [1, two]\n": "two",
+    "seeds: [1]\n": "question",
+    "question: [\n": "not readable as YAML",
+    "- a\n": "not an experiment",
+    "question: x\nseeds: [1]\nfactors: {norm: [pre, nope]}\n": "norm=nope",
+}
+
+
+@pytest.mark.parametrize("content", FILES)
+def test_a_bad_file_is_named_with_what_is_wrong(content, place, capsys):
+    (place / "experiments" / "bad.yaml").write_text(content)
+    with pytest.raises(UserError) as refusal:
+        define(("experiment=bad",))
+    assert FILES[content] in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_single_run_says_how_to_sweep(capsys):
+    assert main(["train", "experiment=norms"]) == 2
+    assert "python train.py -m experiment=norms" in capsys.readouterr().err
