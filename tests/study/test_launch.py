@@ -1,0 +1,136 @@
+"""Every run in a process of its own: what one does to itself, or what is done to it, is its own affair."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from ablab.failure import kind_of, read_failure, write_failure
+from ablab.pulse import Heart, beating, read_pulse
+from ablab.record import RunFolder
+from ablab.study import child
+from ablab.study.launch import Job, Launcher, Places
+
+
+def _sleepy(words, log, environment):
+    """Stands in for a run: does what its first word says."""
+    os.setpgid(0, 0)
+    what = words[0]
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "sleep":
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            os._exit(130)
+    if what == "note":
+        with open(words[1], "a", encoding="utf-8") as file:
+            file.write(f"{environment} {[word for word in words if word.startswith('trainer')]}\n")
+    os._exit(int(words[-3]) if what == "exit" else 0)
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch):
+    monkeypatch.setattr(child, "work", _sleepy)
+    monkeypatch.setattr(child, "PRELOADED", ["ablab.study.launch"])
+
+
+def job(folder, *words):
+    return Job(RunFolder(folder / "runs" / f"r{'-'.join(words)[:40].replace('/', '_')}"), "x", words)
+
+
+def test_one_that_dies_takes_nobody_along(tmp_path):
+    jobs = [job(tmp_path, *words) for words in (["exit", "0"], ["die"], ["exit", "1"], ["exit", "3"])]
+    endings = Launcher(Places(2, 1)).run(jobs)
+    assert {ending.job.words: ending.code for ending in endings} == {
+        ("exit", "0"): 0,
+        ("die",): -9,
+        ("exit", "1"): 1,
+        ("exit", "3"): 3,
+    }
+    failure = read_failure(jobs[1].folder.failure)
+    assert failure.kind == "killed"
+    assert "SIGKILL" in failure.line
+    assert read_failure(jobs[0].folder.failure) is None
+
+
+def test_places_bound_what_runs_at_a_time(tmp_path):
+    running, most = set(), []
+    launcher = Launcher(Places(2, 1), on_end=lambda ending: running.discard(ending.job))
+    start = launcher._start
+
+    def counting(context, one, environment):
+        running.add(one)
+        most.append(len(running))
+        start(context, one, environment)
+
+    launcher._start = counting
+    launcher.run([job(tmp_path, "exit", str(code)) for code in range(5)])
+    assert max(most) == 2
+    assert len(most) == 5
+
+
+def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
+    monkeypatch.setattr("ablab.study.launch._cores", lambda: 8)
+    assert Places.of(4, None, [], 1).threads == 2
+    assert Places.of(None, None, [], 1).jobs == 1
+    gpus = Places.of(None, 1, [0, 1], 2)
+    assert gpus.jobs == 4
+    assert [place["CUDA_VISIBLE_DEVICES"] for place in gpus.environments()] == ["0", "1", "0", "1"]
+    note = tmp_path / "note"
+    Launcher(Places(1, 3, (5,), 1)).run([job(tmp_path, "note", str(note))])
+    assert "'CUDA_VISIBLE_DEVICES': '5'" in note.read_text()
+    assert "trainer.threads=3" in note.read_text()
+
+
+def test_asked_to_stop_it_asks_the_runs(tmp_path):
+    launcher = Launcher(Places(1, 1))
+    timer = threading.Timer(3.0, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    before = signal.getsignal(signal.SIGINT)
+    endings = launcher.run([job(tmp_path, "sleep", "1"), job(tmp_path, "sleep", "2")])
+    assert [ending.code for ending in endings] == [130]  # the second never began
+    assert launcher.interrupted
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_heart_beats_while_the_block_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("ablab.pulse.BEAT", 0.01)
+    path = tmp_path / ".r1.pulse"
+    with beating(path) as heart:
+        heart.tell(stage="training", step=7, total_steps=9)
+        deadline = time.monotonic() + 10
+        while (pulse := read_pulse(path)) is None or pulse.step != 7:
+            assert time.monotonic() < deadline
+    assert pulse.stage == "training"
+    assert pulse.pid == os.getpid()
+    assert pulse.is_here
+    assert pulse.is_fresh
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pulse_that_cannot_be_written_ends_nothing(tmp_path):
+    Heart(tmp_path / "nowhere" / ".r1.pulse").beat()
+
+
+def test_failures_count_attempts(tmp_path):
+    path = tmp_path / "failure.json"
+    for attempt in (1, 2):
+        assert write_failure(path, "error", "x", None, "now").attempts == attempt
+    path.write_text("{")
+    assert read_failure(path) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (MemoryError(), "memory"),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), "memory"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "memory"),
+        (ValueError("x"), "error"),
+    ],
+)
+def test_memory_is_told_from_other_errors(error, kind):
+    assert kind_of(error) == kind
