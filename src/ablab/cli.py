@@ -78,11 +78,18 @@ def _export(arguments: Sequence[str]) -> int:
     return export(arguments)
 
 
+def _selfcheck(arguments: Sequence[str]) -> int:
+    from ablab.selfcheck import selfcheck
+
+    return selfcheck(arguments)
+
+
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": _train,
     "study": _study,
     "prune": _prune,
     "translate": _translate,
     "export": _export,
+    "selfcheck": _selfcheck,
 }
 """Nothing heavy is imported before a verb needs it."""

@@ -17,6 +17,7 @@ def overview() -> str:
             "  ablab prune run=<id> ...        quality against depth of a finished run; cuts out a smaller model",
             "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
             "  ablab export run=<id> ...       write a model for CTranslate2, checked against ours",
+            "  ablab selfcheck resume          kill a run again and again; it must end bit for bit the same",
             "",
             "In a checkout: python train.py, study.py, prune.py, translate.py.",
         ]
@@ -135,12 +136,29 @@ def export_help() -> str:
     )
 
 
+def selfcheck_help() -> str:
+    """How to check this machine."""
+    return "\n".join(
+        [
+            "ablab selfcheck resume [key=value ...]",
+            "",
+            "Trains a small model on the built-in corpus, once undisturbed and once killed (SIGKILL) at random moments",
+            "and continued, in a temporary folder, and compares weights, record and translations bit for bit.",
+            "",
+            "  kills            how often; default 5",
+            "  seed             of the moments; default 1",
+            "  words            more for the run, such as words='trainer.threads=4 norm=scalenorm'",
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "train": train_help,
     "study": study_help,
     "prune": prune_help,
     "translate": translate_help,
     "export": export_help,
+    "selfcheck": selfcheck_help,
 }
 """A page per verb."""
 

@@ -1,0 +1,126 @@
+"""Proves on this machine what is promised of a resume: killed again and again, a run ends bit for bit the same."""
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ablab.errors import UserError, choices
+from ablab.fields import Group
+from ablab.files import sha256
+from ablab.record import SELECTED, Record, RunFolder, all_runs
+from ablab.screen import Screen
+from ablab.words import read_words
+
+LINE = (
+    *("layerdrop=0.2", "drophead=vshape", "model.word_dropout=0.1", "trainer.micro_batches=2"),
+    *("model.d_model=64", "model.d_ff=128", "training.max_steps=300", "training.valid_every=50", "training.patience=9"),
+    *("training.select=averaged", "training.average_last=3", "data.train_size=4000", "data.valid_size=100"),
+    *("data.test_size=100", "data.vocab_size=500", "optim.batch_tokens=1024", "optim.warmup_steps=100", "logger=none"),
+)
+"""Everything that draws at random is on, and gradients are accumulated."""
+
+SOURCE = "import sys; from ablab.cli import main; sys.exit(main(['train', *sys.argv[1:]]))"
+KINDS = ("resume",)
+
+
+class Options(Group):
+    """What `selfcheck resume` takes. `words`: more for the run, separated by spaces."""
+
+    kills: Annotated[int, Field(ge=1)] = 5
+    seed: Annotated[int, Field(ge=0)] = 1
+    words: str = ""
+
+
+def selfcheck(arguments: Sequence[str]) -> int:
+    """`selfcheck resume`: 0 when all is equal."""
+    kind, *rest = arguments or [""]
+    if kind not in KINDS:
+        raise UserError(f"selfcheck {kind!r}: no such check; {choices(kind, KINDS)}")
+    options = read_words(Options, rest)
+    line = [*LINE, *options.words.split()]
+    screen = Screen()
+    with tempfile.TemporaryDirectory(prefix="ablab-selfcheck-") as folder:
+        whole, seconds = _undisturbed(line, Path(folder) / "whole", screen)
+        killed = _killed(line, Path(folder) / "killed", _record(whole), seconds, options, screen)
+        return _verdict(whole, killed, screen)
+
+
+def _undisturbed(line: Sequence[str], outputs: Path, screen: Screen) -> tuple[RunFolder, float]:
+    began = time.monotonic()
+    done = subprocess.run(_command(line, outputs), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"the undisturbed run failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+    seconds = time.monotonic() - began
+    screen.say(f"undisturbed: {seconds:.0f} s")
+    return _the_run(outputs), seconds
+
+
+def _killed(
+    line: Sequence[str], outputs: Path, whole: Record, seconds: float, options: Options, screen: Screen
+) -> RunFolder:
+    """SIGKILL at random moments, spread so that the run comes on between them; then to the end."""
+    moments = random.Random(options.seed)
+    training = min(seconds, whole.cost.seconds)
+    for number in range(1, options.kills + 1):
+        process = subprocess.Popen(_command(line, outputs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait = 0.6 * (seconds - training) + moments.uniform(0, 2) * training / options.kills
+        try:
+            process.wait(wait)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            screen.say(f"kill {number} of {options.kills}: after {wait:.1f} s")
+        else:
+            screen.say(f"kill {number} of {options.kills}: the run was over before")
+            break
+    subprocess.run(_command(line, outputs), stdout=subprocess.DEVNULL, check=False)
+    return _the_run(outputs)
+
+
+def _verdict(whole: RunFolder, killed: RunFolder, screen: Screen) -> int:
+    ours, theirs = _compared(killed), _compared(whole)
+    differing = {name for name in ours if ours[name] != theirs[name]}
+    for name in ours:
+        screen.say(f"{name:<13} {'DIFFER' if name in differing else 'equal, bit for bit'}")
+    return 1 if differing else 0
+
+
+def _compared(run: RunFolder) -> dict[str, Any]:
+    return {
+        "weights": sha256(run.checkpoints / SELECTED),
+        "record": _timeless(_record(run)),
+        "translations": [sha256(path) for path in sorted((run.path / "evaluations").glob("*.txt"))],
+    }
+
+
+def _record(run: RunFolder) -> Record:
+    record = run.record()
+    assert record is not None
+    return record
+
+
+def _timeless(record: Record) -> dict[str, Any]:
+    """The record without the clock and the machine."""
+    content: dict[str, Any] = record.model_dump(exclude={"ended", "provenance", "runtime", "config"})
+    content["cost"] = {
+        key: content["cost"][key] for key in ("steps", "epochs", "tokens", "parameters", "flops_per_token")
+    }
+    return content
+
+
+def _command(line: Sequence[str], outputs: Path) -> list[str]:
+    return [sys.executable, "-c", SOURCE, *line, f"outputs={outputs}"]
+
+
+def _the_run(outputs: Path) -> RunFolder:
+    runs = list(all_runs(outputs))
+    if len(runs) != 1 or runs[0].record() is None:
+        raise UserError(f"{outputs}: the run has not finished; run the line yourself to see why")
+    return runs[0]
