@@ -19,6 +19,7 @@ from ablab import identity
 from ablab.config import compose
 from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
 from ablab.record import Record, RunFolder
+from ablab.wandb_files import rows_on_disk
 from tests.run.conftest import TINY, typed
 
 
@@ -192,11 +193,11 @@ def test_depth_quality_is_a_table_a_picture_and_lines_over_layers(mirrored):
     for name in ("decoder", "both"):
         points = {len(p.decoder if name == "decoder" else p.encoder): p for p in curve.points if p.curve == name}
         key = f"pruning/{name}/every_other/test_bleu"
-        drawn = {row[f"pruning/{name}_layers"]: row[key] for row in mirrored.seen.history if key in row}
+        drawn = {row[f"axis/{name}_layers"]: row[key] for row in mirrored.seen.history if key in row}
         assert drawn == {layers: pytest.approx(point.bleu) for layers, point in points.items()}
     axes = {metric["name"]: metric.get("step_metric") for metric in mirrored.seen.kind("metric") if "name" in metric}
-    assert axes["pruning/both/every_other/test_bleu"] == "pruning/both_layers"
-    assert axes["pruning/decoder/every_other/speed_ratio"] == "pruning/decoder_layers"
+    assert axes["pruning/both/every_other/test_bleu"] == "axis/both_layers"
+    assert axes["pruning/decoder/every_other/speed_ratio"] == "axis/decoder_layers"
     tables = [row for row in mirrored.seen.history if row.get("pruning/every_other._type") == "table-file"]
     pictures = [row for row in mirrored.seen.history if row.get("pruning/depth_quality._type") == "image-file"]
     assert len(tables) == len(pictures) == 1
@@ -273,15 +274,42 @@ def test_a_server_that_refuses_makes_the_run_offline(trap, tmp_path, monkeypatch
     assert Seen.of(tmp_path).history[0]["train/loss"] == 2.0
 
 
-def test_a_resumed_run_keeps_all_points(trap, tmp_path):
-    """Two sessions under one id, as after an interruption: the points go on by our step, none are lost."""
+def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
+    """Sessions under one id, as after kills: steps that are trained again are not logged again."""
     card = RunCard("rabc", "s1", {"seed": 1}, [], tmp_path)
-    for steps in ((10, 20), (20, 30)):
+    for steps in ((10, 20), (20, 30), (20, 30, 40)):
         mirror = WandbMirror(card, mode="offline", project="x", entity=None)
         for step in steps:
             mirror.log(step, {"train/loss": float(step)})
+            mirror.along("layers", step, {"pruning/bleu": 1.0})
+            mirror.table(step, "valid/samples", ["a"], [[1]])
         mirror.finish(failed=False)
-    rows = []
-    for folder in sorted((tmp_path / "wandb").glob("offline-run-*")):
-        rows += Seen.of_folder(folder).history
-    assert [row["step"] for row in rows] == [10, 20, 20, 30]
+    rows = [row for folder in (tmp_path / "wandb").glob("offline-run-*") for row in Seen.of_folder(folder).history]
+    assert sorted(row["step"] for row in rows if "train/loss" in row) == [10, 20, 30, 40]
+    assert sorted(row["axis/layers"] for row in rows if "pruning/bleu" in row) == [10, 20, 30, 40]
+    assert sorted(row["step"] for row in rows if "valid/samples._type" in row) == [10, 20, 30, 40]
+
+
+def test_a_file_that_a_kill_cut_off_is_read_as_far_as_it_goes(trap, tmp_path):
+    mirror = WandbMirror(RunCard("rabc", "s1", {}, [], tmp_path), mode="offline", project="x", entity=None)
+    for step in range(2000):  # over several blocks of the file
+        mirror.log(step, {"train/loss": 1.0})
+    mirror.finish(failed=False)
+    (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
+    whole = rows_on_disk(tmp_path / "wandb")
+    assert {place for place, _ in whole} == set(range(2000))
+    content = file.read_bytes()
+    assert len(content) > 3 * 32768
+    for end in (0, 5, 7, 9, 32768, 40000, len(content) - 3):
+        file.write_bytes(content[:end])
+        assert rows_on_disk(tmp_path / "wandb") <= whole
+
+
+def test_a_run_of_a_study_is_in_its_group_and_bears_its_arm(trap, tmp_path):
+    line = ("smoke=true", *TINY, f"outputs={tmp_path}", "pruning=none", "logger.group=norms", "logger.arm='norm=pre'")
+    assert typed(*line).code == 0
+    (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
+    first = Seen.of(run).kind("run")[0]
+    assert first["run_group"] == "norms"
+    assert first["tags"] == ["norm=pre", "smoke"]
+    assert Seen.of(run).config["arm"] == "norm=pre"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from ablab.wandb_files import AXIS, STEP, row_of, rows_on_disk
+
 
 @dataclass(frozen=True)
 class RunCard:
@@ -17,6 +19,8 @@ class RunCard:
     config: Mapping[str, Any]
     tags: Sequence[str]
     folder: Path
+    group: str | None = None
+    job_type: str | None = None
 
 
 class Mirror(Protocol):
@@ -81,6 +85,7 @@ class WandbMirror:
 
         self._wandb = wandb
         card.folder.mkdir(parents=True, exist_ok=True)
+        self._known = rows_on_disk(card.folder / "wandb")
 
         def begin(mode: Literal["offline", "online"]) -> Any:
             return wandb.init(
@@ -92,6 +97,8 @@ class WandbMirror:
                 dir=str(card.folder),
                 config=dict(card.config),
                 tags=list(card.tags),
+                group=card.group,
+                job_type=card.job_type,
                 resume="allow",
                 settings=wandb.Settings(
                     x_transaction_log_flush_interval=self.FLUSH_SECONDS,
@@ -116,23 +123,28 @@ class WandbMirror:
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """A row of curves."""
-        self._run.log({"step": step, **values})
+        self._log({STEP: step, **values})
 
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
         """A row with an x of its own; said of each key, since a rule for many would not win over `*`."""
-        self._run.define_metric(axis, hidden=True)
+        self._run.define_metric(f"{AXIS}{axis}", hidden=True)
         for key in values:
-            self._run.define_metric(key, step_metric=axis)
-        self._run.log({axis: x, **values})
+            self._run.define_metric(key, step_metric=f"{AXIS}{axis}")
+        self._log({f"{AXIS}{axis}": x, **values})
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A W&B table."""
         table = self._wandb.Table(columns=list(columns), data=[list(row) for row in rows])
-        self._run.log({"step": step, key: table})
+        self._log({STEP: step, key: table})
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
         """A W&B image."""
-        self._run.log({"step": step, key: self._wandb.Image(str(path), caption=caption)})
+        self._log({STEP: step, key: self._wandb.Image(str(path), caption=caption)})
+
+    def _log(self, row: Mapping[str, Any]) -> None:
+        """Unless an earlier session has it: after a kill some steps are trained again."""
+        if row_of(row) not in self._known:
+            self._run.log(dict(row))
 
     def summary(self, values: Mapping[str, Any]) -> None:
         """The run's summary."""

@@ -19,7 +19,7 @@ RUNTIME = {
     "rerun",
     *("experiment", "retry_failed", "fail_fast"),
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches", "progress")),
-    *(f"logger.{name}" for name in ("kind", "mode", "project", "entity")),
+    *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "group", "arm")),
 }
 EVALUATION = {
     "data.test_pairs",

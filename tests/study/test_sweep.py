@@ -177,6 +177,12 @@ def test_fail_fast_tries_nothing_more(study):
     assert len(fake.calls) == 1
 
 
+def test_what_somebody_else_has_stopped_is_begun_again_and_never_called_finished(study):
+    fake = Fake(*[[None, None, None]] * 9)
+    assert swept_by(fake, study) == FAILED
+    assert fake.calls == [([1, 2, 3], False)] * 5
+
+
 def test_stopped_is_stopped(study):
     assert swept_by(Fake(["stop", None, None]), study) == INTERRUPTED
 

@@ -21,12 +21,14 @@ def _mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
     if config.logger.kind == "none":
         return NoMirror()
     arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
+    named = {} if config.logger.arm is None else {"arm": config.logger.arm}
     card = RunCard(
         run_id=planned.run_id,
         name=planned.name,
-        config={**arms, "run_id": planned.run_id, "recipe": planned.recipe},
-        tags=["smoke"] if config.smoke else [],
+        config={**arms, **named, "run_id": planned.run_id, "recipe": planned.recipe},
+        tags=[*named.values(), *(["smoke"] if config.smoke else [])],
         folder=planned.folder.path,
+        group=config.logger.group,
     )
     logger = config.logger
     mirror = WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)

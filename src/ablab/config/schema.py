@@ -141,6 +141,8 @@ class Logger(Group):
     mode: Literal["offline", "online"]
     project: str
     entity: str | None
+    group: str | None
+    arm: str | None
 
 
 class Pruning(Group):

@@ -213,7 +213,7 @@ def mirror_curve(mirror: Mirror, step: int, curve: Curve, picture: Path) -> None
         for point in line.points:
             figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
             mirror.along(
-                f"pruning/{line.curve}_layers",
+                f"{line.curve}_layers",
                 layers(point),
                 {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
             )

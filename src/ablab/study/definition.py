@@ -51,6 +51,11 @@ class Study:
             runs.setdefault(cell.planned.run_id, cell)
         return runs
 
+    def words_of(self, cell: Cell) -> list[str]:
+        """What makes the run, and says to W&B where it belongs."""
+        arm = cell.arm.replace("\\", "\\\\").replace("'", "\\'")
+        return [*cell.words, f"logger.group={self.name}", f"logger.arm='{arm}'"]
+
     @property
     def outputs(self) -> Path:
         """The store of its runs."""

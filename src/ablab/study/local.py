@@ -29,7 +29,7 @@ def launch_locally(board: Board, cells: Sequence[Cell], places: Places, screen: 
             launcher.stop()
 
     launcher = Launcher(places, ended, lambda: board.refresh(at_most_every=REFRESH))
-    jobs = [Job(cell.planned.folder, cell.planned.name, cell.words) for cell in cells]
+    jobs = [Job(cell.planned.folder, cell.planned.name, board.study.words_of(cell)) for cell in cells]
     with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
         launcher.run(jobs)
     return not launcher.interrupted

@@ -18,6 +18,9 @@ from ablab.study.table import table_lines
 RETRIES = {"memory": 1, "killed": 1, "error": 0}
 """How often a run that failed is tried again, alone, before the sweep ends. An error would only come again."""
 
+MOST_ATTEMPTS = 5
+"""How often a run is begun that somebody else stops."""
+
 OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
 WAIT = 1.0
 
@@ -72,9 +75,11 @@ def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
             board.refresh()
         if policy.fail_fast and any(attempts[run_id] for run_id in _failed(board)):
             return True
-        todo, alone = _again(board, attempts), True
-        if not todo and any(entry.state is State.RUNNING for entry in board.entries.values()):
-            todo, alone = _freed(board, screen), False
+        if any(entry.state is State.RUNNING for entry in board.entries.values()):
+            _wait_for_others(board, screen)
+        todo, alone = _left(board, attempts), False
+        if not todo:
+            todo, alone = _again(board, attempts), True
         if not todo:
             return True
 
@@ -97,14 +102,22 @@ def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
     ]
 
 
-def _freed(board: Board, screen: Screen) -> list[Cell]:
-    """Wait for the runs of other processes; those that they leave unfinished."""
-    before = [run_id for run_id, entry in board.entries.items() if entry.state is State.RUNNING]
-    screen.say(f"Waiting for {len(before)} runs that another process is at")
-    while any(board.entries[run_id].state is State.RUNNING for run_id in before):
+def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
+    """What was not begun, since another process was at it when its turn came, or was stopped by somebody else."""
+    return [
+        entry.cell
+        for run_id, entry in board.entries.items()
+        if entry.state in OPEN and attempts[run_id] < MOST_ATTEMPTS
+    ]
+
+
+def _wait_for_others(board: Board, screen: Screen) -> None:
+    """Other processes are at some runs: until they are done, or dead."""
+    running = [run_id for run_id, entry in board.entries.items() if entry.state is State.RUNNING]
+    screen.say(f"Waiting for {len(running)} runs that another process is at")
+    while any(board.entries[run_id].state is State.RUNNING for run_id in running):
         time.sleep(WAIT)
         board.refresh()
-    return [board.entries[run_id].cell for run_id in before if board.entries[run_id].state in OPEN]
 
 
 def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
@@ -148,4 +161,6 @@ def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> in
     elif failed:
         screen.say("Next: the same line with retry_failed=true")
     screen.say(f"Results: {study.folder}")
-    return INTERRUPTED if interrupted else FAILED if failed else FINISHED
+    if interrupted:
+        return INTERRUPTED
+    return FINISHED if all(entry.state in DONE for entry in entries.values()) else FAILED

@@ -46,7 +46,7 @@ def _launch_by(launcher: Launcher, fail_fast: bool) -> Any:
     def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:
         """By any launcher of Hydra's: what became of the runs is read from the store."""
         for batch in [[cell] for cell in cells] if alone else [list(cells)]:
-            launcher.launch([list(cell.words) for cell in batch], initial_job_idx=0)
+            launcher.launch([board.study.words_of(cell) for cell in batch], initial_job_idx=0)
         return True
 
     return launch
