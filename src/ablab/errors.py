@@ -28,7 +28,7 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
     for opening in ("Value error, ", "Input should be ", "String should have "):
         message = message.removeprefix(opening)
     if detail["type"] == "missing":
-        return f"{key}: missing; the group's YAML file must set it"
+        return f"{key}: missing; the YAML file must set it"
     if detail["type"] == "extra_forbidden":
         return f"{key}={detail['input']}: no such key for this option"
     allowed = message if message.startswith("allowed") else f"allowed: {message}"

@@ -1,13 +1,17 @@
 """`prune`: depth-quality curves of finished runs, and smaller models cut out of them."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ablab.config import Config
 from ablab.config.folder import default_choices
+from ablab.curves.targets import targets
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
+from ablab.pruning.kept import Depths
 from ablab.record import Curve, Point, Record, find_run
 from ablab.run import alone
 from ablab.saved import of_run
@@ -52,6 +56,7 @@ def prune(arguments: Sequence[str]) -> int:
     """Measure what is missing, save a pruned model, and draw several runs on one picture."""
     options = parse(arguments)
     opened = [_open(reference, options) for reference in options.runs]
+    _check(opened, options)
     screen = Screen(bars=all(planned.config.trainer.progress for planned, _ in opened))
     curves = [_curve(planned, record, screen) for planned, record in opened]
     for (planned, record), curve in zip(opened, curves, strict=True):
@@ -76,6 +81,25 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
     if planned.config.pruning.strategy == "none":
         raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
     return planned, record
+
+
+def _check(opened: Sequence[tuple[Planned, Record]], options: Options) -> None:
+    """Before anything is measured: that the points can be saved, and the runs drawn on one picture."""
+    if options.save not in ("auto", "none"):
+        for planned, _ in opened:
+            shapes = dict.fromkeys(_shapes(planned.config))
+            if options.save not in shapes:
+                raise UserError(f"save={options.save}: no point of this curve; allowed: {', '.join(shapes)}")
+    tests = {json.dumps([planned.evaluation["test"], planned.evaluation["decoding"]]) for planned, _ in opened}
+    if len(tests) > 1:
+        runs = ",".join(planned.run_id for planned, _ in opened)
+        raise UserError(f"runs={runs}: their test sets or searches differ; allowed: one test set, one search")
+
+
+def _shapes(config: Config) -> Iterator[str]:
+    full = Depths(config.model.encoder_layers, config.model.decoder_layers)
+    for name in config.pruning.curves:
+        yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, config.pruning.depths))
 
 
 def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
@@ -125,11 +149,7 @@ def _smallest_within(curve: Curve, tolerance: float) -> Point | None:
 
 
 def _of_shape(curve: Curve, wanted: str) -> Point:
-    for point in curve.points:
-        if _shape(point) == wanted:
-            return point
-    shapes = dict.fromkeys(_shape(point) for point in curve.points)
-    raise UserError(f"save={wanted}: no point of this curve; allowed: {', '.join(shapes)}")
+    return next(point for point in curve.points if _shape(point) == wanted)
 
 
 def _draw(opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: Options, screen: Screen) -> None:

@@ -326,6 +326,8 @@ def find_run(reference: str, outputs: Path) -> RunFolder:
     """The run that a path, an id, an unambiguous prefix of one, or a display name refers to."""
     if (Path(reference) / "record.json").exists():
         return RunFolder(Path(reference).resolve())
+    if (Path(reference) / "model.json").exists():
+        raise UserError(f"run={reference}: a model that was cut out of a run; allowed here: the run itself")
     runs = list(all_runs(outputs))
     exact = [run for run in runs if run.run_id == reference]
     found = exact or [run for run in runs if reference and run.run_id.startswith(reference)]

@@ -161,6 +161,7 @@ BAD = {
     "run=nothing": ["run=nothing: no such run"],
     "RUN save=3": ["save=3: allowed: auto, none"],
     "RUN save=9+9": ["save=9+9: no point of this curve", "2+3"],
+    "RUN pruning=search pruning.depths=[1] save=2+2": ["save=2+2: no point of this curve; allowed: 2+3, 2+1, 1+1"],
     "RUN picture=x.gif": ["picture=x.gif", ".png"],
     "RUN pruning=evry_other": ["pruning=evry_other", "did you mean every_other"],
     "RUN pruning=none": ["pruning=none", "gets no curve"],
@@ -186,6 +187,15 @@ def test_what_prune_cannot_do_is_said_in_one_line(line, deep, capsys):
     for part in BAD[line]:
         assert part in err
     assert sorted(path for path in run.path.rglob("*")) == before
+
+
+def test_runs_that_no_picture_can_hold_are_refused_before_anything_is_measured(deep, small, tmp_path, capsys):
+    other = make_store(tmp_path, "logger=none", "pruning=none", "decoding=greedy").run
+    assert main(["prune", f"runs={the_run(deep).path},{other.path}"]) == 2
+    assert "differ" in capsys.readouterr().err
+    assert not other.curves()
+    assert main(["prune", f"run={small}"]) == 2
+    assert "cut out of a run" in capsys.readouterr().err
 
 
 def test_a_run_that_diverged_has_nothing_to_prune(tmp_path, capsys):

@@ -1,6 +1,8 @@
 """A run that fails to learn is a result: recorded, kept, never scored on the test set when it has no weights."""
 
-from tests.run.conftest import make_store
+from ablab.record import all_runs
+from tests.run.conftest import make_store, typed
+from tests.run.test_interruption import LINE
 
 
 def test_a_loss_that_is_not_a_number_is_a_diverged_run(tmp_path):
@@ -15,12 +17,21 @@ def test_a_loss_that_is_not_a_number_is_a_diverged_run(tmp_path):
 
 
 def test_a_run_at_the_unigram_loss_is_diverged_but_scored(tmp_path):
-    store = make_store(tmp_path, "optim.lr=1e-9", "logger=none")
-    record = store.record
+    line = (*LINE, "training.max_steps=40", "training.valid_every=20", "optim.lr=1e-9", "pruning=none")
+    assert typed(*line, f"outputs={tmp_path}").code == 0
+    (run,) = all_runs(tmp_path)
+    record = run.record()
     assert record.state == "diverged"
     assert "unigram" in record.reason
     assert record.selected.loss > record.data["unigram_loss"]
-    assert list((store.run.path / "evaluations").glob("*.json"))
+    assert list((run.path / "evaluations").glob("*.json"))
+
+
+def test_a_smoke_run_may_learn_nothing(tmp_path):
+    """In eight steps hardly any does; that it ran is what counts."""
+    store = make_store(tmp_path, "optim.lr=1e-9", "logger=none", "pruning=none")
+    assert store.record.state == "finished"
+    assert store.record.selected.loss > store.record.data["unigram_loss"]
 
 
 def test_a_record_with_n_best_lists_them(tmp_path):

@@ -61,6 +61,12 @@ def test_equal_runs_collapse():
     assert len(study.runs) == 2
 
 
+def test_judging_a_run_in_two_ways_is_two_things_to_do():
+    study = define(("decoding=beam,greedy", "seed=1,2"))
+    assert len(study.runs) == 4
+    assert len({cell.planned.run_id for cell in study.cells}) == 2
+
+
 def test_the_order_of_typing_names_no_study():
     one, other = define(("norm=pre,post", "seed=1,2")), define(("seed=2,1", "norm=post,pre"))
     assert one.name == other.name != define(("norm=pre,post", "seed=1,3")).name
@@ -111,6 +117,10 @@ BAD = {
     "experiment=help norm=post": "norm varies in experiment=help",
     "experiment=help model.d_ff=16,32": "says what varies",
     "experiment=help optim.lr=-1": "optim.lr=-1",
+    "experiment=help,other": "one experiment at a time",
+    "seed=1,2 hydra.launcher.jobs=0": "hydra.launcher.jobs=0: allowed: 1 and more",
+    "seed=1,2 hydra.launcher.threads=-1": "hydra.launcher.threads=-1",
+    "seed=1,2 outputs=/proc/x": "outputs",
     "norm=pre,pst": "did you mean post?",
     "seed=1,1": "seeds must differ",
     "seed=-1,2": "seed=-1: allowed: whole numbers",
@@ -133,6 +143,10 @@ def test_what_is_no_sweep_is_said_in_one_line_before_anything_runs(line, place, 
 
 
 FILES = {
+    "question: x\nseeds: [1]\nfactors: {norm: [pre, post]}\nclaims: [{arm: nosuch, expect: less}]\n": "no such arm",
+    "question: x\nseeds: [1]\nfactors: {norm: [pre]}\nmetric: bleurt\n": "metric=bleurt",
+    "question: \udcff\n": "not readable",
+    "question: x\nseeds: [1]\nfactors: {model.d_model: [16, 17]}\n": "model.d_model=17: ",
     "question: x\nseeds: [1]\nfactor: {}\n": "factor",
     "question: x\nseeds: []\n": "seeds",
     "question: x\nseeds: [1, two]\n": "two",
@@ -145,7 +159,7 @@ FILES = {
 
 @pytest.mark.parametrize("content", FILES)
 def test_a_bad_file_is_named_with_what_is_wrong(content, place, capsys):
-    (place / "experiments" / "bad.yaml").write_text(content)
+    (place / "experiments" / "bad.yaml").write_text(content, errors="surrogateescape")
     with pytest.raises(UserError) as refusal:
         define(("experiment=bad",))
     assert FILES[content] in str(refusal.value)

@@ -183,6 +183,30 @@ def test_what_somebody_else_has_stopped_is_begun_again_and_never_called_finished
     assert fake.calls == [([1, 2, 3], False)] * 5
 
 
+def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
+    words = [word for word in WORDS if not word.startswith("hydra")]
+    fake = Fake(["error"], ["error"])
+    swept_by(fake, define((*words, "decoding=beam,greedy", f"outputs={tmp_path}")))
+    assert [len(seeds) for seeds, _ in fake.calls] == [1]
+
+
+def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):
+    from dataclasses import replace
+
+    from ablab.study.design import Arm
+    from ablab.study.registry import link
+
+    cell = study.cells[0]
+    cell.planned.folder.path.mkdir(parents=True)
+    names = ["..", "a/b", "a_b", "x" * 300, "norm=pre"]
+    odd = replace(study, arms=[Arm(n, ()) for n in names], cells=[replace(cell, arm=n) for n in names])
+    link(odd)
+    link(odd)
+    links = [path for path in odd.folder.rglob("*") if path.is_symlink()]
+    assert len(links) == 5
+    assert all(path.resolve() == cell.planned.folder.path.resolve() for path in links)
+
+
 def test_stopped_is_stopped(study):
     assert swept_by(Fake(["stop", None, None]), study) == INTERRUPTED
 

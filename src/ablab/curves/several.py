@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.curves.artefacts import draw, lines_of, rows, searched, write_csv
-from ablab.errors import UserError
 from ablab.record import Curve
 
 
@@ -18,20 +17,15 @@ class Pruned(NamedTuple):
 
 
 def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
-    """Writes the picture, and the table beside it under the same name."""
-    tests = {
-        (curve.test_name, curve.settings["test"]["digest"], searched(curve)) for run in runs for curve in run.curves
-    }
-    if len(tests) > 1:
-        raise UserError(f"runs={','.join(run.run_id for run in runs)}: their test sets differ; allowed: one test set")
-    ((test_name, _, search),) = tests
+    """Writes the picture, and the table beside it under the same name. All curves are of one test set and search."""
+    first = runs[0].curves[0]
     names = differing([run.name for run in runs])
     lines = [
         line
         for name, run in zip(names, runs, strict=True)
         for line in lines_of(run.curves, name if len(runs) > 1 else "")
     ]
-    draw(lines, f"{test_name}, {search}", path)
+    draw(lines, f"{first.test_name}, {searched(first)}", path)
     table = [{"run": run.run_id, "name": run.name, **row} for run in runs for row in rows(run.curves)]
     write_csv(path.with_suffix(".csv"), table)
     return path

@@ -8,7 +8,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ablab.record import RunFolder
 from ablab.screen import duration
 from ablab.study.definition import Study
 from ablab.study.ledger import DONE, Entry, State, count, entry_of, ledger
@@ -35,14 +34,14 @@ class Board:
         if time.monotonic() - self._read < at_most_every:
             return
         self._read = time.monotonic()
-        for run_id, entry in self.entries.items():
+        for key, entry in self.entries.items():
             if everything or entry.state not in DONE:
-                self.entries[run_id] = entry_of(entry.cell)
+                self.entries[key] = entry_of(entry.cell)
 
-    def of(self, folder: RunFolder) -> Entry:
-        """The entry of one run, as it is now."""
-        self.entries[folder.run_id] = entry_of(self.entries[folder.run_id].cell)
-        return self.entries[folder.run_id]
+    def of(self, key: str) -> Entry:
+        """One entry, as it is now."""
+        self.entries[key] = entry_of(self.entries[key].cell)
+        return self.entries[key]
 
     def __rich__(self) -> RenderableType:
         return Group(summary(list(self.entries.values())), _running(list(self.entries.values())))
@@ -129,11 +128,11 @@ def as_json(study: Study, entries: Mapping[str, Entry]) -> dict[str, object]:
                 "arm": cell.arm,
                 "seed": cell.seed,
                 "run_id": cell.planned.run_id,
-                "state": entries[cell.planned.run_id].state.value,
+                "state": entries[cell.key].state.value,
                 "folder": str(cell.planned.folder.path),
                 "words": list(cell.words),
-                "pulse": pulse.model_dump() if (pulse := entries[cell.planned.run_id].pulse) else None,
-                "failure": failure.model_dump() if (failure := entries[cell.planned.run_id].failure) else None,
+                "pulse": pulse.model_dump() if (pulse := entries[cell.key].pulse) else None,
+                "failure": failure.model_dump() if (failure := entries[cell.key].failure) else None,
             }
             for cell in study.cells
         ],

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ablab.study.task import perform
+from ablab.study.task import FAILED, perform
 
 PRELOADED = ["ablab.complete", "ablab.study.child", "ablab.config.values"]
 """What the server imports once for all runs."""
@@ -16,8 +16,14 @@ PRELOADED = ["ablab.complete", "ablab.study.child", "ablab.config.values"]
 def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
     """Compose, run, and exit with a code that tells; all output goes into the log."""
     os.setpgid(0, 0)  # the terminal's Ctrl-C is for the launcher, which passes it on
+    # Whoever started the sweep may have told it to ignore them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ.update(environment)
-    _into(log)
+    try:
+        _into(log)
+    except OSError:
+        sys.exit(FAILED)
     _end_with(os.getppid())
     sys.exit(perform(words, log))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.config import Composed, compose
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.plan import Planned, plan
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, find, read
@@ -31,6 +31,12 @@ class Cell:
     words: tuple[str, ...]
     planned: Planned
 
+    @cached_property
+    def key(self) -> str:
+        """What is to be done: the run, how it is judged, in which store."""
+        planned = self.planned
+        return f"{planned.outputs} {planned.run_id} {planned.evaluation_id} {planned.curve_id}"
+
 
 @dataclass(frozen=True)
 class Study:
@@ -45,16 +51,21 @@ class Study:
 
     @cached_property
     def runs(self) -> dict[str, Cell]:
-        """Every different run, by its id."""
+        """Everything that is to be done, once, by its key. Judging a run in two ways is two things to do."""
         runs: dict[str, Cell] = {}
         for cell in self.cells:
-            runs.setdefault(cell.planned.run_id, cell)
+            runs.setdefault(cell.key, cell)
         return runs
 
     def words_of(self, cell: Cell) -> list[str]:
         """What makes the run, and says to W&B where it belongs."""
         arm = cell.arm.replace("\\", "\\\\").replace("'", "\\'")
         return [*cell.words, f"logger.group={self.name}", f"logger.arm='{arm}'"]
+
+    @property
+    def digest(self) -> str:
+        """Of its runs: a study that gets another seed or arm is another comparison."""
+        return _digest(self.cells)
 
     @property
     def outputs(self) -> Path:
@@ -74,6 +85,8 @@ def define(words: tuple[str, ...]) -> Study:
     named = [override for override in overrides if override.key_or_group == "experiment"]
     others = [override for override in overrides if override.key_or_group not in ("experiment", *OF_A_SWEEP)]
     if named:
+        if named[-1].is_sweep_override():
+            raise UserError(f"{named[-1].input_line}: allowed: one experiment at a time")
         return _declared(str(named[-1].value()), others)
     return _ad_hoc(others)
 
@@ -151,14 +164,31 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             raise UserError(f"{override.input_line}: {key} varies in experiment={name}; allowed: other keys")
         line.append(str(override.input_line))
     seeds = _seeds(overrides, experiment.seeds)
-    cells = list(_cells(arms, seeds, (*experiment.common, *line)))
+    try:
+        cells = list(_cells(arms, seeds, (*experiment.common, *line), naming=True))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    _check_claims(path, experiment, arms)
     return Study(path.stem, arms, baseline, seeds, cells, experiment)
 
 
-def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str]) -> Iterator[Cell]:
+def _check_claims(path: Path, experiment: Experiment, arms: Sequence[Arm]) -> None:
+    """A claim is registered before the runs: a typo in it must not wait for the report."""
+    names = [arm.name for arm in arms]
+    for claim in experiment.claims:
+        for key, name in (("arm", claim.arm), ("baseline", claim.baseline)):
+            if name is not None and name not in names:
+                raise UserError(f"{path}: claims.{key}={name}: no such arm; {choices(name, names)}")
+
+
+def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False) -> Iterator[Cell]:
+    """`naming`: say which arm cannot be, where the words do not."""
     for arm in arms:
         words = (*common, *arm.words)
-        composed = compose([*words, f"seed={seeds[0]}"])
+        try:
+            composed = compose([*words, f"seed={seeds[0]}"])
+        except UserError as error:
+            raise UserError(f"{arm.name}: {error}") if naming else error from None
         # Composing is most of the work, and a seed is nothing but a seed unless a word refers to it.
         same = not any("${" in word for word in words)
         for seed in seeds:
@@ -173,5 +203,9 @@ def _reseeded(composed: Composed, seed: int) -> Composed:
 
 def _named_by(cells: Sequence[Cell]) -> str:
     """`s` and 11 hex digits: the same runs are the same study, in whichever order they were typed."""
+    return "s" + _digest(cells)
+
+
+def _digest(cells: Sequence[Cell]) -> str:
     ids = sorted({cell.planned.run_id for cell in cells})
-    return "s" + hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]

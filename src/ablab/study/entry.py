@@ -7,6 +7,7 @@ from typing import Any
 from ablab.config.folder import conf_dir
 from ablab.errors import UserError
 from ablab.study.definition import define
+from ablab.study.launch import Places
 from ablab.study.sweep import policy_of
 from ablab.study.task import FAILED, perform
 
@@ -45,7 +46,10 @@ def _check_hydra(words: Sequence[str]) -> None:
 
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            compose("config", overrides=list(words), return_hydra_config=True)
+            composed = compose("config", overrides=list(words), return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None
+    launcher = composed.hydra.launcher
+    if str(launcher._target_).endswith(".LocalLauncher"):
+        Places.of(launcher.jobs, launcher.threads, list(launcher.gpus), launcher.per_gpu)

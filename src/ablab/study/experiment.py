@@ -22,12 +22,15 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+Metric = Literal["test_bleu", "test_chrf", "valid_bleu", "valid_loss"]
+
+
 class Claim(Declared):
     """What is expected of an arm against another. `margin`: the smallest difference that matters, in the metric."""
 
     arm: str
     baseline: str | None = None
-    metric: str | None = None
+    metric: Metric | None = None
     expect: Literal["greater", "less", "equal"]
     margin: Annotated[float, Field(ge=0)] = 0.0
     published: str | None = None
@@ -55,7 +58,7 @@ class Experiment(Declared):
     exclude: list[dict[str, Level]] = []
     baseline: str | dict[str, Level] | None = None
     seeds: Annotated[list[int], Field(min_length=1)]
-    metric: str = "test_bleu"
+    metric: Metric = "test_bleu"
     claims: list[Claim] = []
     tune: Tune | None = None
 
@@ -79,7 +82,7 @@ def read(path: Path) -> Experiment:
     try:
         # Not resolved: `${...}` in a word is for the run's configuration.
         values: Any = OmegaConf.to_container(OmegaConf.load(path))
-    except (OSError, YAMLError, OmegaConfBaseException) as error:
+    except (OSError, UnicodeDecodeError, YAMLError, OmegaConfBaseException) as error:
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")

@@ -7,30 +7,34 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ablab.failure import write_failure
+from ablab.errors import UserError
+from ablab.failure import read_failure, write_failure
 from ablab.record import RunFolder, now
 from ablab.study import child
+from ablab.study.task import BUSY, DONE, INTERRUPTED
 
 LOOK = 0.25
 """Seconds between two looks at the children."""
 
 
 class Job(NamedTuple):
-    """A run to be made: where it lies, what people call it, the words that make it."""
+    """A run to be made: where it lies, what its launcher calls it, the words that make it."""
 
     folder: RunFolder
-    name: str
+    key: str
     words: Sequence[str]
 
 
 class Ending(NamedTuple):
-    """How a job's process ended. `code`: an exit code of child.py, or minus a signal's number."""
+    """How a job's process ended. `code`: an exit code of task.py, or minus a signal's number."""
 
     job: Job
     code: int
@@ -49,6 +53,9 @@ class Places:
     @classmethod
     def of(cls, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> "Places":
         """Cores are divided among the jobs; on GPUs there are as many jobs as places, unless said otherwise."""
+        for key, value in (("jobs", jobs), ("threads", threads), ("per_gpu", per_gpu)):
+            if value is not None and value < 1:
+                raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
         wanted = jobs or (len(gpus) * per_gpu if gpus else 1)
         return cls(wanted, threads or max(1, _cores() // wanted), tuple(gpus), per_gpu)
 
@@ -77,6 +84,7 @@ class Launcher:
         """Every job once, in order, unless it is stopped; in the order in which they end."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(child.PRELOADED)
+        _start_server()
         waiting, free = deque(jobs), deque(self.places.environments())
         endings: list[Ending] = []
         with self._interruptible():
@@ -92,9 +100,12 @@ class Launcher:
 
     def _start(self, context: Any, job: Job, environment: dict[str, str]) -> None:
         words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
-        process = context.Process(target=child.work, args=(words, str(job.folder.log), environment), name=job.name)
-        process.start()
-        self._running[process.sentinel] = _Running(job, process, environment, time.monotonic())
+        process = context.Process(target=child.work, args=(words, str(job.folder.log), environment))
+        attempts = _attempts(job)
+        process.start()  # the first time, while the server imports, long enough for somebody to stop it
+        self._running[process.sentinel] = _Running(job, process, environment, time.monotonic(), attempts)
+        if self.stopping:
+            os.kill(process.pid, signal.SIGINT)
 
     def _ended(self) -> Iterator[tuple[Ending, dict[str, str]]]:
         for sentinel in wait(list(self._running), timeout=LOOK):
@@ -103,8 +114,12 @@ class Launcher:
             running.process.join()
             code = running.process.exitcode
             assert code is not None
-            if code < 0 and not self.stopping:
-                _note_kill(running.job, -code)
+            if (
+                code not in (DONE, BUSY, INTERRUPTED)
+                and not self.stopping
+                and _attempts(running.job) == running.attempts
+            ):
+                _note(running.job, code)
             yield Ending(running.job, code, time.monotonic() - running.began), running.environment
 
     def stop(self) -> None:
@@ -139,14 +154,43 @@ class _Running:
     process: ForkServerProcess
     environment: dict[str, str]
     began: float
+    attempts: int
 
 
-def _note_kill(job: Job, number: int) -> None:
-    """The process could not say it itself. Linux kills with SIGKILL what takes the last memory."""
-    job.folder.path.mkdir(parents=True, exist_ok=True)
-    name = signal.Signals(number).name
-    line = f"the process was killed by {name}" + (" (out of memory?)" if number == signal.SIGKILL else "")
-    write_failure(job.folder.failure, "killed", line, str(job.folder.log), now())
+def _start_server() -> None:
+    """Deaf to SIGTERM, as it is to SIGINT: sent to the whole group, it must not take the server from its runs."""
+    if threading.current_thread() is not threading.main_thread():
+        return  # only the main thread may set handlers; the first job then starts the server
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _attempts(job: Job) -> int:
+    failure = read_failure(job.folder.failure)
+    return failure.attempts if failure else 0
+
+
+def _note(job: Job, code: int) -> None:
+    """What the process could not say itself. Linux kills with SIGKILL what takes the last memory."""
+    if code < 0:
+        name = signal.Signals(-code).name
+        line = f"the process was killed by {name}" + (" (out of memory?)" if code == -signal.SIGKILL else "")
+    else:
+        line = _last_line(job.folder.log) or f"the process ended with {code}"
+    with suppress(OSError):  # where nothing can be written, the exit code of the sweep must do
+        job.folder.path.mkdir(parents=True, exist_ok=True)
+        write_failure(job.folder.failure, "killed" if code < 0 else "error", line, str(job.folder.log), now())
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1].removeprefix("error: ") if lines else ""
 
 
 def _cores() -> int:

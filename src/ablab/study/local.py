@@ -22,14 +22,14 @@ def launch_locally(board: Board, cells: Sequence[Cell], places: Places, screen: 
     def ended(ending: Ending) -> None:
         if ending.code == BUSY:
             return
-        entry = board.of(ending.job.folder)
+        entry = board.of(ending.job.key)
         done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
         screen.say(ended_line(entry, done, len(board.entries)))
         if entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
     launcher = Launcher(places, ended, lambda: board.refresh(at_most_every=REFRESH))
-    jobs = [Job(cell.planned.folder, cell.planned.name, board.study.words_of(cell)) for cell in cells]
+    jobs = [Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells]
     with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
         launcher.run(jobs)
     return not launcher.interrupted

@@ -6,9 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.record import now
 from ablab.study.definition import Study
+
+LONGEST = 100
+"""Bytes of a folder's name."""
 
 
 def register(study: Study, *, already_done: int) -> None:
@@ -16,6 +20,10 @@ def register(study: Study, *, already_done: int) -> None:
 
     Claims that come after runs have ended can be chosen by their outcome; the report must be able to tell.
     """
+    try:
+        study.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"outputs: nothing can be written in {study.folder} ({error.strerror})") from None
     path = study.folder / "registered.json"
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
     said = _said(study)
@@ -46,8 +54,18 @@ def _said(study: Study) -> dict[str, Any]:
 def link(study: Study) -> None:
     """`<arm>/<seed>` -> the run, for people who look into folders."""
     for cell in study.cells:
-        place = study.folder / cell.arm.replace("/", "_") / str(cell.seed)
-        target = cell.planned.folder.path
-        if target.exists() and not place.is_symlink():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(Path(os.path.relpath(target, place.parent)), target_is_directory=True)
+        place = study.folder / _folder_name(cell.arm) / str(cell.seed)
+        target = Path(os.path.relpath(cell.planned.folder.path, place.parent))
+        if not cell.planned.folder.path.exists() or (place.is_symlink() and Path(os.readlink(place)) == target):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(target, target_is_directory=True)
+
+
+def _folder_name(arm: str) -> str:
+    """The arm's own where that can be a folder; otherwise what is left of it, and a digest that keeps arms apart."""
+    if len(arm.encode()) <= LONGEST and "/" not in arm and not arm.startswith("."):
+        return arm
+    digest = hashlib.sha256(arm.encode()).hexdigest()[:8]
+    return f"{arm.replace('/', '_').lstrip('.')[:60]}-{digest}"

@@ -83,8 +83,8 @@ def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried
     rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
     for arm in found.arms:
         cells = [cell for cell in found.cells if cell.arm == arm.name]
-        states = count([entries[cell.planned.run_id] for cell in cells])
-        known = next((e.record.cost.parameters for c in cells if (e := entries[c.planned.run_id]).record), None)
+        states = count([entries[cell.key] for cell in cells])
+        known = next((e.record.cost.parameters for c in cells if (e := entries[c.key]).record), None)
         trial = trials.get(condition_id(cells[0].planned.recipe), {})
         parameters = known or trial.get("parameters")
         rows.append(
@@ -120,7 +120,7 @@ def _estimate(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, T
     """Of what nobody has begun, by the steps that were measured; None where none was."""
     seconds = 0.0
     for cell in found.runs.values():
-        if entries[cell.planned.run_id].state in NEVER_AGAIN:
+        if entries[cell.key].state in NEVER_AGAIN:
             continue
         trial = trials.get(condition_id(cell.planned.recipe), {})
         if not trial.get("total_steps"):

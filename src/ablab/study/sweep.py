@@ -10,6 +10,7 @@ from ablab.config import compose
 from ablab.provenance import code_digest
 from ablab.screen import Screen
 from ablab.study.board import Board, summary
+from ablab.study.closing import COMPARISON, close
 from ablab.study.definition import OF_A_SWEEP, Cell, Study
 from ablab.study.ledger import DONE, Entry, State
 from ablab.study.registry import link, register
@@ -54,12 +55,15 @@ def sweep(study: Study, launch: Launch, policy: Policy, screen: Screen) -> int:
     """Everything of the study that is missing; the exit code."""
     board = Board(study)
     screen.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
-    register(study, already_done=sum(entry.state in DONE for entry in board.entries.values()))
+    register(study, already_done=len(_done(board)))
     _set_aside(board, policy, screen)
     screen.console.print(summary(list(board.entries.values())))
+    before = _done(board)
     going = _work(board, launch, policy, screen)
     board.refresh()
     link(study)
+    if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
+        close(study, board.entries)
     return _end(study, board, screen, interrupted=not going)
 
 
@@ -69,11 +73,12 @@ def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
     todo, alone = _to_do(board, policy), False
     while True:
         if todo:
-            attempts.update(cell.planned.run_id for cell in todo)
+            todo = _one_a_run(todo)
+            attempts.update(cell.key for cell in todo)
             if not launch(board, todo, alone, screen):
                 return False
             board.refresh()
-        if policy.fail_fast and any(attempts[run_id] for run_id in _failed(board)):
+        if policy.fail_fast and any(attempts[key] for key in _failed(board)):
             return True
         if any(entry.state is State.RUNNING for entry in board.entries.values()):
             _wait_for_others(board, screen)
@@ -84,38 +89,43 @@ def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
             return True
 
 
+def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:
+    """Two ways to judge one run come one after the other: it is trained once."""
+    return list({cell.planned.folder.path: cell for cell in reversed(cells)}.values())[::-1]
+
+
+def _done(board: Board) -> set[str]:
+    return {key for key, entry in board.entries.items() if entry.state in DONE}
+
+
 def _to_do(board: Board, policy: Policy) -> list[Cell]:
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
     return [entry.cell for entry in board.entries.values() if entry.state in wanted]
 
 
 def _failed(board: Board) -> dict[str, Entry]:
-    return {run_id: entry for run_id, entry in board.entries.items() if entry.state is State.FAILED}
+    return {key: entry for key, entry in board.entries.items() if entry.state is State.FAILED}
 
 
 def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
     """Failures of this sweep that deserve another attempt."""
     return [
         entry.cell
-        for run_id, entry in _failed(board).items()
-        if entry.failure is not None and 0 < attempts[run_id] <= RETRIES[entry.failure.kind]
+        for key, entry in _failed(board).items()
+        if entry.failure is not None and 0 < attempts[key] <= RETRIES[entry.failure.kind]
     ]
 
 
 def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
     """What was not begun, since another process was at it when its turn came, or was stopped by somebody else."""
-    return [
-        entry.cell
-        for run_id, entry in board.entries.items()
-        if entry.state in OPEN and attempts[run_id] < MOST_ATTEMPTS
-    ]
+    return [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and attempts[key] < MOST_ATTEMPTS]
 
 
 def _wait_for_others(board: Board, screen: Screen) -> None:
     """Other processes are at some runs: until they are done, or dead."""
-    running = [run_id for run_id, entry in board.entries.items() if entry.state is State.RUNNING]
+    running = [key for key, entry in board.entries.items() if entry.state is State.RUNNING]
     screen.say(f"Waiting for {len(running)} runs that another process is at")
-    while any(board.entries[run_id].state is State.RUNNING for run_id in running):
+    while any(board.entries[key].state is State.RUNNING for key in running):
         time.sleep(WAIT)
         board.refresh()
 

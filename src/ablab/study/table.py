@@ -28,10 +28,10 @@ def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
 
 def _row(study: Study, arm: str, entries: Mapping[str, Entry]) -> Row:
     cells = [cell for cell in study.cells if cell.arm == arm]
-    found = [entries[cell.planned.run_id] for cell in cells]
+    found = [entries[cell.key] for cell in cells]
     records = [entry.record for entry in found if entry.record is not None and entry.state in DONE]
     # A diverged run is counted, never averaged: a mean of the survivors would flatter the arm.
-    finished = [cell for cell in cells if entries[cell.planned.run_id].state is State.FINISHED]
+    finished = [cell for cell in cells if entries[cell.key].state is State.FINISHED]
     evaluations = [cell.planned.folder.evaluation(cell.planned.evaluation_id) for cell in finished]
     missing: dict[str, int] = {}
     for entry in found:
@@ -46,6 +46,21 @@ def _row(study: Study, arm: str, entries: Mapping[str, Entry]) -> Row:
         records[0].cost.parameters if records else None,
         missing,
     )
+
+
+COLUMNS = ("arm", "seeds", "test_bleu", "test_bleu_sd", "test_chrf", "valid_loss", "parameters", "seconds", "missing")
+
+
+def figures_of(row: Row) -> list[str | int | float | None]:
+    """The row for a file; None where there is nothing to say."""
+
+    def mean(values: list[float]) -> float | None:
+        return statistics.fmean(values) if values else None
+
+    spread = statistics.stdev(row.bleu) if len(row.bleu) > 1 else None
+    missing = ", ".join(f"{number} {state}" for state, number in row.missing.items())
+    means = (mean(row.chrf), mean(row.loss), row.parameters, mean(row.seconds))
+    return [row.arm, len(row.bleu), mean(row.bleu), spread, *means, missing]
 
 
 def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:

@@ -21,6 +21,10 @@ def perform(words: Sequence[str], log: str | None) -> int:
 
     try:
         planned = plan(compose(words))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return BAD_INPUT
+    try:
         return DONE if run(planned, Screen(bars=False)) is not None else INTERRUPTED
     except BusyError:
         return BUSY

@@ -54,7 +54,7 @@ class LocalLauncher(Launcher):
         from ablab.study.launch import Launcher as Processes
 
         planned = [plan(compose(words)) for words in job_overrides]
-        jobs = [Job(p.folder, p.name, words) for p, words in zip(planned, job_overrides, strict=True)]
+        jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]
         endings = {tuple(ending.job.words): ending for ending in Processes(self.places).run(jobs)}
         return [_returned(words, endings.get(tuple(words))) for words in job_overrides]
 

@@ -1,5 +1,6 @@
 """hydra/sweeper=study: expands a sweep or a declared experiment, and launches what the store does not hold yet."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,13 +27,18 @@ class StudySweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Ends the process with a code that tells, unless all is well."""
+        from ablab.errors import UserError
         from ablab.screen import Screen
         from ablab.study.definition import define
         from ablab.study.sweep import policy_of, sweep
 
         assert self.launcher is not None
         policy = policy_of(arguments)
-        code = sweep(define(tuple(arguments)), _launch_by(self.launcher, policy.fail_fast), policy, Screen())
+        try:
+            code = sweep(define(tuple(arguments)), _launch_by(self.launcher, policy.fail_fast), policy, Screen())
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201
+            raise SystemExit(2) from None
         if code:
             raise SystemExit(code)
 
