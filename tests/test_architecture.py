@@ -30,7 +30,7 @@ STOREYS = (
     ("train",),
     ("complete", "trial"),
     ("run",),
-    ("prune", "translate", "export", "study", "selfcheck"),
+    ("prune", "translate", "export", "study", "selfcheck", "sync"),
     ("cli",),
 )
 """Each room imports from its own storey and from those above it in this list, wherever the import stands."""
@@ -53,7 +53,7 @@ NEVER = [
 LIGHT = (
     *("config", "identity", "record", "scoring", "corpora", "plan", "run", "cli", "help", "screen", "translate"),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("pulse", "failure", "study", "selfcheck"),
+    *("pulse", "failure", "study", "selfcheck", "sync"),
 )
 
 

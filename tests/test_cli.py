@@ -57,7 +57,7 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys):
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 
-@pytest.mark.parametrize("verb", ["translate", "export", "selfcheck"])
+@pytest.mark.parametrize("verb", ["translate", "export", "selfcheck", "sync"])
 def test_the_help_names_every_key(verb, capsys):
     assert main([verb, "--help"]) == 0
     out = capsys.readouterr().out

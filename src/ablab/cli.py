@@ -78,6 +78,12 @@ def _export(arguments: Sequence[str]) -> int:
     return export(arguments)
 
 
+def _sync(arguments: Sequence[str]) -> int:
+    from ablab.sync import sync
+
+    return sync(arguments)
+
+
 def _selfcheck(arguments: Sequence[str]) -> int:
     from ablab.selfcheck import selfcheck
 
@@ -90,6 +96,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "prune": _prune,
     "translate": _translate,
     "export": _export,
+    "sync": _sync,
     "selfcheck": _selfcheck,
 }
 """Nothing heavy is imported before a verb needs it."""

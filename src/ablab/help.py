@@ -17,6 +17,7 @@ def overview() -> str:
             "  ablab prune run=<id> ...        quality against depth of a finished run; cuts out a smaller model",
             "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
             "  ablab export run=<id> ...       write a model for CTranslate2, checked against ours",
+            "  ablab sync                      upload to W&B what was logged offline",
             "  ablab selfcheck resume          kill a run again and again; it must end bit for bit the same",
             "",
             "In a checkout: python train.py, study.py, prune.py, translate.py.",
@@ -136,6 +137,21 @@ def export_help() -> str:
     )
 
 
+def sync_help() -> str:
+    """How to upload."""
+    return "\n".join(
+        [
+            "ablab sync [key=value ...]",
+            "",
+            "Uploads to W&B the sessions of all runs and studies that were logged offline and are not there yet.",
+            "Type it again at any time: what was sent is not sent again.",
+            "",
+            "  dry_run          true: only says what is missing there",
+            "  outputs          the store; default outputs",
+        ]
+    )
+
+
 def selfcheck_help() -> str:
     """How to check this machine."""
     return "\n".join(
@@ -158,6 +174,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "prune": prune_help,
     "translate": translate_help,
     "export": export_help,
+    "sync": sync_help,
     "selfcheck": selfcheck_help,
 }
 """A page per verb."""

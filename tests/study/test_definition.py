@@ -6,6 +6,7 @@ from ablab.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.plan import plan
+from ablab.record import Cost, Record, Selected
 from ablab.study.definition import define
 
 FILE = """
@@ -112,6 +113,69 @@ def test_one_arm_with_twice_the_seeds_is_a_study_of_noise(place):
     assert len(define(("experiment=noise",)).runs) == 4
 
 
+TUNED = FILE + "tune: {values: [0.001, 0.01], seeds: [101, 102]}\n"
+
+
+def pretend(cell, loss, state="finished"):
+    """A record with this validation loss, as far as tuning looks at it."""
+    selected = Selected(steps=[1], loss=loss, perplexity=1.0, bleu=-loss)
+    cost = Cost(
+        **dict.fromkeys(("steps", "tokens", "peak_memory_bytes", "parameters"), 1),
+        **dict.fromkeys(("epochs", "seconds", "train_seconds", "tokens_per_second", "flops_per_token"), 1.0),
+    )
+    record = Record(
+        run_id=cell.planned.run_id,
+        condition_id="c",
+        name="x",
+        choices={},
+        state=state,
+        reason="steps",
+        time_limited=False,
+        selected=selected,
+        validations=[],
+        cost=cost,
+        data={},
+        runtime={},
+        provenance={"code": "x"},
+        config={},
+        ended="now",
+    )
+    cell.planned.folder.path.mkdir(parents=True, exist_ok=True)
+    cell.planned.folder.write_record(record)
+
+
+@pytest.mark.parametrize("metric", ["loss", "bleu"])
+def test_every_arm_gets_the_value_that_is_best_for_it_on_validation(metric, place):
+    (place / "experiments" / "tuned.yaml").write_text(TUNED.replace("values", f"metric: {metric}, values"))
+    define.cache_clear()
+    trials = define(("experiment=tuned",))
+    assert trials.is_tuning
+    assert trials.name == "tuned-tuning"
+    assert len(trials.runs) == 3 * 2 * 2
+    assert {cell.seed for cell in trials.cells} == {101, 102}
+    for cell in trials.cells:
+        slow = cell.planned.config.optim.lr == 0.001
+        is_post = cell.planned.config.layerdrop == 0.2
+        pretend(cell, 2.0 if slow == is_post else 3.0, "diverged" if slow and "scalenorm" in cell.arm else "finished")
+    define.cache_clear()
+    study = define(("experiment=tuned",))
+    assert not study.is_tuning
+    rates = {cell.arm: cell.planned.config.optim.lr for cell in study.cells}
+    assert rates == {"norm=pre,layerdrop=0": 0.01, "norm=scalenorm,layerdrop=0": 0.01, "norm=pre,layerdrop=0.2": 0.001}
+    assert study.seeds == [1, 2]
+    assert not set(study.runs) & set(trials.runs)
+
+
+def test_an_arm_that_no_value_trains_is_said(place):
+    (place / "experiments" / "tuned.yaml").write_text(TUNED)
+    define.cache_clear()
+    for cell in define(("experiment=tuned",)).cells:
+        pretend(cell, 2.0, "diverged")
+    define.cache_clear()
+    with pytest.raises(UserError, match=r"norm=pre,layerdrop=0 diverges with every optim.lr of 0.001, 0.01"):
+        define(("experiment=tuned",))
+
+
 BAD = {
     "experiment=hlep": "did you mean help?",
     "experiment=help norm=post": "norm varies in experiment=help",
@@ -149,6 +213,9 @@ FILES = {
     "question: x\nseeds: [1]\nfactors: {model.d_model: [16, 17]}\n": "model.d_model=17: ",
     "question: x\nseeds: [1]\nfactor: {}\n": "factor",
     "question: x\nseeds: []\n": "seeds",
+    FILE + "tune: {values: [1, 2], seeds: [2]}\n": "tune.seeds: 2 are seeds of the study too",
+    FILE + "tune: {key: layerdrop, values: [0.1, 0.2], seeds: [9]}\n": "tune.key=layerdrop",
+    FILE + "tune: {values: [0.1], seeds: [9]}\n": "at least 2",
     "question: x\nseeds: [1, two]\n": "two",
     "seeds: [1]\n": "question",
     "question: [\n": "not readable as YAML",

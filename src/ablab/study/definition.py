@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from ablab.config import Composed, compose
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, plan
+from ablab.record import Record
 from ablab.study.design import Arm, arms_of
-from ablab.study.experiment import Experiment, find, read
+from ablab.study.experiment import Experiment, Tune, find, read
+from ablab.study.tuning import trial_arms, tuned_arms
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -48,6 +50,8 @@ class Study:
     seeds: Sequence[int]
     cells: Sequence[Cell]
     experiment: Experiment | None
+    is_tuning: bool = False
+    """Whether it only finds the values that the experiment's own runs will have."""
 
     @cached_property
     def runs(self) -> dict[str, Cell]:
@@ -80,7 +84,10 @@ class Study:
 
 @cache
 def define(words: tuple[str, ...]) -> Study:
-    """Compose and validate every run of the words of a sweep, `experiment=<name>` or values with commas."""
+    """Compose and validate every run of the words of a sweep, `experiment=<name>` or values with commas.
+
+    Where an experiment tunes its arms, that comes first: a study of its own, until all of its runs are there.
+    """
     overrides = _parse(words)
     named = [override for override in overrides if override.key_or_group == "experiment"]
     others = [override for override in overrides if override.key_or_group not in ("experiment", *OF_A_SWEEP)]
@@ -164,21 +171,52 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             raise UserError(f"{override.input_line}: {key} varies in experiment={name}; allowed: other keys")
         line.append(str(override.input_line))
     seeds = _seeds(overrides, experiment.seeds)
+    common = (*experiment.common, *line)
     try:
-        cells = list(_cells(arms, seeds, (*experiment.common, *line), naming=True))
+        _check_claims(experiment, arms)
+        if experiment.tune is not None:
+            trials = _trials(path.stem, experiment, experiment.tune, arms, seeds, common)
+            records = _records_of(trials)
+            if records is None:
+                return trials
+            arms = tuned_arms(arms, experiment.tune, records)
+        cells = list(_cells(arms, seeds, common, naming=True))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    _check_claims(path, experiment, arms)
     return Study(path.stem, arms, baseline, seeds, cells, experiment)
 
 
-def _check_claims(path: Path, experiment: Experiment, arms: Sequence[Arm]) -> None:
+def _trials(
+    name: str, experiment: Experiment, tune: Tune, arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str]
+) -> Study:
+    """The study that comes first."""
+    if shared := sorted(set(tune.seeds) & set(seeds)):
+        raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
+    if any(word.startswith(f"{tune.key}=") for arm in arms for word in arm.words):
+        raise UserError(f"tune.key={tune.key}: it is what the arms differ by; allowed: a key that they leave alone")
+    trials = trial_arms(arms, tune)
+    cells = list(_cells(trials, tune.seeds, common, naming=True))
+    return Study(f"{name}-tuning", trials, trials[0].name, tune.seeds, cells, experiment, is_tuning=True)
+
+
+def _records_of(trials: Study) -> dict[str, list[Record]] | None:
+    """By arm; None while any is missing."""
+    records: dict[str, list[Record]] = {}
+    for cell in trials.cells:
+        record = cell.planned.folder.record()
+        if record is None:
+            return None
+        records.setdefault(cell.arm, []).append(record)
+    return records
+
+
+def _check_claims(experiment: Experiment, arms: Sequence[Arm]) -> None:
     """A claim is registered before the runs: a typo in it must not wait for the report."""
     names = [arm.name for arm in arms]
     for claim in experiment.claims:
         for key, name in (("arm", claim.arm), ("baseline", claim.baseline)):
             if name is not None and name not in names:
-                raise UserError(f"{path}: claims.{key}={name}: no such arm; {choices(name, names)}")
+                raise UserError(f"claims.{key}={name}: no such arm; {choices(name, names)}")
 
 
 def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False) -> Iterator[Cell]:

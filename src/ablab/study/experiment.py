@@ -41,7 +41,7 @@ class Tune(Declared):
     """Values of one key, tried for every arm on seeds of their own; the best on validation is the arm's."""
 
     key: str = "optim.lr"
-    values: Annotated[list[Level], Field(min_length=2)]
+    values: Annotated[list[float | int], Field(min_length=2)]
     seeds: Annotated[list[int], Field(min_length=1)]
     metric: Literal["loss", "bleu"] = "loss"
 

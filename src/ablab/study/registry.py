@@ -46,7 +46,7 @@ def _said(study: Study) -> dict[str, Any]:
         "arms": [arm.name for arm in study.arms],
         "baseline": study.baseline,
         "seeds": list(study.seeds),
-        "claims": [] if experiment is None else [claim.model_dump() for claim in experiment.claims],
+        "claims": [] if experiment is None or study.is_tuning else [claim.model_dump() for claim in experiment.claims],
     }
     return {**content, "digest": hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:11]}
 

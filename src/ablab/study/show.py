@@ -62,6 +62,8 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     entries = board.entries
     if found.experiment is not None:
         yield found.experiment.question
+        if found.is_tuning and (tune := found.experiment.tune) is not None:
+            yield f"First {tune.key} is tuned for every arm on validation; its seeds are no seeds of the study"
         yield ""
     yield from _plan(found, entries, tried(found))
     yield ""

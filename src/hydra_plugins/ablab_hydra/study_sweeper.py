@@ -34,8 +34,13 @@ class StudySweeper(Sweeper):
 
         assert self.launcher is not None
         policy = policy_of(arguments)
+        launch = _launch_by(self.launcher, policy.fail_fast)
         try:
-            code = sweep(define(tuple(arguments)), _launch_by(self.launcher, policy.fail_fast), policy, Screen())
+            study = define(tuple(arguments))
+            code = sweep(study, launch, policy, Screen())
+            if study.is_tuning and not code:
+                define.cache_clear()
+                code = sweep(define(tuple(arguments)), launch, policy, Screen())
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
             raise SystemExit(2) from None

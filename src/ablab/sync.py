@@ -1,0 +1,63 @@
+"""Uploads to W&B what was logged offline and is not there yet; W&B's own command does the work."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.fields import Group
+from ablab.screen import Screen
+from ablab.words import read_words
+
+SECONDS = 600
+
+
+class Options(Group):
+    """What `sync` takes, as `key=value` words."""
+
+    outputs: str = "outputs"
+    dry_run: bool = False
+
+
+def sync(arguments: Sequence[str]) -> int:
+    """Run by run, the sessions of each in order; stops at the first that the server does not take."""
+    options = read_words(Options, arguments)
+    outputs = Path(options.outputs)
+    if not outputs.is_dir():
+        raise UserError(f"outputs={outputs}: no such folder")
+    screen = Screen()
+    missing = {place: sessions for place in _places(outputs) if (sessions := unsynced(place))}
+    screen.say(f"{len(missing)} runs and studies of {outputs} have something to upload")
+    for number, (place, sessions) in enumerate(missing.items(), 1):
+        screen.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
+        if not options.dry_run and (said := _send(sessions)) is not None:
+            raise UserError(f"{place}: W&B did not take it ({said}); what was sent before stays sent")
+    if options.dry_run and missing:
+        screen.say("Next: ablab sync")
+    return 0
+
+
+def unsynced(place: Path) -> list[Path]:
+    """Offline sessions, the oldest first, that W&B has not marked as sent."""
+    sessions = sorted((place / "wandb").glob("offline-run-*"))
+    return [session for session in sessions if any(session.glob("*.wandb")) and not any(session.glob("*.wandb.synced"))]
+
+
+def _places(outputs: Path) -> Iterator[Path]:
+    for kind in ("runs", "studies"):
+        yield from sorted(path for path in (outputs / kind).glob("*") if path.is_dir())
+
+
+def _send(sessions: Sequence[Path]) -> str | None:
+    """None when all went well, otherwise the last line of what W&B says."""
+    command = [sys.executable, "-m", "wandb", "sync", *map(str, sessions)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {SECONDS} s"
+    unmarked = [session for session in sessions if not any(session.glob("*.wandb.synced"))]
+    if done.returncode == 0 and not unmarked:
+        return None
+    lines = (done.stderr + done.stdout).strip().splitlines()
+    return lines[-1].strip() if lines else f"exit code {done.returncode}"
