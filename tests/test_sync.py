@@ -1,12 +1,19 @@
 """What was logged offline is uploaded once; a server that refuses is said in one line, and nothing is lost."""
 
+import io
 import subprocess
+import urllib.error
 
 import pytest
 
 from ablab.cli import main
 
 SENT = "run-x.wandb.synced"
+
+
+@pytest.fixture(autouse=True)
+def _reachable(monkeypatch):
+    monkeypatch.setattr("ablab.sync.urllib.request.urlopen", lambda *_, **__: io.BytesIO())
 
 
 @pytest.fixture
@@ -62,6 +69,18 @@ def test_a_server_that_refuses_is_said(store, monkeypatch, capsys):
     monkeypatch.setattr("ablab.sync.subprocess.run", Server(code=1))
     assert main(["sync", f"outputs={store}"]) == 2
     assert capsys.readouterr().err.endswith("(Network error); what was sent before stays sent\n")
+
+
+def test_a_server_that_is_not_there_is_said_at_once(store, monkeypatch, capsys):
+    def refused(*_, **__):
+        raise urllib.error.URLError("connection refused")
+
+    server = Server()
+    monkeypatch.setattr("ablab.sync.subprocess.run", server)
+    monkeypatch.setattr("ablab.sync.urllib.request.urlopen", refused)
+    assert main(["sync", f"outputs={store}"]) == 2
+    assert "out of reach" in capsys.readouterr().err
+    assert server.sent == []
 
 
 def test_no_store_no_sync(tmp_path, capsys):

@@ -1,7 +1,10 @@
 """Uploads to W&B what was logged offline and is not there yet; W&B's own command does the work."""
 
+import os
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from ablab.fields import Group
 from ablab.screen import Screen
 from ablab.words import read_words
 
-SECONDS = 600
+SECONDS, REACH_SECONDS = 600, 10
 
 
 class Options(Group):
@@ -29,6 +32,8 @@ def sync(arguments: Sequence[str]) -> int:
     screen = Screen()
     missing = {place: sessions for place in _places(outputs) if (sessions := unsynced(place))}
     screen.say(f"{len(missing)} runs and studies of {outputs} have something to upload")
+    if missing and not options.dry_run:
+        _check_server()
     for number, (place, sessions) in enumerate(missing.items(), 1):
         screen.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
         if not options.dry_run and (said := _send(sessions)) is not None:
@@ -36,6 +41,19 @@ def sync(arguments: Sequence[str]) -> int:
     if options.dry_run and missing:
         screen.say("Next: ablab sync")
     return 0
+
+
+def _check_server() -> None:
+    """W&B itself would try again for minutes before it says that nobody is there."""
+    server = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
+    try:
+        urllib.request.urlopen(server, timeout=REACH_SECONDS).close()
+    except urllib.error.HTTPError:
+        return  # somebody answered
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"W&B is out of reach at {server} ({getattr(error, 'reason', error)}); nothing was sent"
+        ) from None
 
 
 def unsynced(place: Path) -> list[Path]:
