@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,7 +43,7 @@ def provenance() -> dict[str, Any]:
         "commit": _git("rev-parse", "HEAD"),
         "diff": _git("diff", "HEAD", "--", "src", "conf") or None,
         "python": platform.python_version(),
-        "versions": {name: found for name in PACKAGES if (found := _version(name))},
+        "versions": versions(),
         "machine": {
             "host": platform.node(),
             "system": platform.platform(),
@@ -50,6 +51,22 @@ def provenance() -> dict[str, Any]:
             "cores": os.cpu_count(),
         },
     }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of the libraries that decide results."""
+    return {name: found for name in PACKAGES if (found := _version(name))}
+
+
+def comes_from_elsewhere(recorded: Mapping[str, Any]) -> str | None:
+    """Which code or versions a record's provenance names that are not those of now; None where all are."""
+    if recorded["code"] != code_digest():
+        commit = recorded.get("commit")
+        return f"code {recorded['code']}" + (f" (commit {commit[:8]})" if commit else "")
+    theirs = recorded.get("versions", {})
+    other = [f"{name} {theirs.get(name)}" for name, version in versions().items() if theirs.get(name) != version]
+    return ", ".join(other) or None
 
 
 def fast_bfloat16() -> bool | None:

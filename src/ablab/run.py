@@ -7,7 +7,7 @@ from filelock import FileLock, Timeout
 
 from ablab.errors import UserError
 from ablab.plan import Planned
-from ablab.provenance import code_digest
+from ablab.provenance import comes_from_elsewhere
 from ablab.pulse import beating
 from ablab.record import Record, RunFolder
 from ablab.screen import Screen
@@ -46,15 +46,14 @@ def run(planned: Planned, screen: Screen) -> Record | None:
 def _to_be_replaced(planned: Planned) -> bool:
     if planned.config.rerun == "stale":
         record = planned.folder.record()
-        return record is not None and record.provenance["code"] != code_digest()
+        return record is not None and comes_from_elsewhere(record.provenance) is not None
     return planned.config.rerun
 
 
 def _report_reuse(record: Record, screen: Screen) -> None:
     screen.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
-    trained_with = record.provenance["code"]
-    if trained_with != code_digest():
-        screen.say(f"It comes from other code ({trained_with}, now {code_digest()}); rerun=true trains anew")
+    if (origin := comes_from_elsewhere(record.provenance)) is not None:
+        screen.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def test_nothing_is_trained_twice(store):
     said = typed(*store.words)
     assert said.code == 0
     assert "nothing is trained again" in said.out
-    assert "other code" not in said.out
+    assert "from elsewhere" not in said.out
     assert f"{store.run.run_id}" in said.out
     assert path.stat().st_mtime_ns == before
     assert _evaluations(store.run) == evaluations
@@ -127,11 +127,21 @@ def test_again_is_fast_since_torch_stays_away(store):
 
 
 def test_other_code_is_said_in_one_line(store, monkeypatch):
-    monkeypatch.setattr("ablab.run.code_digest", lambda: "0" * 12)
-    lines = [line for line in typed(*store.words).out.splitlines() if "other code" in line]
+    monkeypatch.setattr("ablab.provenance.code_digest", lambda: "0" * 12)
+    lines = [line for line in typed(*store.words).out.splitlines() if "from elsewhere" in line]
     assert len(lines) == 1
     assert "rerun=true" in lines[0]
     assert store.record.provenance["code"] in lines[0]
+
+
+def test_other_versions_are_said_too(store, monkeypatch):
+    now = {**store.record.provenance["versions"], "torch": "1.0", "nltk": "3"}
+    monkeypatch.setattr("ablab.provenance.versions", lambda: now)
+    lines = [line for line in typed(*store.words).out.splitlines() if "from elsewhere" in line]
+    assert lines == [
+        f"It comes from elsewhere: torch {store.record.provenance['versions']['torch']}, nltk None; "
+        "rerun=true trains anew"
+    ]
 
 
 @pytest.mark.parametrize("word", ["decoding=greedy", "data.test_pairs=3"])

@@ -104,8 +104,8 @@ def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     one.write_text(json.dumps(content))
     code, out = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}")
     assert code == FINISHED
-    assert "1 finished runs come from other code" in out
-    assert "1 of code 0ther): kept; rerun=stale" in out
+    assert "1 finished runs come from other code or versions (1 from code 0ther" in out
+    assert "kept; rerun=stale trains them anew" in out
     assert out.count("] one arm, seed 3") + out.count("] data.max_tokens=60, seed 3") == 1
     code, _ = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}", "rerun=stale")
     assert code == FINISHED

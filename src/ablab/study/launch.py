@@ -105,7 +105,7 @@ class Launcher:
         process.start()  # the first time, while the server imports, long enough for somebody to stop it
         self._running[process.sentinel] = _Running(job, process, environment, time.monotonic(), attempts)
         if self.stopping:
-            os.kill(process.pid, signal.SIGINT)
+            _signal(process, signal.SIGINT)
 
     def _ended(self) -> Iterator[tuple[Ending, dict[str, str]]]:
         for sentinel in wait(list(self._running), timeout=LOOK):
@@ -126,8 +126,7 @@ class Launcher:
         """The first time gently."""
         self.stopping += 1
         for running in self._running.values():
-            if running.process.pid is not None:
-                os.kill(running.process.pid, signal.SIGINT if self.stopping == 1 else signal.SIGKILL)
+            _signal(running.process, signal.SIGINT if self.stopping == 1 else signal.SIGKILL)
 
     def _on_signal(self, *_: object) -> None:
         self.interrupted = True
@@ -155,6 +154,12 @@ class _Running:
     environment: dict[str, str]
     began: float
     attempts: int
+
+
+def _signal(process: ForkServerProcess, number: int) -> None:
+    with suppress(ProcessLookupError):  # it has ended, and nobody has looked yet
+        if process.pid is not None:
+            os.kill(process.pid, number)
 
 
 def _start_server() -> None:

@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from ablab.failure import Failure, read_failure
 from ablab.plan import Planned
-from ablab.provenance import code_digest
+from ablab.provenance import comes_from_elsewhere
 from ablab.pulse import Pulse, read_pulse
 from ablab.record import Record, RunFolder
 from ablab.study.definition import Cell, Study
@@ -41,9 +41,9 @@ class Entry:
     failure: Failure | None
 
     @property
-    def is_stale(self) -> bool:
-        """Whether it comes from other code than would train it now."""
-        return self.record is not None and self.record.provenance["code"] != code_digest()
+    def elsewhere(self) -> str | None:
+        """Which other code or library versions it comes from; None where all is as it would be now."""
+        return None if self.record is None else comes_from_elsewhere(self.record.provenance)
 
 
 def ledger(study: Study) -> dict[str, Entry]:

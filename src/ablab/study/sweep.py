@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ablab.config import compose
-from ablab.provenance import code_digest
 from ablab.screen import Screen
 from ablab.study.board import Board, summary
 from ablab.study.closing import COMPARISON, close
@@ -132,7 +131,7 @@ def _wait_for_others(board: Board, screen: Screen) -> None:
 
 def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
     """What is to be trained anew goes to superseded/; what comes from other code and stays is said."""
-    stale = [entry for entry in board.entries.values() if entry.is_stale]
+    stale = [entry for entry in board.entries.values() if entry.elsewhere]
     whole = [entry for entry in board.entries.values() if entry.record is not None]
     anew = {True: whole, "stale": stale, False: []}[policy.rerun]
     for entry in anew:
@@ -142,16 +141,11 @@ def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
         screen.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh(everything=True)
     elif stale:
-        codes = ", ".join(f"{number} of code {code}" for code, number in Counter(map(_code, stale)).items())
+        origins = Counter(str(entry.elsewhere) for entry in stale)
+        said = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
         screen.say(
-            f"{len(stale)} finished runs come from other code than {code_digest()} ({codes}): kept; "
-            "rerun=stale trains them anew"
+            f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them anew"
         )
-
-
-def _code(entry: Entry) -> str:
-    assert entry.record is not None
-    return str(entry.record.provenance["code"])
 
 
 def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> int:
