@@ -114,6 +114,28 @@ def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     assert again["selected"] == json.loads(before[one.parent.name])["selected"]
 
 
+def test_any_launcher_of_hydra_makes_the_same_runs(swept, tmp_path):
+    words = [word for word in WORDS if not word.startswith("hydra")]
+    line = [*words, "hydra/launcher=basic", "data.max_tokens=60,1", "seed=1", f"outputs={tmp_path}"]
+    process = subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), "-m", *line],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    assert process.returncode == FAILED
+    assert "2 runs: 1 failed  1 finished" in process.stdout
+    outputs, _ = swept
+    theirs = {run.run_id: run for run in runs(outputs)}
+    for run in runs(tmp_path):
+        other = theirs[run.run_id]
+        assert (run.record() is None) == (other.record() is None)
+        if run.record() is not None:
+            ours = (run.checkpoints / "selected.safetensors").read_bytes()
+            assert ours == (other.checkpoints / "selected.safetensors").read_bytes()
+
+
 def test_two_at_once_run_nothing_twice(tmp_path):
     line = ("norm=pre,post", "seed=1,2,3", f"outputs={tmp_path}")
     processes = [started(*line) for _ in range(2)]

@@ -1,11 +1,13 @@
 """What Hydra makes of overrides: options composed once for all runs that share them, fields set on a copy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple, cast
 
 from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -38,6 +40,18 @@ class _Base(NamedTuple):
     choices: dict[str, str]
 
 
+@contextmanager
+def own_hydra() -> Iterator[None]:
+    """Hydra on our configuration folder, also within a job of Hydra's, which has one of its own."""
+    instance = GlobalHydra.instance()
+    outer, instance.hydra = instance.hydra, None
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            yield
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
 def _chooses(override: Override) -> bool:
     """Whether it chooses an option of a group, and does not set a field."""
     return override.key_or_group in groups()
@@ -46,7 +60,7 @@ def _chooses(override: Override) -> bool:
 @cache
 def _compose_options(options: tuple[str, ...]) -> _Base:
     """Once for each choice of options, however many runs share it: Hydra takes its time."""
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+    with own_hydra():
         composed = compose("config", overrides=list(options), return_hydra_config=True)
     chosen = {
         group: str(option) for group, option in composed.hydra.runtime.choices.items() if not group.startswith("hydra")

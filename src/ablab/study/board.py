@@ -104,7 +104,7 @@ def ended_line(entry: Entry, number: int, total: int) -> str:
     """One line for a run that has ended."""
     what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
     if entry.state is State.FAILED and entry.failure is not None:
-        return f"{what} ({entry.failure.kind}): {entry.failure.line}   log: {entry.failure.log}"
+        return f"{what} ({entry.failure.kind}): {entry.failure.line}"
     if entry.record is None:
         return what
     record = entry.record

@@ -99,15 +99,14 @@ def define(words: tuple[str, ...]) -> Study:
 
 
 def _parse(words: Sequence[str]) -> list["Override"]:
-    from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    from ablab.config.folder import conf_dir
     from ablab.config.overrides import parse
+    from ablab.config.values import own_hydra
 
     parse(words)  # words what is wrong
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+    with own_hydra():
         # A glob needs to know the options of groups.
         loader = GlobalHydra.instance().config_loader()
         overrides = OverridesParser.create(config_loader=loader).parse_overrides(list(words))

@@ -11,6 +11,9 @@ from ablab.study.launch import Places
 from ablab.study.sweep import policy_of
 from ablab.study.task import FAILED, perform
 
+OURS = "hydra_plugins.ablab_hydra.local_launcher.LocalLauncher"
+"""What Hydra calls the launcher of ablab.study.launch; others have settings of their own."""
+
 
 def multirun(words: Sequence[str]) -> int:
     """The exit code of the whole sweep."""
@@ -40,16 +43,18 @@ def task(config: Any) -> int:
 
 def _check_hydra(words: Sequence[str]) -> None:
     """Hydra would say what is wrong in many lines, and after the first run."""
-    from hydra import compose, initialize_config_dir
+    from hydra import compose
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    from ablab.config.values import own_hydra
+
     try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        with own_hydra():
             composed = compose("config", overrides=list(words), return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None
     launcher = composed.hydra.launcher
-    if str(launcher._target_).endswith(".LocalLauncher"):
+    if launcher._target_ == OURS:
         Places.of(launcher.jobs, launcher.threads, list(launcher.gpus), launcher.per_gpu)

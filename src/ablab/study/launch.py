@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablab.errors import UserError
-from ablab.failure import read_failure, write_failure
+from ablab.failure import Kind, read_failure, write_failure
 from ablab.record import RunFolder, now
 from ablab.study import child
 from ablab.study.task import BUSY, DONE, INTERRUPTED
@@ -185,9 +185,14 @@ def _note(job: Job, code: int) -> None:
         line = f"the process was killed by {name}" + (" (out of memory?)" if code == -signal.SIGKILL else "")
     else:
         line = _last_line(job.folder.log) or f"the process ended with {code}"
+    note_failure(job.folder, "killed" if code < 0 else "error", line, str(job.folder.log))
+
+
+def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> None:
+    """For a run that could not write it down itself."""
     with suppress(OSError):  # where nothing can be written, the exit code of the sweep must do
-        job.folder.path.mkdir(parents=True, exist_ok=True)
-        write_failure(job.folder.failure, "killed" if code < 0 else "error", line, str(job.folder.log), now())
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_failure(folder.failure, kind, line, log, now())
 
 
 def _last_line(log: Path) -> str:

@@ -159,7 +159,8 @@ def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> in
     for entry in failed.values():
         assert entry.failure is not None
         screen.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed ({entry.failure.kind}): {entry.failure.line}")
-        screen.say(f"  log: {entry.failure.log}")
+        if entry.failure.log is not None:
+            screen.say(f"  log: {entry.failure.log}")
     if interrupted:
         screen.say("Stopped; the same line, typed again, continues from there")
     elif failed:

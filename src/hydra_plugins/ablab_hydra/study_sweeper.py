@@ -6,6 +6,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
@@ -57,10 +58,26 @@ def _launch_by(launcher: Launcher, fail_fast: bool) -> Any:
     def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:
         """By any launcher of Hydra's: what became of the runs is read from the store."""
         for batch in [[cell] for cell in cells] if alone else [list(cells)]:
-            launcher.launch([board.study.words_of(cell) for cell in batch], initial_job_idx=0)
+            returned = launcher.launch([board.study.words_of(cell) for cell in batch], initial_job_idx=0)
+            for cell, result in zip(batch, returned, strict=True):
+                _note(board.of(cell.key), result)
         return True
 
     return launch
+
+
+def _note(entry: Any, result: JobReturn) -> None:
+    """What became of a run is in the store, unless it failed before it could write."""
+    from ablab.study.launch import note_failure
+    from ablab.study.ledger import State
+    from ablab.study.task import BUSY, DONE, INTERRUPTED
+
+    raised = result.status is not JobStatus.COMPLETED
+    if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED)):
+        return
+    # The property raises what the job has raised; this is what it holds.
+    said = " ".join(str(result._return_value).split()) if raised else "see the launcher's log"
+    note_failure(entry.cell.planned.folder, "error", said, None)
 
 
 ConfigStore.instance().store(
