@@ -1,5 +1,7 @@
 """Shapes are checked while tests run: every annotation of the model and of decoding is a law."""
 
+import signal
+
 import pytest
 import torch
 from hypothesis import settings
@@ -15,3 +17,9 @@ settings.load_profile("ablab")
 def _fresh_default_generator():
     """No test depends on which ran before it."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _hears_ctrl_c():
+    """A shell that starts the tests in the background may have told them to ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
