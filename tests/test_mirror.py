@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from ablab import identity
 from ablab.config import compose
 from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
 from ablab.record import Record, RunFolder
+from ablab.training.listeners import ToFile, ToMirror
 from ablab.wandb_files import rows_on_disk
 from tests.run.conftest import TINY, typed
 
@@ -290,13 +293,36 @@ def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
     assert sorted(row["step"] for row in rows if "valid/samples._type" in row) == [10, 20, 30, 40]
 
 
+def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
+    """The last rows before a kill may be in our file and not in W&B's; the run goes on after them."""
+    line = ("smoke=true", *TINY, f"outputs={tmp_path}", "pruning=none", "training.valid_every=2")
+    real = ToFile.on_look
+
+    def on_look(self, measurements):
+        real(self, measurements)
+        if measurements.step == 6:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ToFile, "on_look", on_look)
+        patch.setattr(ToMirror, "on_look", lambda *_: None)
+        assert typed(*line).code == 130
+    assert typed(*line).code == 0
+    (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
+    rows = [row for folder in (run / "wandb").glob("offline-run-*") for row in Seen.of_folder(folder).history]
+    for key in ("train/loss", "valid/loss"):
+        assert sorted(row["step"] for row in rows if key in row) == [2, 4, 6, 8]
+
+
 def test_a_file_that_a_kill_cut_off_is_read_as_far_as_it_goes(trap, tmp_path):
     mirror = WandbMirror(RunCard("rabc", "s1", {}, [], tmp_path), mode="offline", project="x", entity=None)
     for step in range(2000):  # over several blocks of the file
         mirror.log(step, {"train/loss": 1.0})
     mirror.finish(failed=False)
     (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
-    whole = rows_on_disk(tmp_path / "wandb")
+    deadline = time.monotonic() + 30  # on a busy machine wandb's own process writes on for a moment
+    while len(whole := rows_on_disk(tmp_path / "wandb")) < 2000 and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert {place for place, _ in whole} == set(range(2000))
     content = file.read_bytes()
     assert len(content) > 3 * 32768

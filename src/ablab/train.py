@@ -26,7 +26,7 @@ from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.identity import condition_id
-from ablab.metrics import MetricsFile
+from ablab.metrics import MetricsFile, read_metrics
 from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
@@ -131,11 +131,14 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
         metrics = MetricsFile(planned.folder.metrics, from_step=course.step)
         stack.callback(metrics.close)
         bar = stack.enter_context(screen.training_bar())
+        to_mirror = ToMirror(mirror, validator.sources, validator.references)
+        if course.step:
+            to_mirror.replay(read_metrics(planned.folder.metrics))
         listeners: list[Listener] = [
             ToFile(metrics),
             ToScreen(screen, bar),
             ToPulse(heart),
-            ToMirror(mirror, validator.sources, validator.references),
+            to_mirror,
             AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
         ]
         return fit(

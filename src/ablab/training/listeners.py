@@ -1,6 +1,6 @@
 """Those who are told how training goes: the metrics file, the screen, the mirror."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -94,6 +94,16 @@ class ToMirror:
     def __init__(self, mirror: Mirror, sources: Sequence[str], references: Sequence[str]) -> None:
         self.mirror = mirror
         self.sources, self.references = sources, references
+
+    def replay(self, rows: Iterable[Mapping[str, float]]) -> None:
+        """Rows of the metrics file, when a run goes on: a mirror may have lost what it was told just before a kill."""
+        for row in rows:
+            step = int(row["step"])
+            trained = {f"train/{key}": row[key] for key in row if key != "step" and not key.startswith("valid_")}
+            validated = {f"valid/{key.removeprefix('valid_')}": row[key] for key in row if key.startswith("valid_")}
+            for values in (trained, validated):
+                if values:
+                    self.mirror.log(step, values)
 
     def on_step(self, course: Course, total_steps: int | None) -> None:
         """Nothing."""
