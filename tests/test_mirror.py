@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +38,7 @@ class Seen:
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Seen":
+        wandb.teardown()  # wandb's own process ends, and has written all that it ever would
         command = [str(Path(sys.executable).with_name("wandb")), "leet", "inspect", "--json", str(folder)]
         # Unless told otherwise, this command itself calls home; whom the run calls is another question.
         quiet = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
@@ -287,6 +287,7 @@ def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
             mirror.along("layers", step, {"pruning/bleu": 1.0})
             mirror.table(step, "valid/samples", ["a"], [[1]])
         mirror.finish(failed=False)
+        wandb.teardown()  # the sessions of a resumed run are processes; within one, wandb may still be writing
     rows = [row for folder in (tmp_path / "wandb").glob("offline-run-*") for row in Seen.of_folder(folder).history]
     assert sorted(row["step"] for row in rows if "train/loss" in row) == [10, 20, 30, 40]
     assert sorted(row["axis/layers"] for row in rows if "pruning/bleu" in row) == [10, 20, 30, 40]
@@ -307,7 +308,9 @@ def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
         patch.setattr(ToFile, "on_look", on_look)
         patch.setattr(ToMirror, "on_look", lambda *_: None)
         assert typed(*line).code == 130
+    wandb.teardown()
     assert typed(*line).code == 0
+    wandb.teardown()
     (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
     rows = [row for folder in (run / "wandb").glob("offline-run-*") for row in Seen.of_folder(folder).history]
     for key in ("train/loss", "valid/loss"):
@@ -320,9 +323,8 @@ def test_a_file_that_a_kill_cut_off_is_read_as_far_as_it_goes(trap, tmp_path):
         mirror.log(step, {"train/loss": 1.0})
     mirror.finish(failed=False)
     (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
-    deadline = time.monotonic() + 30  # on a busy machine wandb's own process writes on for a moment
-    while len(whole := rows_on_disk(tmp_path / "wandb")) < 2000 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wandb.teardown()
+    whole = rows_on_disk(tmp_path / "wandb")
     assert {place for place, _ in whole} == set(range(2000))
     content = file.read_bytes()
     assert len(content) > 3 * 32768
