@@ -14,7 +14,19 @@ PACKAGE = Path(ablab.__file__).parent
 
 STOREYS = (
     ("ablab",),
-    ("errors", "fields", "files", "seeding", "provenance", "threads", "words", "pulse", "failure", "wandb_files"),
+    (
+        "errors",
+        "fields",
+        "files",
+        "seeding",
+        "provenance",
+        "threads",
+        "words",
+        "exits",
+        "pulse",
+        "failure",
+        "wandb_files",
+    ),
     ("corpora",),
     ("config",),
     ("identity", "record", "scoring", "metrics", "mirror", "help"),

@@ -4,10 +4,9 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ablab.errors import UserError, choices
+from ablab.exits import BAD_INPUT, DONE, INTERRUPTED
 from ablab.threads import wait_politely
 
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
 HELP = ("-h", "--help")
 MANY = ("-m", "--multirun")
 
@@ -20,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ablab.help import overview
 
         print(overview())  # noqa: T201
-        return 0
+        return DONE
     verb, *rest = words
     try:
         if verb not in VERBS:
@@ -29,14 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from ablab.help import PAGES
 
             print(PAGES[verb]())  # noqa: T201
-            return 0
+            return DONE
         return VERBS[verb](rest)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_BAD_INPUT
+        return BAD_INPUT
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201
-        return EXIT_INTERRUPTED
+        return INTERRUPTED
 
 
 def _train(arguments: Sequence[str]) -> int:
@@ -51,7 +50,7 @@ def _train(arguments: Sequence[str]) -> int:
 
     planned = plan(compose(arguments))
     record = run(planned, Screen(bars=planned.config.trainer.progress))
-    return EXIT_INTERRUPTED if record is None else 0
+    return INTERRUPTED if record is None else DONE
 
 
 def _study(arguments: Sequence[str]) -> int:

@@ -4,7 +4,7 @@
 judged; it names an evaluation inside the run. *Runtime* is where and how the work is done; it names nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Annotated, Any, ClassVar
 
@@ -66,3 +66,14 @@ class Group(BaseModel):
                 yield from inner.walk(f"{prefix}{name}.")
             else:
                 yield f"{prefix}{name}", role
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested mapping by dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.failure import write_failure
 from ablab.record import RunFolder
 from ablab.screen import Screen
 from ablab.study.definition import define
 from ablab.study.ledger import State, entry_of
-from ablab.study.sweep import FAILED, FINISHED, INTERRUPTED, Policy, sweep
+from ablab.study.sweep import Policy, sweep
 from tests.run.conftest import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +81,7 @@ def test_typed_again_nothing_runs(swept):
     code, _ = typed("data.max_tokens=60,1", "seed=1,2", f"outputs={outputs}")
     assert code == FAILED  # there still are failures
     code, _ = typed("data.max_tokens=60", "seed=1,2", f"outputs={outputs}")
-    assert code == FINISHED
+    assert code == DONE
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -103,12 +104,12 @@ def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     content["provenance"]["code"] = "0ther"
     one.write_text(json.dumps(content))
     code, out = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}")
-    assert code == FINISHED
+    assert code == DONE
     assert "1 finished runs come from other code or versions (1 from code 0ther" in out
     assert "kept; rerun=stale trains them anew" in out
     assert out.count("] one arm, seed 3") + out.count("] data.max_tokens=60, seed 3") == 1
     code, _ = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}", "rerun=stale")
-    assert code == FINISHED
+    assert code == DONE
     assert len(list((outputs / "smoke" / "superseded").iterdir())) == 1
     again = json.loads(one.read_text())
     assert again["selected"] == json.loads(before[one.parent.name])["selected"]
@@ -142,7 +143,7 @@ def test_two_at_once_run_nothing_twice(tmp_path):
     for process in processes:
         out, err = process.communicate(timeout=250)
         assert err == ""
-        assert process.returncode == FINISHED, out
+        assert process.returncode == DONE, out
         assert "6 runs: " in out
     for run in runs(tmp_path):
         assert run.record() is not None

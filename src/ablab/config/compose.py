@@ -12,6 +12,7 @@ from ablab.config.smoke import shrink
 from ablab.corpora import CORPORA
 from ablab.corpora.base import Corpus
 from ablab.errors import UserError, choices, first_error
+from ablab.fields import flatten
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def compose(arguments: Sequence[str]) -> Composed:
     common = {name for name, _ in Config.walk() if name != "data"}
     check(overrides, common, {kind: {f"data.{name}" for name, _ in c.walk()} for kind, c in CORPORA.items()})
     typed = values_of(overrides)
-    base, written, resolved = (_flatten(values) for values in (typed.base, typed.written, typed.resolved))
+    base, written, resolved = (flatten(values) for values in (typed.base, typed.written, typed.resolved))
     changes = {key: resolved[key] for key, value in written.items() if base.get(key) != value}
     values = shrink(typed.resolved) if typed.resolved["smoke"] else typed.resolved
     return Composed(validate(values), typed.choices, changes)
@@ -55,13 +56,3 @@ def validate(values: Mapping[str, Any]) -> Config:
     for violation in violations(config):
         raise UserError(violation)
     return config
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -6,7 +6,7 @@ from typing import Any
 
 from ablab.config.compose import compose, validate
 from ablab.config.folder import groups, option_values
-from ablab.config.schema import Config
+from ablab.config.schema import OF_A_SWEEP, Config
 from ablab.errors import UserError, choices
 from ablab.fields import Role
 
@@ -53,7 +53,7 @@ def open_fields(data: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, role in roles.items()
-        if role is not Role.RECIPE and name not in ("rerun", "smoke", "experiment", "retry_failed", "fail_fast")
+        if role is not Role.RECIPE and name not in ("smoke", "experiment", *OF_A_SWEEP)
     ]
 
 

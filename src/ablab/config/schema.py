@@ -16,6 +16,10 @@ from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, Pro
 Positive = Annotated[float, Field(gt=0)]
 
 
+OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
+"""Fields that say how a sweep goes: no run of it must see them."""
+
+
 def _named(group: str, field: str) -> AfterValidator:
     def check(value: str) -> str:
         allowed = named_values(group, field)

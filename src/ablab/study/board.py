@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ablab.screen import duration
 from ablab.study.definition import Study
-from ablab.study.ledger import DONE, Entry, State, count, entry_of, ledger
+from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
 
 COLOURS = {
     State.FINISHED: "green",
@@ -18,7 +18,7 @@ COLOURS = {
     State.FAILED: "red",
     State.RUNNING: "cyan",
 }
-NEVER_AGAIN = (State.FAILED, *DONE)
+NEVER_AGAIN = (State.FAILED, *RESULTS)
 
 
 class Board:
@@ -35,7 +35,7 @@ class Board:
             return
         self._read = time.monotonic()
         for key, entry in self.entries.items():
-            if everything or entry.state not in DONE:
+            if everything or entry.state not in RESULTS:
                 self.entries[key] = entry_of(entry.cell)
 
     def of(self, key: str) -> Entry:

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ablab.study.task import FAILED, perform
+from ablab.exits import FAILED
+from ablab.study.task import perform
 
 PRELOADED = ["ablab.complete", "ablab.study.child", "ablab.config.values"]
 """What the server imports once for all runs."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ablab.files import write_text
 from ablab.mirror import RunCard, WandbMirror
 from ablab.study.definition import Study
-from ablab.study.ledger import DONE, Entry
+from ablab.study.ledger import RESULTS, Entry
 from ablab.study.pictures import draw_depths, draw_learning
 from ablab.study.table import COLUMNS, figures_of, rows_of
 
@@ -26,7 +26,7 @@ def close(study: Study, entries: Mapping[str, Entry]) -> None:
     logger = study.cells[0].planned.config.logger
     if logger.kind != "wandb":
         return
-    done = sum(entry.state in DONE for entry in entries.values())
+    done = sum(entry.state in RESULTS for entry in entries.values())
     config = {"question": None if study.experiment is None else study.experiment.question, "seeds": list(study.seeds)}
     card = RunCard(
         run_id=f"study-{study.digest}",

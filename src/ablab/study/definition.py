@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.config import Composed, compose
+from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, plan
 from ablab.record import Record
@@ -19,9 +20,6 @@ from ablab.study.tuning import trial_arms, tuned_arms
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
-
-OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
-"""Keys that say how a sweep goes: no run of it must see them."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from typing import Any
 
 from ablab.config.folder import conf_dir
 from ablab.errors import UserError
+from ablab.exits import DONE, FAILED
 from ablab.study.definition import define
 from ablab.study.launch import Places
 from ablab.study.sweep import policy_of
-from ablab.study.task import FAILED, perform
+from ablab.study.task import perform
 
 OURS = "hydra_plugins.ablab_hydra.local_launcher.LocalLauncher"
 """What Hydra calls the launcher of ablab.study.launch; others have settings of their own."""
@@ -31,7 +32,7 @@ def multirun(words: Sequence[str]) -> int:
         return ended.code if isinstance(ended.code, int) else FAILED
     finally:
         sys.argv = before
-    return 0
+    return DONE
 
 
 def task(config: Any) -> int:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablab.errors import UserError
+from ablab.exits import BUSY, DONE, INTERRUPTED
 from ablab.failure import Kind, read_failure, write_failure
 from ablab.record import RunFolder, now
 from ablab.study import child
-from ablab.study.task import BUSY, DONE, INTERRUPTED
 
 LOOK = 0.25
 """Seconds between two looks at the children."""
@@ -34,7 +34,7 @@ class Job(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a job's process ended. `code`: an exit code of task.py, or minus a signal's number."""
+    """How a job's process ended. `code`: one of ablab.exits, or minus a signal's number."""
 
     job: Job
     code: int

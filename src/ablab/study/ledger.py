@@ -27,7 +27,8 @@ class State(str, Enum):
     FINISHED = "finished"
 
 
-DONE = (State.FINISHED, State.DIVERGED)
+RESULTS = (State.FINISHED, State.DIVERGED)
+"""Nothing more happens to these runs."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from contextlib import nullcontext
 
 from rich.live import Live
 
+from ablab.exits import BUSY
 from ablab.screen import Screen
 from ablab.study.board import NEVER_AGAIN, Board, ended_line
 from ablab.study.definition import Cell
 from ablab.study.launch import Ending, Job, Launcher, Places
 from ablab.study.ledger import State
-from ablab.study.task import BUSY
 
 REFRESH = 1.0
 """Seconds between two looks at the store."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from rich.live import Live
 
-from ablab.fields import Group
+from ablab.fields import Group, flatten
 from ablab.identity import condition_id
 from ablab.screen import Screen, aligned, duration
 from ablab.study.board import NEVER_AGAIN, Board, as_json, summary
@@ -81,7 +81,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
 
 def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:
     """A row per arm: what makes it another than the baseline, and what has become of its runs."""
-    recipes = {cell.arm: _flat(cell.planned.recipe) for cell in reversed(found.cells)}
+    recipes = {cell.arm: flatten(cell.planned.recipe) for cell in reversed(found.cells)}
     rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
     for arm in found.arms:
         cells = [cell for cell in found.cells if cell.arm == arm.name]
@@ -100,16 +100,6 @@ def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried
     yield from (line.rstrip() for line in aligned(rows, left=4))
     if any(row[1] == "?" for row in rows):
         yield "(check=true builds every arm, counts its parameters and times a step)"
-
-
-def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:

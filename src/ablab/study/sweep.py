@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ablab.config import compose
+from ablab.config.schema import OF_A_SWEEP
+from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.screen import Screen
 from ablab.study.board import Board, summary
 from ablab.study.closing import COMPARISON, close
-from ablab.study.definition import OF_A_SWEEP, Cell, Study
-from ablab.study.ledger import DONE, Entry, State
+from ablab.study.definition import Cell, Study
+from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.registry import link, register
 from ablab.study.table import table_lines
 
@@ -23,9 +25,6 @@ MOST_ATTEMPTS = 5
 
 OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
 WAIT = 1.0
-
-FINISHED, FAILED, INTERRUPTED = 0, 1, 130
-"""Exit codes."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _done(board: Board) -> set[str]:
-    return {key for key, entry in board.entries.items() if entry.state in DONE}
+    return {key for key, entry in board.entries.items() if entry.state in RESULTS}
 
 
 def _to_do(board: Board, policy: Policy) -> list[Cell]:
@@ -168,4 +167,4 @@ def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> in
     screen.say(f"Results: {study.folder}")
     if interrupted:
         return INTERRUPTED
-    return FINISHED if all(entry.state in DONE for entry in entries.values()) else FAILED
+    return DONE if all(entry.state in RESULTS for entry in entries.values()) else FAILED

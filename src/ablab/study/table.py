@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ablab.screen import aligned, duration
 from ablab.study.definition import Study
-from ablab.study.ledger import DONE, Entry, State
+from ablab.study.ledger import RESULTS, Entry, State
 
 
 class Row(NamedTuple):
@@ -29,7 +29,7 @@ def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
 def _row(study: Study, arm: str, entries: Mapping[str, Entry]) -> Row:
     cells = [cell for cell in study.cells if cell.arm == arm]
     found = [entries[cell.key] for cell in cells]
-    records = [entry.record for entry in found if entry.record is not None and entry.state in DONE]
+    records = [entry.record for entry in found if entry.record is not None and entry.state in RESULTS]
     # A diverged run is counted, never averaged: a mean of the survivors would flatter the arm.
     finished = [cell for cell in cells if entries[cell.key].state is State.FINISHED]
     evaluations = [cell.planned.folder.evaluation(cell.planned.evaluation_id) for cell in finished]

@@ -5,10 +5,8 @@ import traceback
 from collections.abc import Sequence
 
 from ablab.errors import UserError
+from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED
 from ablab.failure import kind_of, write_failure
-
-DONE, FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes."""
 
 
 def perform(words: Sequence[str], log: str | None) -> int:

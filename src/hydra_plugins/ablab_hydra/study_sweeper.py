@@ -29,6 +29,7 @@ class StudySweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> Any:
         """Ends the process with a code that tells, unless all is well."""
         from ablab.errors import UserError
+        from ablab.exits import BAD_INPUT
         from ablab.screen import Screen
         from ablab.study.definition import define
         from ablab.study.sweep import policy_of, sweep
@@ -44,7 +45,7 @@ class StudySweeper(Sweeper):
                 code = sweep(define(tuple(arguments)), launch, policy, Screen())
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
-            raise SystemExit(2) from None
+            raise SystemExit(BAD_INPUT) from None
         if code:
             raise SystemExit(code)
 
@@ -68,9 +69,9 @@ def _launch_by(launcher: Launcher, fail_fast: bool) -> Any:
 
 def _note(entry: Any, result: JobReturn) -> None:
     """What became of a run is in the store, unless it failed before it could write."""
+    from ablab.exits import BUSY, DONE, INTERRUPTED
     from ablab.study.launch import note_failure
     from ablab.study.ledger import State
-    from ablab.study.task import BUSY, DONE, INTERRUPTED
 
     raised = result.status is not JobStatus.COMPLETED
     if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED)):
