@@ -1,8 +1,8 @@
 """Where a run is mirrored to. The record on disk is the truth; a mirror may fail and cost nothing but itself."""
 
-import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -152,5 +152,13 @@ class WandbMirror:
 
     def finish(self, *, failed: bool) -> None:
         """Flush and close; a mirror that cannot be closed must not take a finished run with it."""
-        with contextlib.suppress(self._wandb.errors.Error):
+        with suppress(self._wandb.errors.Error):
             self._run.finish(exit_code=int(failed))
+
+
+@contextmanager
+def closing(mirror: Mirror) -> Iterator[Mirror]:
+    """Always closed, and told whether the block ended well."""
+    with ExitStack() as stack:
+        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
+        yield mirror

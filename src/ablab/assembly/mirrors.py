@@ -1,18 +1,16 @@
 """Configuration in, the mirror of a run out."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
-from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
+from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror, closing
 from ablab.plan import Planned
 
 
 @contextmanager
 def mirrored(planned: Planned, say: Callable[[str], None]) -> Iterator[Mirror]:
     """Where the run is mirrored to: always closed, and told whether it ended well."""
-    mirror = _mirror(planned, say)
-    with ExitStack() as stack:
-        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
+    with closing(_mirror(planned, say)) as mirror:
         yield mirror
 
 

@@ -2,12 +2,13 @@
 
 import csv
 import io
+import time
 from collections.abc import Mapping
 
 from ablab.files import write_text
-from ablab.mirror import RunCard, WandbMirror
+from ablab.mirror import RunCard, WandbMirror, closing
 from ablab.study.definition import Study
-from ablab.study.ledger import RESULTS, Entry
+from ablab.study.ledger import Entry
 from ablab.study.pictures import draw_depths, draw_learning
 from ablab.study.table import COLUMNS, figures_of, rows_of
 
@@ -26,19 +27,20 @@ def close(study: Study, entries: Mapping[str, Entry]) -> None:
     logger = study.cells[0].planned.config.logger
     if logger.kind != "wandb":
         return
-    done = sum(entry.state in RESULTS for entry in entries.values())
     config = {"question": None if study.experiment is None else study.experiment.question, "seeds": list(study.seeds)}
     card = RunCard(
         run_id=f"study-{study.digest}",
         name=study.name,
-        config={**config, "baseline": study.baseline, "runs": sorted(study.runs)},
+        config={**config, "baseline": study.baseline, "runs": sorted({cell.planned.run_id for cell in study.cells})},
         tags=["study"],
         folder=study.folder,
         group=study.name,
         job_type="study",
     )
-    mirror = WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)
-    mirror.table(done, "study/arms", COLUMNS, rows)
-    for name in drawn:
-        mirror.picture(done, f"study/{name}", study.folder / f"{name}.png", f"{study.name}: {name.replace('_', ' ')}")
-    mirror.finish(failed=False)
+    # Steps of its own, that rise: the comparison of a study that has changed comes after the earlier one.
+    moment = int(time.time())
+    with closing(WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as mirror:
+        mirror.table(moment, "study/arms", COLUMNS, rows)
+        for name in drawn:
+            about = f"{study.name}: {name.replace('_', ' ')}"
+            mirror.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)
