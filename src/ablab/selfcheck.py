@@ -1,6 +1,7 @@
 """Proves on this machine what is promised of a resume: killed again and again, a run ends bit for bit the same."""
 
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,10 @@ def _killed(
         else:
             screen.say(f"kill {number} of {options.kills}: the run was over before")
             break
+    if number == 1 and process.returncode != -signal.SIGKILL:
+        raise UserError(
+            "the run was over before the first kill: nothing is proved; type it again, or with another seed"
+        )
     subprocess.run(_command(line, outputs), stdout=subprocess.DEVNULL, check=False)
     return _the_run(outputs)
 

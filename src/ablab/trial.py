@@ -13,7 +13,7 @@ from ablab.data.prepared import Prepared, prepare
 from ablab.plan import Planned
 from ablab.training.cost import parameter_count
 from ablab.training.course import Course, Ends
-from ablab.training.fit import Outcome, fit
+from ablab.training.fit import fit
 from ablab.training.lightning_module import TranslationModule
 from ablab.training.validation import Validator
 
@@ -31,13 +31,21 @@ class Trial:
 
 
 class _Clock:
-    """Notes when each step has ended."""
+    """Notes when each step has ended, on the device too."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self._times = [time.perf_counter()]
 
     def on_step(self, course: Course, total_steps: int | None) -> None:
-        self.times.append(time.perf_counter())
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self._times.append(time.perf_counter())
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Without the first, unless there is no other."""
+        counted = self._times[1:] if len(self._times) > 2 else self._times
+        return (counted[-1] - counted[0]) / (len(counted) - 1)
 
     def on_look(self, *_: object) -> None:
         """Nothing."""
@@ -78,13 +86,6 @@ def try_out(planned: Planned) -> Trial:
             valid_every=STEPS,
             trainer_options=trainer_options(config),
         )
-    _check(outcome)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    spent = (clock.times[-1] - clock.times[0]) / (len(clock.times) - 1)
-    return Trial(parameter_count(model), spent, whole)
-
-
-def _check(outcome: Outcome) -> None:
     if outcome.state == "diverged":
         raise FloatingPointError(outcome.reason)
+    return Trial(parameter_count(model), clock.seconds_per_step, whole)

@@ -3,6 +3,7 @@
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from typing import Any
 
@@ -53,7 +54,11 @@ def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
     context.set_forkserver_preload(["ablab.trial", "ablab.study.check", "ablab.config.values"])
     for condition, cell in cells.items():
         with ProcessPoolExecutor(1, context) as pool:
-            yield condition, cell, pool.submit(_try, cell.words).result()
+            try:
+                result = pool.submit(_try, cell.words).result()
+            except BrokenProcessPool:
+                result = {"error": "its process was killed (out of memory?)"}
+        yield condition, cell, result
 
 
 def _try(words: tuple[str, ...]) -> Tried:
