@@ -48,10 +48,8 @@ def export(arguments: Sequence[str]) -> int:
             agreement = compare(model, tokenizers, folder, sources, bar.advance)
         for line in agreement.lines():
             screen.say(line)
-    else:
-        screen.say(
-            "Not compared with ours: " + ("no test sentences of its run are at hand", "check=0")[not options.check]
-        )
+    elif options.check:
+        screen.say("Not compared with ours: no test sentences of its run are at hand")
     screen.say(f"Results: {folder}")
     return 0
 

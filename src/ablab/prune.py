@@ -1,6 +1,5 @@
 """`prune`: depth-quality curves of finished runs, and smaller models cut out of them."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from pathlib import Path
 
 from ablab.config import Config
 from ablab.config.folder import default_choices
+from ablab.curves.artefacts import PICTURE, comparable, write_artefacts
+from ablab.curves.several import Pruned, draw_several
 from ablab.curves.targets import targets
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
@@ -75,11 +76,12 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
         raise UserError(f"run={reference}: {folder.run_id} has not finished; type its train line again")
     if record.selected is None:
         raise UserError(f"run={reference}: {folder.run_id} diverged ({record.reason}); there is nothing to prune")
-    # A run that was trained without a curve gets the usual one, unless the words say which.
-    usual = [f"pruning={default_choices()['pruning']}"] if record.config["pruning"]["strategy"] == "none" else []
-    planned = reopened(folder, record, [*usual, *options.words])
+    planned = reopened(folder, record, options.words)
     if planned.config.pruning.strategy == "none":
-        raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
+        if "pruning=none" in options.words:
+            raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
+        # It was trained without a curve, and gets the usual one.
+        planned = reopened(folder, record, [f"pruning={default_choices()['pruning']}", *options.words])
     return planned, record
 
 
@@ -90,8 +92,8 @@ def _check(opened: Sequence[tuple[Planned, Record]], options: Options) -> None:
             shapes = dict.fromkeys(_shapes(planned.config))
             if options.save not in shapes:
                 raise UserError(f"save={options.save}: no point of this curve; allowed: {', '.join(shapes)}")
-    tests = {json.dumps([planned.evaluation["test"], planned.evaluation["decoding"]]) for planned, _ in opened}
-    if len(tests) > 1:
+    first, _ = opened[0]
+    if any(planned.evaluation != first.evaluation for planned, _ in opened):
         runs = ",".join(planned.run_id for planned, _ in opened)
         raise UserError(f"runs={runs}: their test sets or searches differ; allowed: one test set, one search")
 
@@ -107,6 +109,7 @@ def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
         known = planned.folder.curve(planned.curve_id)
         if known is not None:
             screen.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
+            write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
             return known
         from ablab.assembly import mirrored
         from ablab.curves.add import add_curve
@@ -153,11 +156,6 @@ def _of_shape(curve: Curve, wanted: str) -> Point:
 
 
 def _draw(opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: Options, screen: Screen) -> None:
-    from ablab.curves.artefacts import PICTURE, comparable, write_artefacts
-    from ablab.curves.several import Pruned, draw_several
-
-    for (planned, record), curve in zip(opened, curves, strict=True):
-        write_artefacts(planned.folder, curve, record.name)
     if len(opened) == 1 and options.picture is None:
         ((planned, _),) = opened
         screen.say(f"Results: {planned.folder.artefacts / PICTURE}, {planned.folder.artefacts / 'depth_quality.csv'}")

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -46,9 +47,8 @@ def _end_with(parent: int) -> None:
     """A run must not outlive its launcher unseen: when the server goes, it stops as by Ctrl-C, with a checkpoint."""
 
     def watch() -> None:
-        waiting = threading.Event()
         while os.getppid() == parent:
-            waiting.wait(1.0)
+            time.sleep(1.0)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()

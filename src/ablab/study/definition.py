@@ -146,7 +146,7 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
         arms.append(Arm(",".join(varied) or "one arm", combination))
     seeds = _seeds(overrides, [1])
     cells = list(_cells(arms, seeds, ()))
-    return Study(_named_by(cells), arms, arms[0].name, seeds, cells, None)
+    return Study(f"s{_digest(cells)}", arms, arms[0].name, seeds, cells, None)
 
 
 def _declared(name: str, overrides: Sequence["Override"]) -> Study:
@@ -236,11 +236,7 @@ def _reseeded(composed: Composed, seed: int) -> Composed:
     return Composed(config, composed.choices, composed.changes | {"seed": seed})
 
 
-def _named_by(cells: Sequence[Cell]) -> str:
-    """`s` and 11 hex digits: the same runs are the same study, in whichever order they were typed."""
-    return "s" + _digest(cells)
-
-
 def _digest(cells: Sequence[Cell]) -> str:
+    """11 hex digits: the same runs are the same study, in whichever order they were typed."""
     ids = sorted({cell.planned.run_id for cell in cells})
     return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]

@@ -48,8 +48,8 @@ class Entry:
 
 
 def ledger(study: Study) -> dict[str, Entry]:
-    """Every run of the study by its id."""
-    return {run_id: entry_of(cell) for run_id, cell in study.runs.items()}
+    """What is known of everything that is to be done, by its key."""
+    return {key: entry_of(cell) for key, cell in study.runs.items()}
 
 
 def entry_of(cell: Cell) -> Entry:
@@ -61,9 +61,8 @@ def entry_of(cell: Cell) -> Entry:
     return Entry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
 
 
-def is_held(folder: RunFolder) -> bool:
+def _is_held(folder: RunFolder, pulse: Pulse | None) -> bool:
     """Whether somebody is working on the run now."""
-    pulse = read_pulse(folder.pulse)
     if pulse is not None and not pulse.is_here:
         return pulse.is_fresh
     if not folder.lock.exists():
@@ -87,7 +86,7 @@ def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
     if record is not None and complete:
         return State.DIVERGED if record.state == "diverged" else State.FINISHED
-    if is_held(folder):
+    if _is_held(folder, pulse):
         return State.RUNNING
     if failure is not None:
         return State.FAILED
