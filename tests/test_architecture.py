@@ -29,7 +29,7 @@ STOREYS = (
     ),
     ("corpora",),
     ("config",),
-    ("identity", "record", "scoring", "metrics", "mirror", "help"),
+    ("identity", "record", "store", "scoring", "metrics", "mirror", "help"),
     ("saved",),
     ("screen", "plan"),
     ("model",),
@@ -63,9 +63,22 @@ NEVER = [
 """Said apart from the order, since these are the promises people rely on. Config stops at the door (assembly)."""
 
 LIGHT = (
-    *("config", "identity", "record", "scoring", "corpora", "plan", "run", "cli", "help", "screen", "translate"),
+    *(
+        "config",
+        "identity",
+        "record",
+        "store",
+        "scoring",
+        "corpora",
+        "plan",
+        "run",
+        "cli",
+        "help",
+        "screen",
+        "translate",
+    ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("pulse", "failure", "study", "selfcheck", "sync"),
+    *("pulse", "failure", "study", "selfcheck", "sync", "translate"),
 )
 
 

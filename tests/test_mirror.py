@@ -19,7 +19,8 @@ import wandb
 from ablab import identity
 from ablab.config import compose
 from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
-from ablab.record import Record, RunFolder
+from ablab.record import Record
+from ablab.store import RunFolder
 from ablab.training.listeners import ToFile, ToMirror
 from ablab.wandb_files import rows_on_disk
 from tests.run.conftest import TINY, typed

@@ -10,7 +10,8 @@ import pytest
 from ablab.errors import UserError
 from ablab.files import read_json, replacing, write_json, write_text
 from ablab.metrics import COLUMNS, MetricsFile, read_metrics
-from ablab.record import Cost, Evaluation, Record, RunFolder, Selected, all_runs, find_run
+from ablab.record import Cost, Evaluation, Record, Selected
+from ablab.store import RunFolder, all_runs, find_run
 
 
 def _record(run_id="rabc00000000", name="norm=post,s1", **changes) -> Record:
@@ -273,3 +274,18 @@ def test_a_column_nobody_knows_is_refused(tmp_path):
     with pytest.raises(ValueError, match="surprise"):
         metrics.write({"step": 5, "surprise": 1})
     metrics.close()
+
+
+def test_only_what_a_kill_left_is_tidied_away(tmp_path):
+    run = RunFolder(tmp_path / "runs" / "rabc00000000")
+    run.begin({"seed": 1})
+    run.checkpoints.mkdir()
+    with replacing(run.checkpoints / "last.pt") as temporary:
+        kept = temporary.with_name(f"{temporary.name}.link")
+        kept.hardlink_to(temporary)
+    kept.rename(temporary)  # as a kill leaves it
+    (run.path / ".keep").write_text("")
+    (run.path / ".notes.txt").write_text("mine")
+    run.tidy()
+    assert [path.name for path in run.checkpoints.iterdir()] == ["last.pt"]
+    assert sorted(path.name for path in run.path.glob(".*")) == [".keep", ".notes.txt"]

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ablab.fields import Group
-from ablab.record import RunFolder
 from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
+from ablab.store import RunFolder
 from ablab.words import read_words
 
 

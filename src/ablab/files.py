@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,11 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def half_written(folder: Path) -> Iterator[Path]:
+    """What a kill has left of files and folders that were being replaced: `tempfile` gives them such names."""
+    yield from (path for path in folder.glob(".*") if re.fullmatch(r"\..+\.[a-z0-9_]{8}", path.name))
 
 
 def write_text(path: Path, text: str) -> None:

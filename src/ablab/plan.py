@@ -12,8 +12,9 @@ from ablab.config.folder import default_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group
-from ablab.record import Record, RunFolder
+from ablab.record import Record
 from ablab.saved import SavedModel, find_model
+from ablab.store import RunFolder
 
 
 @dataclass(frozen=True)

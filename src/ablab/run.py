@@ -9,8 +9,9 @@ from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
 from ablab.pulse import beating
-from ablab.record import Record, RunFolder
+from ablab.record import Record
 from ablab.screen import Screen
+from ablab.store import RunFolder
 
 
 class BusyError(UserError):

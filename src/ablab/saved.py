@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from ablab.config.schema import Architecture
 from ablab.errors import UserError
 from ablab.files import read_json, sha256
-from ablab.record import SELECTED, Record, RunFolder, Strict, find_run
+from ablab.record import Record, Strict
+from ablab.store import SELECTED, RunFolder, find_run
 
 PRUNED = "model.safetensors"
 CARD = "model.json"

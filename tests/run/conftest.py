@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.record import Record, RunFolder
+from ablab.record import Record
+from ablab.store import RunFolder
 
 TINY = (
     "trainer.threads=1",

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.metrics import read_metrics
-from ablab.record import RunFolder
+from ablab.store import RunFolder
 from ablab.training.listeners import ToFile
 from tests.run.conftest import TINY, typed
 

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from ablab.record import all_runs
+from ablab.store import all_runs
 from tests.study.test_sweep import typed
 from tests.test_mirror import Seen
 

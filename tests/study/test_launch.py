@@ -9,7 +9,7 @@ import pytest
 
 from ablab.failure import kind_of, read_failure, write_failure
 from ablab.pulse import Heart, beating, read_pulse
-from ablab.record import RunFolder
+from ablab.store import RunFolder
 from ablab.study import child
 from ablab.study.launch import Job, Launcher, Places
 

@@ -12,8 +12,8 @@ import pytest
 
 from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.failure import write_failure
-from ablab.record import RunFolder
 from ablab.screen import Screen
+from ablab.store import RunFolder
 from ablab.study.definition import define
 from ablab.study.ledger import State, entry_of
 from ablab.study.sweep import Policy, sweep

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.record import SELECTED
+from ablab.store import SELECTED
 from ablab.training.averaging import average, selected_steps, steps_worth_keeping
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau

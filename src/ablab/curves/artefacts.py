@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ablab.files import write_json, write_text
 from ablab.mirror import Mirror
-from ablab.record import Curve, Point, RunFolder
+from ablab.record import Curve, Point
+from ablab.store import RunFolder
 
 COLUMNS = (
     *("strategy", "curve", "layers", "encoder", "decoder", "parameters", "bytes"),

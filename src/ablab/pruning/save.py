@@ -10,8 +10,9 @@ from ablab.files import sha256, write_json
 from ablab.provenance import code_digest
 from ablab.pruning.kept import Kept
 from ablab.pruning.surgery import prune_weights
-from ablab.record import Curve, Point, RunFolder, now
+from ablab.record import Curve, Point, now
 from ablab.saved import CARD, PRUNED, ModelCard, SavedModel
+from ablab.store import RunFolder
 
 
 def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point) -> Path:

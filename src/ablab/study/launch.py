@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from ablab.errors import UserError
 from ablab.exits import BUSY, DONE, INTERRUPTED
 from ablab.failure import Kind, read_failure, write_failure
-from ablab.record import RunFolder, now
+from ablab.record import now
+from ablab.store import RunFolder
 from ablab.study import child
 
 LOOK = 0.25

@@ -11,7 +11,8 @@ from ablab.failure import Failure, read_failure
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
 from ablab.pulse import Pulse, read_pulse
-from ablab.record import Record, RunFolder
+from ablab.record import Record
+from ablab.store import RunFolder
 from ablab.study.definition import Cell, Study
 
 

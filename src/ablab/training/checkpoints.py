@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablab.files import replacing
-from ablab.record import SELECTED, VALIDATED
+from ablab.store import SELECTED, VALIDATED
 from ablab.training.averaging import average, selected_steps, steps_worth_keeping
 from ablab.training.course import Course
 from ablab.training.validation import best

@@ -1,0 +1,211 @@
+"""The store: the folder of each run, what lies where in it, and how runs are found."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ablab.errors import UserError
+from ablab.files import half_written, read_json, write_json, write_text
+from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
+
+SELECTED = "selected.safetensors"
+"""The weights that count, in the folder of checkpoints."""
+
+VALIDATED = "step_"
+"""What the names of validated weights begin with; they may yet be selected."""
+
+AnyStrict = TypeVar("AnyStrict", bound=Strict)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """`outputs/runs/<run_id>`: where each thing lies."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @property
+    def outputs(self) -> Path:
+        """The store that it lies in."""
+        return self.path.parents[1]
+
+    @property
+    def checkpoints(self) -> Path:
+        """The last state and the selected weights."""
+        return self.path / "checkpoints"
+
+    @property
+    def artefacts(self) -> Path:
+        """Generic series, matrices, tables and pictures."""
+        return self.path / "artefacts"
+
+    @property
+    def metrics(self) -> Path:
+        """Training and validation curves."""
+        return self.path / "metrics.csv"
+
+    @property
+    def validated_layers(self) -> Path:
+        """What validation said of each set of layers that a pruning strategy looked at."""
+        return self.path / "validated_layers.json"
+
+    @property
+    def pruned(self) -> Path:
+        """Smaller models that were cut out of this one, a folder each."""
+        return self.path / "pruned"
+
+    @property
+    def lock(self) -> Path:
+        """Held while somebody works on the run; beside the folder, so that the folder can be moved."""
+        return self.path.parent / f".{self.path.name}.lock"
+
+    @property
+    def pulse(self) -> Path:
+        """What whoever works on it is doing."""
+        return self.path.parent / f".{self.path.name}.pulse"
+
+    @property
+    def failure(self) -> Path:
+        """Why the last attempt failed; not there otherwise."""
+        return self.path / "failure.json"
+
+    @property
+    def log(self) -> Path:
+        """What was printed while it ran in a sweep."""
+        return self.path / "log.txt"
+
+    def begin(self, recipe: dict[str, Any]) -> None:
+        """Make the folder and write what the run is."""
+        from omegaconf import OmegaConf
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
+
+    def tidy(self) -> None:
+        """Remove what a kill has left half-written, and once the choice is on record, weights that were not chosen.
+
+        Only for whoever works on the run: to others a file that is being written is a temporary one.
+        """
+        places = (
+            self.path,
+            self.checkpoints,
+            self.artefacts,
+            self.pruned,
+            self.path / "evaluations",
+            self.path / "curves",
+        )
+        for path in (path for place in places for path in half_written(place)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if (self.path / "record.json").exists():
+            for path in self.checkpoints.glob(f"{VALIDATED}*"):
+                path.unlink()
+
+    def recipe(self) -> dict[str, Any]:
+        """What the run is."""
+        from omegaconf import OmegaConf
+
+        content = OmegaConf.to_container(OmegaConf.load(self.path / "recipe.yaml"))
+        assert isinstance(content, dict)
+        return {str(key): value for key, value in content.items()}
+
+    def record(self) -> Record | None:
+        """The record, or None while training has not ended."""
+        path = self.path / "record.json"
+        if not path.exists():
+            return None
+        return _read(path, Record)
+
+    def write_record(self, record: Record) -> None:
+        """Training has ended."""
+        write_json(self.path / "record.json", record.model_dump())
+
+    def evaluation(self, evaluation_id: str) -> Evaluation | None:
+        """An evaluation that was made before."""
+        path = self.path / "evaluations" / f"{evaluation_id}.json"
+        return _read(path, Evaluation) if path.exists() else None
+
+    def has_evaluation(self, evaluation_id: str) -> bool:
+        """Whether it was made; without reading it."""
+        return (self.path / "evaluations" / f"{evaluation_id}.json").exists()
+
+    def evaluations(self) -> list[Evaluation]:
+        """All of them, the oldest first."""
+        found = [_read(path, Evaluation) for path in (self.path / "evaluations").glob("*.json")]
+        return sorted(found, key=lambda evaluation: (evaluation.ended, evaluation.evaluation_id))
+
+    def write_evaluation(
+        self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
+    ) -> None:
+        """The hypotheses first: an evaluation that can be read is complete."""
+        folder = self.path / "evaluations"
+        text = "".join(f"{line}\n" for line in hypotheses)
+        write_text(folder / f"{evaluation.evaluation_id}.txt", text)
+        if n_best is not None:
+            write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
+        write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())
+
+    def curve(self, curve_id: str) -> Curve | None:
+        """A depth-quality curve that was made before."""
+        path = self.path / "curves" / f"{curve_id}.json"
+        return _read(path, Curve) if path.exists() else None
+
+    def curves(self) -> list[Curve]:
+        """All of them, the oldest first."""
+        found = [_read(path, Curve) for path in (self.path / "curves").glob("*.json")]
+        return sorted(found, key=lambda curve: (curve.ended, curve.curve_id))
+
+    def write_curve(self, curve: Curve) -> None:
+        """A curve is complete when it can be read."""
+        write_json(self.path / "curves" / f"{curve.curve_id}.json", curve.model_dump())
+
+    def set_aside(self) -> Path | None:
+        """Move the folder to `superseded/`, if there is one; nothing is ever overwritten."""
+        if not self.path.exists():
+            return None
+        aside = self.outputs / "superseded"
+        aside.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while (aside / f"{self.run_id}-{number}").exists():
+            number += 1
+        return Path(shutil.move(self.path, aside / f"{self.run_id}-{number}"))
+
+
+def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
+    try:
+        return kind.model_validate(read_json(path))
+    except ValueError as error:
+        raise UserError(
+            f"{path}: cannot be read as {kind.__name__} of this version ({str(error).splitlines()[0]})"
+        ) from None
+
+
+def all_runs(outputs: Path) -> Iterator[RunFolder]:
+    """Every run of a store that has begun."""
+    runs = outputs / "runs"
+    if runs.is_dir():
+        yield from (RunFolder(path) for path in sorted(runs.iterdir()) if (path / "recipe.yaml").exists())
+
+
+def find_run(reference: str, outputs: Path) -> RunFolder:
+    """The run that a path, an id, an unambiguous prefix of one, or a display name refers to."""
+    if (Path(reference) / "record.json").exists():
+        return RunFolder(Path(reference).resolve())
+    if (Path(reference) / "model.json").exists():
+        raise UserError(f"run={reference}: a model that was cut out of a run; allowed here: the run itself")
+    runs = list(all_runs(outputs))
+    exact = [run for run in runs if run.run_id == reference]
+    found = exact or [run for run in runs if reference and run.run_id.startswith(reference)]
+    if not found:
+        found = [run for run in runs if (record := run.record()) and record.name == reference]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"run={reference}: several runs match: {', '.join(run.run_id for run in found)}")
+    known = [run.run_id for run in runs]
+    raise UserError(f"run={reference}: no such run in {outputs}/runs; there are {', '.join(known[:10]) or 'none'}")
