@@ -8,7 +8,7 @@ from filelock import FileLock, Timeout
 from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
-from ablab.pulse import beating
+from ablab.pulse import beating, read_pulse
 from ablab.record import Record
 from ablab.screen import Screen
 from ablab.store import RunFolder
@@ -69,6 +69,10 @@ def alone(folder: RunFolder) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"outputs: nothing can be written in {folder.lock.parent} ({error.strerror})") from None
     try:
+        # Not every file system that machines share passes locks on.
+        pulse = read_pulse(folder.pulse)
+        if pulse is not None and not pulse.is_here and pulse.is_fresh:
+            raise BusyError(f"{folder.run_id} is being worked on by a process on {pulse.host}; wait for it, or stop it")
         yield
     finally:
         lock.release()

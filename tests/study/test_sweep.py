@@ -253,6 +253,7 @@ def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
     import time
 
     from ablab.pulse import DEAD, Pulse
+    from ablab.run import BusyError, run
 
     cell = study.cells[0]
     folder = cell.planned.folder
@@ -260,5 +261,7 @@ def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
     pulse = Pulse(host="elsewhere", pid=1, began=0, updated=time.time())
     folder.pulse.write_text(pulse.model_dump_json())
     assert entry_of(cell).state is State.RUNNING
+    with pytest.raises(BusyError, match="a process on elsewhere"):  # whatever its lock says here
+        run(cell.planned, Screen(bars=False))
     folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
     assert entry_of(cell).state is State.PLANNED
