@@ -52,6 +52,22 @@ def records(outputs: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in (outputs / "runs").glob("r*/record.json")}
 
 
+def compare(disturbed: Path, undisturbed: Path) -> dict[str, int]:
+    """The records of both stores: the same runs, each once, with equal weights."""
+    ours, theirs = records(disturbed), records(undisturbed)
+    assert set(ours) == set(theirs)
+    assert len(ours) == 16
+    assert not (disturbed / "superseded").exists()
+    for run in ours:
+        one, other = (
+            load_file(outputs / "runs" / run / "checkpoints" / "selected.safetensors")
+            for outputs in (disturbed, undisturbed)
+        )
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[key], other[key]) for key in one), run
+    return ours
+
+
 def main() -> None:
     """Both studies, and what they say of each other."""
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
@@ -81,18 +97,8 @@ def main() -> None:
         print(f"kill {done}: {len(now)} records")
     ended = subprocess.run(command(folder / "killed"), capture_output=True, text=True, check=False)
     print(ended.stdout[-1500:], ended.stderr[-500:], f"exit code {ended.returncode}")
-    ours, theirs = records(folder / "killed"), records(folder / "undisturbed")
-    assert set(ours) == set(theirs)
-    assert len(ours) == 16
+    ours = compare(folder / "killed", folder / "undisturbed")
     assert all(ours[run] == at for run, at in seen.items())
-    assert not (folder / "killed" / "superseded").exists()
-    for run in ours:
-        one, other = (
-            load_file(folder / name / "runs" / run / "checkpoints" / "selected.safetensors")
-            for name in ("killed", "undisturbed")
-        )
-        assert one.keys() == other.keys()
-        assert all(torch.equal(one[key], other[key]) for key in one), run
     print(f"{done} kills: all {len(ours)} runs ended once, all weights are equal, bit for bit")
 
 

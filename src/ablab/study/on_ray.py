@@ -1,0 +1,181 @@
+"""Runs as tasks of a Ray cluster. The store is a folder that all nodes see under the same path."""
+
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ablab.errors import UserError
+from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.study.launch import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.study.processes import cores
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a run gets. `cpus` is its number of threads; `retries`: after a node or a process was lost."""
+
+    cpus: float
+    gpus: float
+    memory_gb: float | None
+    retries: int
+
+    @classmethod
+    def of(cls, cpus: float, gpus: float, memory_gb: float | None, retries: int, jobs: int | None) -> "Resources":
+        """Checked before anything starts."""
+        if find_spec("ray") is None:
+            raise UserError("hydra/launcher=ray: Ray is not installed; install it with pip install 'ablab[ray]'")
+        if cpus <= 0:
+            raise UserError(f"hydra.launcher.cpus={cpus:g}: allowed: numbers above 0")
+        if gpus < 0 or (gpus > 1 and gpus % 1):
+            raise UserError(f"hydra.launcher.gpus={gpus:g}: allowed: 0, a share of one, or whole ones")
+        if memory_gb is not None and memory_gb <= 0:
+            raise UserError(f"hydra.launcher.memory_gb={memory_gb:g}: allowed: numbers above 0")
+        if retries < 0:
+            raise UserError(f"hydra.launcher.retries={retries}: allowed: 0 and more")
+        if jobs is not None and jobs < 1:
+            raise UserError(f"hydra.launcher.jobs={jobs}: allowed: 1 and more")
+        return cls(cpus, gpus, memory_gb, retries)
+
+    @property
+    def threads(self) -> int:
+        """Of one run."""
+        return max(1, int(self.cpus))
+
+    def options(self) -> dict[str, Any]:
+        """As Ray calls them. A task's process ends with it: a run starts in a fresh one."""
+        memory = {} if self.memory_gb is None else {"memory": int(self.memory_gb * 1e9)}
+        return {
+            "num_cpus": self.cpus,
+            "num_gpus": self.gpus,
+            "max_retries": self.retries,
+            "max_calls": 1,
+            **memory,
+        }
+
+
+class RayTasks(Launcher):
+    """A task for each run; Ray decides where and when, and begins it again when its node is lost."""
+
+    def __init__(
+        self,
+        address: str | None,
+        resources: Resources,
+        jobs: int | None,
+        on_end: Callable[[Ending], None] = lambda _: None,
+        on_look: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(on_end, on_look)
+        self.address, self.resources, self.jobs = address, resources, jobs
+        self._tasks: dict[Any, Job] = {}
+
+    def open(self) -> AbstractContextManager[object]:
+        """The cluster, or one of this machine for as long as the sweep goes."""
+        import ray
+
+        stack = ExitStack()
+        if not ray.is_initialized():
+            _connect(self.address)
+            stack.callback(ray.shutdown)
+        self._check_capacity(ray.cluster_resources())
+        self._work = ray.remote(**self.resources.options())(_work)
+        return stack
+
+    def _check_capacity(self, there: Mapping[str, float]) -> None:
+        for key, wanted, name in (("CPU", self.resources.cpus, "cpus"), ("GPU", self.resources.gpus, "gpus")):
+            if wanted > there.get(key, 0):
+                raise UserError(
+                    f"hydra.launcher.{name}={wanted:g}: the cluster has {there.get(key, 0):g}; a run would wait forever"
+                )
+
+    @property
+    def running(self) -> Sequence[Job]:
+        """Tasks that were handed over, whether Ray has begun them or not."""
+        return list(self._tasks.values())
+
+    @property
+    def room(self) -> int:
+        """Ray queues what does not fit yet."""
+        return sys.maxsize if self.jobs is None else self.jobs - len(self._tasks)
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Hand them over."""
+        for job in jobs:
+            words = [*job.words, f"trainer.threads={self.resources.threads}", "trainer.progress=false"]
+            log = str(job.folder.log.resolve())
+            self._tasks[self._work.remote(words, log, str(Path.cwd()), dict(_carried()))] = job
+
+    def ended(self) -> Iterator[Ending]:
+        """Tasks that are over."""
+        import ray
+
+        done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=LOOK, fetch_local=False)
+        for task in done:
+            yield self._ending(task, self._tasks.pop(task))
+
+    def _ending(self, task: Any, job: Job) -> Ending:
+        import ray
+        from ray.exceptions import OutOfMemoryError, RayError, TaskCancelledError
+
+        try:
+            code = ray.get(task)
+        except TaskCancelledError:
+            return Ending(job, INTERRUPTED)
+        except OutOfMemoryError as error:
+            return Ending(job, FAILED, Cause("memory", _first_line(error)))
+        except RayError as error:
+            return Ending(job, FAILED, Cause("killed", _first_line(error)))
+        return Ending(job, code, None if code == DONE else cause_of(code, job.folder.log))
+
+    def end(self, *, kill: bool) -> None:
+        """Ray interrupts what runs, as Ctrl-C does, and forgets what waits."""
+        import ray
+
+        for task in self._tasks:
+            ray.cancel(task, force=kill)
+
+
+def _connect(address: str | None) -> None:
+    import ray
+
+    if address is not None and (place := re.fullmatch(r"(?:ray://)?\[?([^\]]+?)\]?:(\d+)", address)):
+        try:  # Ray itself tries for minutes
+            socket.create_connection((place[1], int(place[2])), timeout=10).close()
+        except OSError as error:
+            raise UserError(f"hydra.launcher.address={address}: nobody answers there ({error})") from None
+    # Nothing is told to anybody but those whom the user has chosen.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    here: dict[str, Any] = {"address": address or "local"}
+    if address is None:
+        here |= {"include_dashboard": False, "num_cpus": cores()}
+    try:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **here)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise UserError(f"hydra.launcher.address={address}: no cluster answers ({_first_line(error)})") from None
+
+
+def _carried() -> Iterator[tuple[str, str]]:
+    """What of this process's environment a run must see wherever it runs."""
+    yield from ((key, value) for key, value in os.environ.items() if key.startswith(("ABLAB_", "WANDB_")))
+
+
+def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
+    """In a process of the cluster: where the user stands, with all output in the run's log."""
+    from ablab.study.child import into
+    from ablab.study.task import perform
+
+    os.chdir(folder)
+    os.environ.update(environment)
+    into(log)
+    return perform(words, log)
+
+
+def _first_line(error: BaseException) -> str:
+    return " ".join(str(error).strip().split("\n")[0].split())

@@ -1,0 +1,73 @@
+"""Runs as tasks of a Ray cluster: what is lost with a node is begun again elsewhere, and nothing is run twice."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ablab.errors import UserError
+from ablab.exits import DONE
+from ablab.study.on_ray import Resources, _connect
+from tests.study.test_sweep import ROOT, WORDS, runs
+
+
+@pytest.fixture
+def cluster():
+    """Two nodes with room for one run each, and a head that takes none."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [made.add_node(num_cpus=1) for _ in range(2)]
+    yield made, nodes
+    made.shutdown()
+
+
+def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
+    made, nodes = cluster
+    words = [word for word in WORDS if not word.startswith("hydra.launcher")]
+    line = [*words, "seed=1,2,3", f"outputs={tmp_path}", "hydra/launcher=ray"]
+    line += [f"hydra.launcher.address={made.address}"]
+    command = [sys.executable, str(ROOT / "train.py"), "-m", *line]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        deadline = time.monotonic() + 120
+        while len(list(tmp_path.glob("smoke/runs/*/log.txt"))) < 2 and process.poll() is None:  # one on each node
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        made.remove_node(nodes[0], allow_graceful=False)
+        out, err = process.communicate(timeout=200)
+    assert process.returncode == DONE, out + err
+    assert "3 runs: 3 finished" in out
+    finished = runs(tmp_path)
+    assert len(finished) == 3
+    for run in finished:
+        assert run.record() is not None
+        log = (run.path / "log.txt").read_text()
+        assert log.count("step      8") == 1, log
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"cpus": 0}, "cpus=0: allowed: numbers above 0"),
+        ({"gpus": 1.5}, "gpus=1.5: allowed: 0, a share of one, or whole ones"),
+        ({"memory_gb": 0}, "memory_gb=0: allowed"),
+        ({"retries": -1}, "retries=-1: allowed: 0 and more"),
+        ({"jobs": 0}, "jobs=0: allowed: 1 and more"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, said):
+    usual = {"cpus": 1, "gpus": 0, "memory_gb": None, "retries": 3, "jobs": None}
+    with pytest.raises(UserError, match=re.escape(said)):
+        Resources.of(**{**usual, **settings})
+
+
+def test_a_cluster_that_does_not_answer_is_said_at_once():
+    with pytest.raises(UserError, match="nobody answers there"):
+        _connect("127.0.0.1:9")
