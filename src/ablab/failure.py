@@ -7,11 +7,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ablab.files import write_json
 
-Kind = Literal["memory", "killed", "error"]
+Kind = Literal["memory", "killed", "timeout", "error"]
 
 
 class Failure(BaseModel):
-    """`kind`: memory (of a device or of the machine), killed (by a signal), or error. `line`: the last of the error."""
+    """`kind`: memory (of a device or of the machine), killed (by a signal), timeout (of a queue), or error.
+    `line`: the last of the error.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ from ablab.failure import kind_of, read_failure, write_failure
 from ablab.pulse import Heart, beating, read_pulse
 from ablab.store import RunFolder
 from ablab.study import child
-from ablab.study.launch import Job, Launcher, Places
+from ablab.study.launch import Job
+from ablab.study.processes import Places, Processes
 
 
 def _sleepy(words, log, environment):
@@ -25,6 +27,12 @@ def _sleepy(words, log, environment):
             time.sleep(60)
         except KeyboardInterrupt:
             os._exit(130)
+    if what == "stubborn":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        folder = Path(log).parent
+        folder.mkdir(parents=True)
+        (folder / "deaf").touch()
+        time.sleep(60)
     if what == "note":
         with open(words[1], "a", encoding="utf-8") as file:
             file.write(f"{environment} {[word for word in words if word.startswith('trainer')]}\n")
@@ -34,7 +42,7 @@ def _sleepy(words, log, environment):
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(child, "work", _sleepy)
-    monkeypatch.setattr(child, "PRELOADED", ["ablab.study.launch"])
+    monkeypatch.setattr(child, "PRELOADED", ["ablab.study.processes"])
 
 
 def job(folder, *words):
@@ -43,7 +51,7 @@ def job(folder, *words):
 
 def test_one_that_dies_takes_nobody_along(tmp_path):
     jobs = [job(tmp_path, *words) for words in (["exit", "0"], ["die"], ["exit", "1"], ["exit", "3"])]
-    endings = Launcher(Places(2, 1)).run(jobs)
+    endings = Processes(Places(2, 1)).run(jobs)
     assert {ending.job.words: ending.code for ending in endings} == {
         ("exit", "0"): 0,
         ("die",): -9,
@@ -57,36 +65,64 @@ def test_one_that_dies_takes_nobody_along(tmp_path):
 
 
 def test_places_bound_what_runs_at_a_time(tmp_path):
-    running, most = set(), []
-    launcher = Launcher(Places(2, 1), on_end=lambda ending: running.discard(ending.job))
-    start = launcher._start
+    running, most = [], []
+    launcher = Processes(Places(2, 1), on_end=lambda ending: running.remove(ending.job))
+    start = launcher.start
 
-    def counting(context, one, environment):
-        running.add(one)
+    def counting(jobs):
+        running.extend(jobs)
         most.append(len(running))
-        start(context, one, environment)
+        start(jobs)
 
-    launcher._start = counting
+    launcher.start = counting
     launcher.run([job(tmp_path, "exit", str(code)) for code in range(5)])
     assert max(most) == 2
-    assert len(most) == 5
+    assert not running
+
+
+def test_the_next_job_is_asked_for_when_there_is_room(tmp_path):
+    ended = []
+    launcher = Processes(Places(1, 1), on_end=ended.append)
+
+    def jobs():
+        for code in range(3):
+            assert len(ended) == code
+            yield job(tmp_path, "exit", str(code))
+
+    launcher.run(jobs())
+    assert [ending.code for ending in ended] == [0, 1, 2]
+
+
+def test_asked_twice_it_kills(tmp_path):
+    launcher = Processes(Places(1, 1))
+    asked = iter([launcher.stop, lambda: None, launcher.stop])
+    running = job(tmp_path, "stubborn", "1")
+
+    def look():
+        if launcher.running and (running.folder.path / "deaf").exists():
+            next(asked, lambda: None)()
+
+    launcher.on_look = look
+    (ending,) = launcher.run([running])
+    assert ending.code == -signal.SIGKILL
+    assert read_failure(running.folder.failure) is None  # a person did that, not the run
 
 
 def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.study.launch._cores", lambda: 8)
+    monkeypatch.setattr("ablab.study.processes.cores", lambda: 8)
     assert Places.of(4, None, [], 1).threads == 2
     assert Places.of(None, None, [], 1).jobs == 1
     gpus = Places.of(None, 1, [0, 1], 2)
     assert gpus.jobs == 4
     assert [place["CUDA_VISIBLE_DEVICES"] for place in gpus.environments()] == ["0", "1", "0", "1"]
     note = tmp_path / "note"
-    Launcher(Places(1, 3, (5,), 1)).run([job(tmp_path, "note", str(note))])
+    Processes(Places(1, 3, (5,), 1)).run([job(tmp_path, "note", str(note))])
     assert "'CUDA_VISIBLE_DEVICES': '5'" in note.read_text()
     assert "trainer.threads=3" in note.read_text()
 
 
 def test_asked_to_stop_it_asks_the_runs(tmp_path):
-    launcher = Launcher(Places(1, 1))
+    launcher = Processes(Places(1, 1))
     timer = threading.Timer(3.0, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     before = signal.getsignal(signal.SIGINT)

@@ -23,14 +23,14 @@ def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ.update(environment)
     try:
-        _into(log)
+        into(log)
     except OSError:
         sys.exit(FAILED)
     _end_with(os.getppid())
     sys.exit(perform(words, log))
 
 
-def _into(log: str) -> None:
+def into(log: str) -> None:
     """Standard output and error, of libraries in C too, into one file."""
     Path(log).parent.mkdir(parents=True, exist_ok=True)
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

@@ -8,12 +8,11 @@ from ablab.config.folder import conf_dir
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED
 from ablab.study.definition import define
-from ablab.study.launch import Places
 from ablab.study.sweep import policy_of
 from ablab.study.task import perform
 
-OURS = "hydra_plugins.ablab_hydra.local_launcher.LocalLauncher"
-"""What Hydra calls the launcher of ablab.study.launch; others have settings of their own."""
+OURS = "hydra_plugins.ablab_hydra."
+"""Where the launchers are that check their settings when they are made."""
 
 
 def multirun(words: Sequence[str]) -> int:
@@ -46,6 +45,8 @@ def _check_hydra(words: Sequence[str]) -> None:
     """Hydra would say what is wrong in many lines, and after the first run."""
     from hydra import compose
     from hydra.errors import HydraException
+    from hydra.utils import get_class
+    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     from ablab.config.values import own_hydra
@@ -56,6 +57,7 @@ def _check_hydra(words: Sequence[str]) -> None:
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None
-    launcher = composed.hydra.launcher
-    if launcher._target_ == OURS:
-        Places.of(launcher.jobs, launcher.threads, list(launcher.gpus), launcher.per_gpu)
+    settings: Any = OmegaConf.to_container(composed.hydra.launcher, resolve=True)
+    launcher = settings.pop("_target_")
+    if launcher.startswith(OURS):
+        get_class(launcher)(**settings)

@@ -17,7 +17,7 @@ from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.registry import link, register
 from ablab.study.table import table_lines
 
-RETRIES = {"memory": 1, "killed": 1, "error": 0}
+RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "error": 0}
 """How often a run that failed is tried again, alone, before the sweep ends. An error would only come again."""
 
 MOST_ATTEMPTS = 5

@@ -1,6 +1,6 @@
-"""Sweeps on this machine: the board lives on the screen while the local launcher works."""
+"""A launcher at work on a study, with the board on the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from rich.live import Live
@@ -9,26 +9,31 @@ from ablab.exits import BUSY
 from ablab.screen import Screen
 from ablab.study.board import NEVER_AGAIN, Board, ended_line
 from ablab.study.definition import Cell
-from ablab.study.launch import Ending, Job, Launcher, Places
+from ablab.study.launch import Ending, Job, Launcher
 from ablab.study.ledger import State
 
 REFRESH = 1.0
 """Seconds between two looks at the store."""
 
+Make = Callable[[Callable[[Ending], None], Callable[[], None]], Launcher]
+"""A launcher that will tell these of endings and of looks."""
 
-def launch_locally(board: Board, cells: Sequence[Cell], places: Places, screen: Screen, *, fail_fast: bool) -> bool:
+
+def launch_watched(board: Board, cells: Sequence[Cell], make: Make, screen: Screen, *, fail_fast: bool) -> bool:
     """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board."""
 
     def ended(ending: Ending) -> None:
         if ending.code == BUSY:
             return
         entry = board.of(ending.job.key)
+        if entry.state is State.PLANNED:  # stopped before its turn came
+            return
         done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
         screen.say(ended_line(entry, done, len(board.entries)))
         if entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
-    launcher = Launcher(places, ended, lambda: board.refresh(at_most_every=REFRESH))
+    launcher = make(ended, lambda: board.refresh(at_most_every=REFRESH))
     jobs = [Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells]
     with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
         launcher.run(jobs)

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
@@ -95,6 +96,9 @@ def fit(
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
+            # Under Slurm it would start processes, requeue, and resume what any job has left in its folder.
+            plugins=[LightningEnvironment()],
+            default_root_dir=checkpoints.folder,
             **trainer_options,
         )
         # Lightning's answer to SIGTERM, after ours: by then the conductor has saved what a resume needs.

@@ -12,6 +12,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from hydra_plugins.ablab_hydra.launching import StudyLauncher
+
 
 class StudySweeper(Sweeper):
     """Hydra's face of ablab.study.sweep."""
@@ -51,9 +53,7 @@ class StudySweeper(Sweeper):
 
 
 def _launch_by(launcher: Launcher, fail_fast: bool) -> Any:
-    from hydra_plugins.ablab_hydra.local_launcher import LocalLauncher
-
-    if isinstance(launcher, LocalLauncher):
+    if isinstance(launcher, StudyLauncher):
         return launcher.launching(fail_fast)
 
     def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:

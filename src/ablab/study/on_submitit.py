@@ -1,0 +1,164 @@
+"""Runs as jobs of Slurm, or of submitit's stand-in on this machine. The store is a folder that all nodes see."""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from ablab.errors import UserError
+from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.failure import Kind
+from ablab.study.launch import LOOK, Cause, Ending, Job, Launcher, cause_of
+
+KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
+"""What Slurm says of jobs that could not say anything themselves; any other end is a kill."""
+
+REQUEUES = 1000
+"""Time limits that a run may meet: it continues exactly, so that there is no reason for few."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Where jobs wait, and what each gets. `parameters`: as submitit calls them, those of Slurm as sbatch does."""
+
+    cluster: Literal["slurm", "local"]
+    threads: int
+    jobs: int | None
+    parameters: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Checked before anything starts."""
+        option = f"hydra/launcher=submitit_{self.cluster}"
+        if find_spec("submitit") is None:
+            raise UserError(f"{option}: submitit is not installed; install it with pip install 'ablab[slurm]'")
+        if self.cluster == "slurm" and shutil.which("srun") is None:
+            raise UserError(f"{option}: there is no Slurm here (no srun); type it on a login node")
+        for key, value in (("cpus_per_task", self.threads), ("jobs", self.jobs), *self._positive()):
+            if value is not None and value < 1:
+                raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
+
+    def _positive(self) -> Iterator[tuple[str, Any]]:
+        yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node", "mem_gb"))
+
+    def executor(self, folder: str) -> Any:
+        """Submits jobs, and keeps their scripts and its logs in `folder`."""
+        import submitit
+
+        made = submitit.AutoExecutor(folder, cluster=self.cluster, **{f"{self.cluster}_max_num_timeout": REQUEUES})
+        shared = {key: value for key, value in self.parameters.items() if key in COMMON}
+        own = {f"slurm_{key}": value for key, value in self.parameters.items() if key not in COMMON}
+        try:
+            made.update_parameters(**shared, cpus_per_task=self.threads, **own if self.cluster == "slurm" else {})
+        except (NameError, ValueError, TypeError, AssertionError) as error:
+            raise UserError(f"hydra.launcher: {' '.join(str(error).split())}") from None
+        return made
+
+
+COMMON = ("name", "timeout_min", "mem_gb", "gpus_per_node", "stderr_to_stdout")
+"""Parameters that Slurm and the stand-in share."""
+
+
+class SubmititJobs(Launcher):
+    """A job for each run, submitted together: Slurm sees an array."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        on_end: Callable[[Ending], None] = lambda _: None,
+        on_look: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(on_end, on_look)
+        self.queue = queue
+        self._submitted: dict[Any, Job] = {}
+
+    @property
+    def running(self) -> Sequence[Job]:
+        """Jobs that were submitted, whether they have begun or not."""
+        return list(self._submitted.values())
+
+    @property
+    def room(self) -> int:
+        """Slurm has a queue for what does not fit yet."""
+        return sys.maxsize if self.queue.jobs is None else self.queue.jobs - len(self._submitted)
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Submit them."""
+        executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit" / "%j"))
+        with executor.batch():
+            handles = [executor.submit(self._work(job)) for job in jobs]
+        self._submitted.update(zip(handles, jobs, strict=True))
+
+    def _work(self, job: Job) -> "Work":
+        words = [*job.words, f"trainer.threads={self.queue.threads}", "trainer.progress=false"]
+        return Work(words, str(job.folder.log.resolve()))
+
+    def ended(self) -> Iterator[Ending]:
+        """Those that are over; submitit asks Slurm less and less often."""
+        time.sleep(LOOK)
+        for handle in [handle for handle in self._submitted if handle.done()]:
+            yield _ending(handle, self._submitted.pop(handle))
+
+    def end(self, *, kill: bool) -> None:
+        """Slurm sends SIGTERM, and SIGKILL when that does not help for a while."""
+        for handle in self._submitted:
+            if self.queue.cluster == "slurm":
+                handle.cancel(check=False)
+                continue
+            with suppress(ProcessLookupError):  # its own way gives a second to write a checkpoint
+                os.kill(int(handle.job_id), signal.SIGINT if kill else signal.SIGTERM)
+
+
+def _ending(handle: Any, job: Job) -> Ending:
+    error = handle.exception()
+    if error is None:
+        code = handle.result()
+        return Ending(job, code, None if code == DONE else cause_of(code, job.folder.log))
+    state = str(handle.state).split()[0]
+    if state == "CANCELLED":
+        return Ending(job, INTERRUPTED)
+    line = f"the job ended as {state}" + (f" (job {handle.job_id})" if handle.job_id else "")
+    return Ending(job, FAILED, Cause(KINDS.get(state, "killed"), line))
+
+
+@dataclass
+class Work:
+    """What a job does. When its time is nearly over, or others need its place, the run writes a checkpoint at its
+    next step, and the job goes back into the queue, from where the run continues exactly.
+    """
+
+    words: Sequence[str]
+    log: str
+
+    def __call__(self) -> int:
+        """The exit code of the run."""
+        from ablab.study.child import into
+        from ablab.study.task import perform
+
+        into(self.log)
+        number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
+        requeue: Any = signal.getsignal(number)
+        asked: list[int] = []
+
+        def preempted(received: int, frame: object) -> None:
+            if not asked:
+                asked.append(received)
+                signal.raise_signal(signal.SIGTERM)  # training answers it with a checkpoint
+
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(number, preempted)
+        code = perform(self.words, self.log)
+        if asked and code == INTERRUPTED:
+            requeue(number, None)  # does not return
+        return code
+
+    def checkpoint(self) -> Any:
+        """What goes back into the queue: the same, since the run's folder says where it is."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)

@@ -1,0 +1,51 @@
+"""Hydra's face of ablab.study.launch; each launcher is a small class beside this one."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+class StudyLauncher(Launcher):
+    """Makes runs through a launcher of ablab's. The constructor checks its settings: bad ones are a UserError."""
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Nothing is kept of Hydra: the runs are composed where they run."""
+
+    @abstractmethod
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, alone: bool = False) -> Any:
+        """The launcher; `alone`: for one run at a time."""
+
+    def launching(self, fail_fast: bool) -> Any:
+        """How the study sweeper uses it: with a board on the screen."""
+        from functools import partial
+
+        from ablab.study.watched import launch_watched
+
+        def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:
+            return launch_watched(board, cells, partial(self.make, alone=alone), screen, fail_fast=fail_fast)
+
+        return launch
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """For any other sweeper."""
+        from ablab.config import compose
+        from ablab.plan import plan
+        from ablab.study.launch import Job
+
+        planned = [plan(compose(words)) for words in job_overrides]
+        jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]
+        launcher = self.make(lambda _: None, lambda: None)
+        endings = {tuple(ending.job.words): ending for ending in launcher.run(jobs)}
+        return [_returned(words, endings.get(tuple(words))) for words in job_overrides]
+
+
+def _returned(words: Sequence[str], ending: Any) -> JobReturn:
+    done = ending is not None and ending.code == 0
+    returned = JobReturn(overrides=list(words), status=JobStatus.COMPLETED if done else JobStatus.FAILED)
+    returned.return_value = None if done else RuntimeError(f"{' '.join(words)}: see log.txt in its folder")
+    return returned
