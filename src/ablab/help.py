@@ -44,6 +44,7 @@ def train_help() -> str:
         "",
         "Of a sweep: hydra.launcher.jobs=N runs at a time (cores are divided), hydra.launcher.threads=N of each,",
         "hydra.launcher.gpus=[0,1] with hydra.launcher.per_gpu=N runs on each; retry_failed, fail_fast, rerun=stale.",
+        "Elsewhere: hydra/launcher=ray or submitit_slurm, with settings of their own (docs/studies.md).",
         "",
         "Groups (group=option; * is the default):",
     ]
