@@ -26,6 +26,7 @@ STOREYS = (
         "pulse",
         "failure",
         "wandb_files",
+        "statistics",
     ),
     ("corpora",),
     ("config",),
@@ -48,6 +49,7 @@ STOREYS = (
 """Each room imports from its own storey and from those above it in this list, wherever the import stands."""
 
 NEVER = [
+    *(("statistics", room) for room in ("errors", "config", "record", "scoring", "study", "files")),
     ("model", "training"),
     ("data", "training"),
     ("model", "decoding"),
@@ -78,7 +80,7 @@ LIGHT = (
         "translate",
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("pulse", "failure", "study", "selfcheck", "sync", "translate"),
+    *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics"),
 )
 
 

@@ -1,0 +1,25 @@
+"""Student's t. scipy is imported when first asked: commands that only plan should not wait for it."""
+
+import numpy as np
+from jaxtyping import Float
+
+Numbers = Float[np.ndarray, "*any"]
+
+
+def quantile(probability: float, df: float) -> float:
+    """The value that t with `df` > 0 degrees of freedom stays below with this probability."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, probability))
+
+
+def upper_tail(t: float | Numbers, df: float | Numbers) -> Numbers:
+    """P(T >= t), elementwise."""
+    from scipy.special import stdtr
+
+    return np.asarray(stdtr(df, -np.asarray(t, dtype=float)))
+
+
+def two_sided(t: float | Numbers, df: float | Numbers) -> Numbers:
+    """P(|T| >= |t|), elementwise."""
+    return 2 * upper_tail(np.abs(t), df)

@@ -1,0 +1,97 @@
+"""Arms and differences between them, over seeds."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ablab.statistics.arm import summarise
+from ablab.statistics.equivalence import equivalence
+from ablab.statistics.paired import of_differences, paired_difference
+from ablab.statistics.refusal import NotTestable
+
+RNG = np.random.default_rng(1)
+ARM, BASELINE = RNG.normal(30.5, 0.5, 6), RNG.normal(30, 0.5, 6)
+
+
+def test_an_arm_of_three_by_hand():
+    arm = summarise([1.0, 2.0, 3.0])
+    assert (arm.n, arm.mean, arm.sd, arm.minimum, arm.maximum) == (3, 2.0, 1.0, 1.0, 3.0)
+    assert arm.interval is not None
+    # t(0.975, 2) = 4.302653 in every printed table.
+    assert arm.interval.high - 2.0 == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
+    assert "t interval over 3 seeds" in arm.interval.method
+
+
+def test_one_seed_has_no_interval_and_none_is_no_arm():
+    arm = summarise([30.0])
+    assert (arm.n, arm.mean, arm.sd, arm.interval) == (1, 30.0, None, None)
+    with pytest.raises(NotTestable, match="no run"):
+        summarise([])
+
+
+def test_a_diverged_run_is_no_number_to_average():
+    with pytest.raises(ValueError, match="share of failures"):
+        summarise([30.0, float("nan")])
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
+def test_paired_test_and_interval_are_scipys(level):
+    ours, theirs = paired_difference(ARM, BASELINE, level), stats.ttest_rel(ARM, BASELINE)
+    assert ours.p == pytest.approx(theirs.pvalue, rel=1e-12)
+    expected = theirs.confidence_interval(level)
+    assert (ours.interval.low, ours.interval.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+
+
+def test_swapping_the_arms_negates():
+    one, other = paired_difference(ARM, BASELINE), paired_difference(BASELINE, ARM)
+    assert one.difference == -other.difference
+    assert one.p == other.p
+    assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
+
+
+def test_what_both_arms_share_and_the_order_of_seeds_change_nothing():
+    one, order = paired_difference(ARM, BASELINE), RNG.permutation(6)
+    shared = RNG.normal(0, 5, 6)
+    for other in (
+        paired_difference(ARM + shared, BASELINE + shared),
+        paired_difference(ARM[order], BASELINE[order]),
+    ):
+        assert (other.difference, other.p) == pytest.approx((one.difference, one.p), rel=1e-9)
+
+
+def test_a_constant_added_to_one_arm_moves_the_interval():
+    one, other = paired_difference(ARM, BASELINE), paired_difference(ARM + 2, BASELINE)
+    assert other.interval.low == pytest.approx(one.interval.low + 2)
+
+
+@pytest.mark.parametrize(
+    ("differences", "missing"), [([], "2 seeds"), ([0.3], "2 seeds"), ([0.1 + 0.2, 0.3], "no noise")]
+)
+def test_refuses_what_has_no_noise_to_judge_by(differences, missing):
+    with pytest.raises(NotTestable, match=missing):
+        of_differences(differences)
+
+
+def test_scores_of_unequal_seeds_are_not_paired():
+    with pytest.raises(ValueError, match="paired by seed"):
+        paired_difference([1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("margin", [0.3, 0.8, 1.2, 3.0])
+def test_equivalent_if_and_only_if_the_ninety_percent_interval_is_within(margin):
+    result = equivalence(ARM - BASELINE, margin)
+    assert result.interval.level == 0.9
+    assert result.equivalent == result.interval.within(margin) == (result.p < 0.05)
+
+
+def test_tost_is_the_larger_of_scipys_one_sided_tests():
+    differences = ARM - BASELINE
+    low = stats.ttest_1samp(differences, -2.0, alternative="greater").pvalue
+    high = stats.ttest_1samp(differences, 2.0, alternative="less").pvalue
+    assert equivalence(differences, 2.0).p == pytest.approx(max(low, high), rel=1e-10)
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0])
+def test_equivalence_needs_a_margin(margin):
+    with pytest.raises(ValueError, match="margin above 0"):
+        equivalence(ARM - BASELINE, margin)
