@@ -1,0 +1,108 @@
+"""The crossed bootstrap and approximate randomisation, on test sets made up."""
+
+import numpy as np
+import pytest
+
+from ablab.statistics.bleu import corpus_bleu
+from ablab.statistics.bootstrap import crossed_bootstrap
+from ablab.statistics.paired import of_differences
+from ablab.statistics.randomisation import approximate_randomisation
+from ablab.statistics.refusal import NotTestable
+from ablab.statistics.sentences import differences
+from tests.statistics.corpora import simulated
+
+
+def mean(sums):
+    """A metric without curvature: its exact variances are known."""
+    return sums[..., 0] / sums[..., 1]
+
+
+def generator():
+    return np.random.default_rng(7)
+
+
+def test_difference_is_that_of_the_corpus_scores():
+    arm, baseline = simulated(generator(), 4, 300)
+    expected = corpus_bleu(arm.sum(1)).mean() - corpus_bleu(baseline.sum(1)).mean()
+    assert crossed_bootstrap(arm, baseline, generator(), resamples=50).difference == pytest.approx(expected)
+    assert approximate_randomisation(arm, baseline, generator(), trials=50).difference == pytest.approx(expected)
+
+
+def test_seed_part_is_the_paired_standard_error():
+    arm, baseline = simulated(generator(), 5, 300)
+    paired = of_differences(differences(np.stack([arm, baseline]).sum(2)))
+    crossed = crossed_bootstrap(arm, baseline, generator(), resamples=200)
+    assert crossed.from_seeds == pytest.approx(paired.standard_error**2)
+    assert crossed.standard_error >= paired.standard_error
+    assert crossed.df >= 4
+
+
+def test_parts_are_those_of_the_analysis_of_variance():
+    """For a mean, two-way ANOVA without replication gives the parts in closed form."""
+    rng, seeds, count = generator(), 6, 400
+    gaps = rng.normal(0, 1, (seeds, 1)) * 0.05 + rng.normal(0, 1, (1, count)) + rng.normal(0, 2, (seeds, count))
+    arm = np.stack([gaps, np.ones_like(gaps)], axis=-1)
+    baseline = np.stack([np.zeros_like(gaps), np.ones_like(gaps)], axis=-1)
+    crossed = crossed_bootstrap(arm, baseline, rng, resamples=20_000, metric=mean)
+    residual = gaps - gaps.mean(0) - gaps.mean(1, keepdims=True) + gaps.mean()
+    interaction = (residual**2).sum() / ((seeds - 1) * (count - 1))
+    sentences = gaps.mean(0).var(ddof=1) - interaction / seeds
+    assert crossed.from_sentences == pytest.approx(sentences / count, rel=0.05)
+
+
+def test_swapping_the_arms_negates():
+    arm, baseline = simulated(generator(), 3, 250)
+    one, other = (crossed_bootstrap(a, b, generator(), resamples=300) for a, b in ((arm, baseline), (baseline, arm)))
+    assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
+    assert one.p == pytest.approx(other.p)
+    one, other = (
+        approximate_randomisation(a, b, generator(), trials=300) for a, b in ((arm, baseline), (baseline, arm))
+    )
+    assert (one.difference, one.p) == pytest.approx((-other.difference, other.p))
+
+
+def test_order_of_seeds_changes_nothing():
+    arm, baseline = simulated(generator(), 4, 250)
+    order = [2, 0, 3, 1]
+    one, other = (
+        crossed_bootstrap(a, b, generator(), resamples=300) for a, b in ((arm, baseline), (arm[order], baseline[order]))
+    )
+    assert (one.p, one.df) == pytest.approx((other.p, other.df))
+
+
+def test_a_planted_gap_is_found_and_equal_generators_give_equal_answers():
+    arm, baseline = simulated(generator(), 5, 600, gap=0.08)
+    one, other = (crossed_bootstrap(arm, baseline, generator(), resamples=500) for _ in range(2))
+    assert one == other
+    assert one.interval.low > 0
+    assert approximate_randomisation(arm, baseline, generator(), trials=999).p == 1 / 1000
+
+
+def test_randomisation_by_hand():
+    """Two sentences, gaps of 3 and 1: of the swaps, |4|, |2|, |-2|, |-4| are equally likely, so p tends to 1/2."""
+    arm = np.array([[[3.0, 1.0], [1.0, 1.0]]])
+    baseline = np.array([[[0.0, 1.0], [0.0, 1.0]]])
+    result = approximate_randomisation(arm, baseline, generator(), trials=4000, metric=mean)
+    assert result.difference == 2.0
+    assert result.p == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(("seeds", "sentences", "missing"), [(2, 400, "3 seeds"), (5, 100, "200 sentences")])
+def test_refused_where_coverage_is_not_shown(seeds, sentences, missing):
+    arm, baseline = simulated(generator(), seeds, sentences)
+    with pytest.raises(NotTestable, match=missing):
+        crossed_bootstrap(arm, baseline, generator(), resamples=10)
+
+
+def test_equal_systems_have_nothing_to_tell():
+    arm, _ = simulated(generator(), 3, 250)
+    with pytest.raises(NotTestable, match="no noise"):
+        crossed_bootstrap(arm, arm, generator(), resamples=10)
+    with pytest.raises(NotTestable, match="nothing to swap"):
+        approximate_randomisation(arm, arm, generator(), trials=10)
+
+
+def test_statistics_of_unlike_seeds_or_sentences_are_refused():
+    arm, baseline = simulated(generator(), 3, 250)
+    with pytest.raises(ValueError, match="same seeds and sentences"):
+        crossed_bootstrap(arm, baseline[:, :-1], generator())
