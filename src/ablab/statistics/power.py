@@ -1,0 +1,89 @@
+"""What a study could have seen, and what it would take to see more."""
+
+from dataclasses import dataclass
+
+from ablab.statistics import student
+
+POWER = 0.8
+MOST_SEEDS = 100_000
+
+
+def paired_power(effect: float, sd: float, seeds: int, alpha: float = 0.05) -> float:
+    """Chance that the two-sided paired t test at `alpha` finds a true mean difference of `effect`, in either direction.
+
+    sd: of the differences over seeds, in the effect's units. With d = effect / sd, t is noncentral with parameter
+    d sqrt(n) and n - 1 degrees of freedom (Cohen 1988, section 2.4).
+    """
+    from scipy.stats import nct
+
+    _check(sd, alpha)
+    if seeds < 2:
+        raise ValueError(f"a paired t test needs at least 2 seeds, got {seeds=}.")
+    df, shift = seeds - 1, abs(effect) / sd * seeds**0.5
+    critical = student.quantile(1 - alpha / 2, df)
+    # The far tail as the near tail of the mirrored distribution: as it stands scipy's is NaN for large shifts.
+    return float(nct.sf(critical, df, shift) + nct.sf(critical, df, -shift))
+
+
+def detectable_effect(sd: float, seeds: int, power: float = POWER, alpha: float = 0.05) -> float:
+    """The smallest true difference that so many seeds find with this power, in the units of `sd`.
+
+    It is meant for the sd of earlier or pilot runs. From the sd of the very study it is a description of its
+    precision, as its interval is, and no evidence for or against the null.
+    """
+    from scipy.optimize import brentq
+
+    _check(sd, alpha, power)
+    high = 1.0
+    while paired_power(high, 1.0, seeds, alpha) < power:
+        high *= 2
+    return sd * float(brentq(lambda effect: paired_power(effect, 1.0, seeds, alpha) - power, 0.0, high, xtol=1e-9))
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """`seeds` for each arm; `power`: what they reach; `runs` and `seconds` for all arms, without those that exist."""
+
+    seeds: int
+    power: float
+    runs: int
+    seconds: float
+
+
+def seeds_needed(
+    effect: float,
+    sd: float,
+    *,
+    power: float = POWER,
+    alpha: float = 0.05,
+    arms: int = 2,
+    existing: int = 0,
+    seconds_per_run: float = 0.0,
+    at_once: int = 1,
+) -> Seeds:
+    """The fewest seeds that find a true difference of `effect` with this power, and what the missing ones cost.
+
+    existing: seeds that all arms have already; at_once: runs in parallel. seconds: machine time until all are done.
+    """
+    _check(sd, alpha, power)
+    if effect == 0:
+        raise ValueError("no number of seeds finds a difference of 0.")
+    if existing < 0 or arms < 1 or at_once < 1 or seconds_per_run < 0:
+        raise ValueError(f"no such cost: {existing=}, {arms=}, {at_once=}, {seconds_per_run=}.")
+    low, high = 1, 2
+    while paired_power(effect, sd, high, alpha) < power:
+        low, high = high, high * 2
+        if high > MOST_SEEDS:
+            raise ValueError(f"an effect of {effect:g} with sd {sd:g} needs more than {MOST_SEEDS} seeds.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if paired_power(effect, sd, middle, alpha) >= power else (middle, high)
+    runs = max(0, high - existing) * arms
+    return Seeds(high, paired_power(effect, sd, high, alpha), runs, -(-runs // at_once) * seconds_per_run)
+
+
+def _check(sd: float, alpha: float, power: float = POWER) -> None:
+    if not sd > 0:
+        raise ValueError(f"sd must be above 0, got {sd=}.")
+    if not 0 < alpha < power < 1:
+        raise ValueError(f"0 < alpha < power < 1, got {alpha=}, {power=}.")
