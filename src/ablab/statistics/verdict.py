@@ -1,0 +1,193 @@
+"""Claims, judged together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ablab.statistics import student
+from ablab.statistics.equivalence import tost
+from ablab.statistics.interval import Interval
+from ablab.statistics.multiple import family, simultaneous_level
+from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences
+from ablab.statistics.power import detectable_effect
+from ablab.statistics.proportions import Shares
+from ablab.statistics.refusal import NotTestable
+
+Expectation = Literal["greater", "less", "equal"]
+
+Outcome = Literal[
+    "supported", "refuted", "equivalent", "inconclusive", "real, but smaller than matters", "not testable"
+]
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Evidence where runs diverged. A failure is always for the worse: a lower BLEU, a higher loss."""
+
+    shares: Shares
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """A claim and its evidence: differences paired by seed, arm less baseline, in the metric's units, or shares of
+    failures, or the reason why there is none. `margin` >= 0: the smallest difference that matters; 0: none was stated.
+    """
+
+    expect: Expectation
+    margin: float
+    evidence: npt.NDArray[np.float64] | Sequence[float] | Failures | NotTestable
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of one claim. None: there is no such number for this evidence.
+
+    `difference`: arm less baseline, whatever was expected; of metric, or of shares of failures. `interval`: the Holm
+    interval, at 1 - local; the claim is supported or refuted as it says. `narrow`: at 1 - 2 local, for equivalence.
+    `simultaneous`: all claims' intervals at once (Bonferroni). `p`: two-sided, of no difference, uncorrected;
+    `corrected`: over the family, of no difference, or for *equal* of whichever falls first, as large as the margin or
+    smaller. `detectable`: the
+    difference that so many seeds, so noisy, see with 80 % power at the local level. `small`: shown to be within the
+    margin. `reason`: what is missing.
+    """
+
+    outcome: Outcome
+    n: int = 0
+    difference: float | None = None
+    interval: Interval | None = None
+    narrow: Interval | None = None
+    simultaneous: Interval | None = None
+    p: float | None = None
+    corrected: float | None = None
+    detectable: float | None = None
+    small: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """Unadjusted p-values of a case, as `family` takes them, and the direction in which it points."""
+
+    zero: float = 1.0
+    outside: float = 1.0
+    inside: float = 1.0
+    settled: float = 1.0
+    sign: float = 0.0
+
+
+def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
+    """One for each case. The chance that any of them is false is at most alpha, over all of a study's claims.
+
+    A *greater* claim is supported when its Holm interval lies above 0, refuted when below, equivalent when its interval
+    at 1 - 2 local lies within the margin, else inconclusive; supported and equivalent at once: "real, but smaller than
+    matters". *Less* mirrors it. An *equal* claim is supported within the margin, and refuted when its Holm interval
+    lies wholly at or beyond the margin; with a margin of 0 it can only be refuted. Fewer than 3 seeds: not testable.
+
+    What counts as false: supported, when the difference is 0 or has the other sign; refuted likewise; equivalent, or
+    smaller than matters, when it is as large as the margin; for *equal*, supported then, and refuted when it is not.
+    Claims that cannot be tested stay in the family. Errors of direction rest on Shaffer (1980) and Finner (1999), whose
+    proofs take the claims' estimates to be independent; for arms that share a baseline, as here, it is simulated.
+    """
+    judged = [_judge(case) for case in cases]
+    tests = [test for _, test in judged]
+    corrected = family(
+        [test.zero for test in tests],
+        [test.outside for test in tests],
+        [test.inside for test in tests],
+        [test.settled for test in tests],
+        alpha,
+    )
+    results = []
+    for i, (case, (paired, test)) in enumerate(zip(cases, judged, strict=True)):
+        if isinstance(paired, NotTestable):
+            results.append(Verdict("not testable", reason=str(paired), n=_size(case.evidence)))
+            continue
+        zero, outside, inside = (float(way[i]) for way in (corrected.zero, corrected.outside, corrected.inside))
+        different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
+        outcome = _outcome(case.expect, test.sign, different, small, large)
+        decisive = min(outside, inside) if case.expect == "equal" else zero
+        results.append(_described(outcome, paired, decisive, small, float(corrected.local[i]), len(cases), alpha))
+    return results
+
+
+def _outcome(expect: Expectation, sign: float, different: bool, small: bool, large: bool) -> Outcome:
+    if expect == "equal":
+        return "supported" if small else "refuted" if large else "inconclusive"
+    if different and sign == (1 if expect == "greater" else -1):
+        return "real, but smaller than matters" if small else "supported"
+    return "refuted" if different else "equivalent" if small else "inconclusive"
+
+
+def _judge(case: Case) -> tuple[Paired | Failures | NotTestable, _Tests]:
+    if not case.margin >= 0:
+        raise ValueError(f"a margin is at least 0, got {case.margin=}.")
+    if isinstance(case.evidence, NotTestable):
+        return case.evidence, _Tests()
+    if isinstance(case.evidence, Failures):
+        return case.evidence, _tests_of_shares(case.evidence, case.expect)
+    try:
+        paired = of_differences(case.evidence)
+        if paired.n < MINIMUM_SEEDS:
+            raise NotTestable(f"too few seeds: a claim needs at least {MINIMUM_SEEDS}, both arms have {paired.n}")
+    except NotTestable as reason:
+        return reason, _Tests()
+    return paired, _tests_of_differences(paired, case.expect, case.margin)
+
+
+def _tests_of_differences(paired: Paired, expect: Expectation, margin: float) -> _Tests:
+    error, df, size = paired.standard_error, paired.n - 1, abs(paired.difference)
+    outside = tost(paired.difference, error, df, margin) if margin > 0 else 1.0
+    inside = float(student.two_sided((size - margin) / error, df)) if size > margin else 1.0
+    zero = 1.0 if expect == "equal" else paired.p
+    small = outside if expect == "equal" else max(zero, outside)
+    return _Tests(zero, outside, inside, min(small, inside), float(np.sign(paired.difference)))
+
+
+def _tests_of_shares(failures: Failures, expect: Expectation) -> _Tests:
+    """A share has no margin: it can show a difference, never the lack of one."""
+    p = failures.shares.p
+    better = -float(np.sign(failures.shares.difference))
+    sign = better if failures.higher_is_better else -better
+    return _Tests(zero=1.0 if expect == "equal" else p, inside=p, settled=p, sign=sign)
+
+
+def _described(
+    outcome: Outcome,
+    evidence: Paired | Failures,
+    corrected: float,
+    small: bool,
+    local: float,
+    claims: int,
+    alpha: float,
+) -> Verdict:
+    if isinstance(evidence, Failures):
+        shares = evidence.shares
+        n = min(shares.arm.runs, shares.baseline.runs)
+        return Verdict(outcome, n, shares.difference, p=shares.p, corrected=corrected)
+    levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - alpha))
+    holm, narrow, simultaneous = (_interval(evidence, level) for level in levels)
+    return Verdict(
+        outcome,
+        evidence.n,
+        evidence.difference,
+        holm,
+        narrow,
+        simultaneous,
+        evidence.p,
+        corrected,
+        detectable_effect(evidence.sd, evidence.n, alpha=local),
+        small,
+    )
+
+
+def _interval(paired: Paired, level: float) -> Interval:
+    half = student.quantile((1 + level) / 2, paired.n - 1) * paired.standard_error
+    return Interval(paired.difference - half, paired.difference + half, level, paired.interval.method)
+
+
+def _size(evidence: object) -> int:
+    return 0 if isinstance(evidence, NotTestable | Failures) else len(np.atleast_1d(np.asarray(evidence)))

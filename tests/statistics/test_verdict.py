@@ -1,0 +1,146 @@
+"""Claims and their verdicts, case by case."""
+
+import numpy as np
+import pytest
+
+from ablab.statistics.proportions import compare_shares
+from ablab.statistics.refusal import NotTestable
+from ablab.statistics.verdict import Case, Failures, verdicts
+
+SHAPE = np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
+SHAPE /= SHAPE.std(ddof=1) / 5**0.5
+
+
+def around(mean, error=0.1):
+    """Five differences with this mean and standard error; t(0.975, 4) = 2.776, t(0.95, 4) = 2.132."""
+    return mean + error * SHAPE
+
+
+def verdict(expect, margin, evidence):
+    (only,) = verdicts([Case(expect, margin, evidence)])
+    return only
+
+
+CASES = [
+    ("greater", 0.0, 0.28, "supported"),
+    ("greater", 0.0, 0.27, "inconclusive"),
+    ("greater", 0.0, -0.28, "refuted"),
+    ("greater", 0.4, 0.28, "supported"),
+    ("greater", 0.5, 0.28, "real, but smaller than matters"),
+    ("greater", 0.5, -0.28, "refuted"),
+    ("greater", 0.5, 0.27, "equivalent"),
+    ("greater", 0.5, -0.27, "equivalent"),
+    ("greater", 0.4, 0.2, "inconclusive"),
+    ("equal", 0.5, 0.28, "supported"),
+    ("equal", 0.5, 0.3, "inconclusive"),
+    ("equal", 0.5, 0.78, "refuted"),
+    ("equal", 0.5, -0.78, "refuted"),
+    ("equal", 0.5, 0.77, "inconclusive"),
+    ("equal", 0.0, 0.0, "inconclusive"),
+    ("equal", 0.0, 0.28, "refuted"),
+]
+
+
+@pytest.mark.parametrize(("expect", "margin", "mean", "outcome"), CASES)
+def test_outcome_of_a_single_claim(expect, margin, mean, outcome):
+    """Against the table: the 95 % interval is +- 0.278, the 90 % interval +- 0.213."""
+    assert verdict(expect, margin, around(mean)).outcome == outcome
+
+
+@pytest.mark.parametrize(("expect", "margin", "mean", "outcome"), CASES)
+def test_less_mirrors_greater(expect, margin, mean, outcome):
+    mirrored = {"greater": "less", "equal": "equal"}[expect]
+    one, other = verdict(expect, margin, around(mean)), verdict(mirrored, margin, -around(mean))
+    assert other.outcome == outcome
+    assert (other.difference, other.corrected) == pytest.approx((-one.difference, one.corrected))
+    assert other.interval.low == pytest.approx(-one.interval.high)
+
+
+@pytest.mark.parametrize(("expect", "margin", "mean", "outcome"), CASES)
+@pytest.mark.parametrize("others", [1, 4])
+def test_the_intervals_say_the_same(expect, margin, mean, outcome, others):
+    """However many claims there are, the verdict can be read from the Holm interval and from the narrow one."""
+    rest = [Case("greater", 0.0, around(9.0 if i % 2 else 0.0)) for i in range(others)]
+    result = verdicts([Case(expect, margin, around(mean)), *rest])[0]
+    assert result.narrow.level == pytest.approx(2 * result.interval.level - 1)
+    if expect == "equal":
+        beyond = result.interval.low > margin or result.interval.high < -margin
+        assert (result.outcome == "refuted") == beyond
+        assert (result.outcome == "supported") == result.narrow.within(margin)
+    else:
+        assert (result.outcome in ("supported", "real, but smaller than matters")) == (result.interval.low > 0)
+        assert (result.outcome == "refuted") == (result.interval.high < 0)
+        assert result.small == result.narrow.within(margin)
+    assert result.simultaneous.level == pytest.approx(1 - 0.05 / (1 + others))
+
+
+def test_numbers_of_a_verdict_by_hand():
+    result = verdict("greater", 0.0, around(0.3))
+    assert (result.n, result.p) == (5, result.corrected)
+    assert result.interval.level == 0.95
+    assert result.interval.low == pytest.approx(0.3 - 0.1 * 2.776445, abs=1e-6)
+    assert result.detectable > 0.278
+
+
+def test_more_claims_make_it_harder():
+    alone = verdict("greater", 0.0, around(0.3))
+    crowd = verdicts([Case("greater", 0.0, around(0.3)), Case("greater", 0.0, around(0.0))])[0]
+    assert (alone.outcome, crowd.outcome) == ("supported", "inconclusive")
+    assert crowd.corrected == pytest.approx(2 * alone.p)
+    assert crowd.detectable > alone.detectable
+
+
+def test_refuted_though_too_small_to_matter_says_both():
+    result = verdict("greater", 0.6, around(-0.3))
+    assert (result.outcome, result.small) == ("refuted", True)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "n", "missing"),
+    [
+        (NotTestable("arm a is under-trained"), 0, "under-trained"),
+        ([0.3, 0.4], 2, "at least 3"),
+        ([], 0, "2 seeds"),
+        ([0.5, 0.5, 0.5], 3, "no noise"),
+    ],
+)
+def test_not_testable_names_what_is_missing(evidence, n, missing):
+    result = verdict("greater", 0.3, evidence)
+    assert (result.outcome, result.n, result.interval) == ("not testable", n, None)
+    assert missing in result.reason
+
+
+def test_what_cannot_be_tested_stays_in_the_family():
+    result = verdicts([Case("greater", 0.0, around(0.3)), Case("greater", 0.0, NotTestable("no runs"))])[0]
+    assert result.outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("expect", "higher_is_better", "outcome"),
+    [
+        ("greater", True, "supported"),
+        ("less", True, "refuted"),
+        ("less", False, "supported"),
+        ("greater", False, "refuted"),
+        ("equal", True, "refuted"),
+    ],
+)
+def test_an_arm_that_diverges_less_is_the_better_one(expect, higher_is_better, outcome):
+    result = verdict(expect, 0.3, Failures(compare_shares((0, 5), (5, 5)), higher_is_better))
+    assert (result.outcome, result.difference, result.interval) == (outcome, -1.0, None)
+    assert result.p < 0.05
+
+
+def test_equal_shares_of_failures_decide_nothing():
+    for expect in ("greater", "less", "equal"):
+        assert verdict(expect, 0.3, Failures(compare_shares((2, 5), (2, 5)), True)).outcome == "inconclusive"
+
+
+def test_no_claims_no_verdicts():
+    assert verdicts([]) == []
+
+
+@pytest.mark.parametrize("margin", [-0.1, float("nan")])
+def test_a_margin_is_a_size(margin):
+    with pytest.raises(ValueError, match="margin"):
+        verdict("greater", margin, around(1))
