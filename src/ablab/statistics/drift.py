@@ -1,0 +1,100 @@
+"""Had training converged, or was validation still getting better when it ended?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ablab.statistics import student
+from ablab.statistics.refusal import NotTestable
+
+LAST = 0.2
+"""The share of training that is looked at."""
+
+Curve = tuple[Sequence[float], Sequence[float]]
+"""Steps, and the validation scores after them."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How much validation got better over the last fifth; above 0 is better whatever the metric.
+
+    `improvement`: mean over curves, in the metric's units. `low`, `high`: its 90 % interval, None where one curve has
+    too few points to tell noise from drift. *moving*: under-trained. *still*: shown to be below the threshold.
+    *unclear*: neither; no reason to distrust the arm, but more seeds or validations would tell.
+    """
+
+    state: Literal["moving", "still", "unclear"]
+    curves: int
+    points: int
+    improvement: float
+    low: float | None
+    high: float | None
+    threshold: float
+
+
+def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool, alpha: float = 0.05) -> Drift:
+    """Judge an arm's validation curves, one per seed.
+
+    threshold: > 0, in the metric's units, the smallest improvement that matters, such as the margin of the claims. As
+    gains shrink towards the end of training, so much is also about what another fifth could have changed.
+
+    Through the points of the last fifth of each curve (steps >= 0.8 of the last) goes a least-squares line; slope times
+    length is the improvement. Noise: from two curves on, their spread, with a t interval over seeds, which holds
+    however validations of one run depend on each other; for a single curve the scatter around its line, from three
+    points on. *moving* needs a mean improvement above the threshold that is also significantly above 0 (one-sided, at
+    alpha): a big jump of a noisy curve is no drift, nor is a tiny slope of a smooth one. Where noise is unknown, an
+    improvement above the threshold counts as moving, the safe side. Getting worse is never under-training.
+
+    Raises NotTestable when a curve has fewer than two validations in its last fifth.
+    """
+    if not threshold > 0:
+        raise ValueError(f"the threshold must be above 0, got {threshold=}.")
+    if not curves:
+        raise NotTestable("no validation curve")
+    tails = [_tail(*curve) for curve in curves]
+    sign = 1.0 if higher_is_better else -1.0
+    fits = [_line(steps, sign * values) for steps, values in tails]
+    gains = np.array([gain for gain, _ in fits])
+    mean, points = float(gains.mean()), sum(steps.size for steps, _ in tails)
+    if len(curves) > 1:
+        error, df = float(gains.std(ddof=1)) / len(curves) ** 0.5, len(curves) - 1
+    else:
+        error, df = fits[0][1], points - 2
+    half = student.quantile(1 - alpha, df) * error if df else None
+    low, high = (None, None) if half is None else (mean - half, mean + half)
+    return Drift(_state(mean, low, high, threshold), len(curves), points, mean, low, high, threshold)
+
+
+def _state(
+    mean: float, low: float | None, high: float | None, threshold: float
+) -> Literal["moving", "still", "unclear"]:
+    if mean > threshold and (low is None or low > 0):
+        return "moving"
+    return "still" if high is not None and high < threshold else "unclear"
+
+
+def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The last fifth."""
+    at, scores = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if at.ndim != 1 or at.shape != scores.shape:
+        raise ValueError(f"one score for each step, got shapes {at.shape} and {scores.shape}.")
+    if not (np.isfinite(at).all() and np.isfinite(scores).all() and (np.diff(at) > 0).all()):
+        raise ValueError("steps must increase, and scores must be finite.")
+    last = at >= (1 - LAST) * at[-1] * (1 - 1e-12) if at.size else np.zeros(0, dtype=bool)
+    if last.sum() < 2:
+        raise NotTestable(f"convergence needs two validations in the last fifth of training, there are {last.sum()}")
+    return at[last], scores[last]
+
+
+def _line(steps: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Rise of the least-squares line from the first step to the last, and its standard error (0 for two points)."""
+    centred = steps - steps.mean()
+    spread = float((centred**2).sum())
+    slope = float(centred @ values) / spread
+    scatter = values - values.mean() - slope * centred
+    variance = float((scatter**2).sum()) / (steps.size - 2) if steps.size > 2 else 0.0
+    length = float(steps[-1] - steps[0])
+    return slope * length, (variance / spread) ** 0.5 * length
