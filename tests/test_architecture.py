@@ -44,6 +44,7 @@ STOREYS = (
     ("complete", "trial"),
     ("run",),
     ("prune", "translate", "export", "study", "selfcheck", "sync"),
+    ("report",),
     ("cli",),
 )
 """Each room imports from its own storey and from those above it in this list, wherever the import stands."""
@@ -80,7 +81,7 @@ LIGHT = (
         "translate",
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics"),
+    *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report"),
 )
 
 

@@ -65,6 +65,12 @@ def _prune(arguments: Sequence[str]) -> int:
     return prune(arguments)
 
 
+def _report(arguments: Sequence[str]) -> int:
+    from ablab.report.entry import report
+
+    return report(arguments)
+
+
 def _translate(arguments: Sequence[str]) -> int:
     from ablab.translate import translate
 
@@ -93,6 +99,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": _train,
     "study": _study,
     "prune": _prune,
+    "report": _report,
     "translate": _translate,
     "export": _export,
     "sync": _sync,

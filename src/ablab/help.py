@@ -14,13 +14,14 @@ def overview() -> str:
             "  ablab train key=value ...       train, decode and score one run; --help lists the keys",
             "  ablab train -m ...              a sweep, or -m experiment=<name>: only what is missing runs",
             "  ablab study experiment=<name>   plan and state of a study",
+            "  ablab report experiment=<name>  what a study has found: statistics, verdicts, pictures, LaTeX",
             "  ablab prune run=<id> ...        quality against depth of a finished run; cuts out a smaller model",
             "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
             "  ablab export run=<id> ...       write a model for CTranslate2, checked against ours",
             "  ablab sync                      upload to W&B what was logged offline",
             "  ablab selfcheck resume          kill a run again and again; it must end bit for bit the same",
             "",
-            "In a checkout: python train.py, study.py, prune.py, translate.py.",
+            "In a checkout: python train.py, study.py, report.py, prune.py, translate.py.",
         ]
     )
 
@@ -68,6 +69,28 @@ def study_help() -> str:
             "                   its parameters and the seconds of a step are kept for the plan",
             "  watch            true: a live view, also of runs that other processes make",
             "  format           text (default) or json",
+        ]
+    )
+
+
+def report_help() -> str:
+    """How to ask for a report."""
+    return "\n".join(
+        [
+            "python report.py experiment=<name> [key=value ...]",
+            "python report.py runs=<id>,<id>,...",
+            "python report.py where='model=tiny data=multi30k'",
+            "",
+            "What a study (or the words of any sweep, or any finished runs) has found, from the store alone: arms with",
+            "intervals over seeds, differences paired by seed, a verdict for each claim, curves, sentences.",
+            "One self-contained page, Markdown, LaTeX, CSV and JSON, in outputs/reports/<name>/.",
+            "",
+            "  metric           what arms are compared by, instead of the experiment's: test_bleu (default),",
+            "                   test_chrf, valid_bleu, valid_loss, training_speed, decoding_speed",
+            "  baseline         another arm to compare with",
+            "  resamples        of each resampling test; default 10000",
+            "  verify           true: every score is made again from stored hypotheses and raw references first",
+            "  outputs          the store; default outputs",
         ]
     )
 
@@ -172,6 +195,7 @@ def selfcheck_help() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "train": train_help,
     "study": study_help,
+    "report": report_help,
     "prune": prune_help,
     "translate": translate_help,
     "export": export_help,

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
@@ -50,6 +50,8 @@ class Study:
     experiment: Experiment | None
     is_tuning: bool = False
     """Whether it only finds the values that the experiment's own runs will have."""
+    typed: tuple[str, ...] = ()
+    """The words that define it."""
 
     @cached_property
     def runs(self) -> dict[str, Cell]:
@@ -92,8 +94,8 @@ def define(words: tuple[str, ...]) -> Study:
     if named:
         if named[-1].is_sweep_override():
             raise UserError(f"{named[-1].input_line}: allowed: one experiment at a time")
-        return _declared(str(named[-1].value()), others)
-    return _ad_hoc(others)
+        return replace(_declared(str(named[-1].value()), others), typed=words)
+    return replace(_ad_hoc(others), typed=words)
 
 
 def _parse(words: Sequence[str]) -> list["Override"]:
@@ -214,6 +216,10 @@ def _check_claims(experiment: Experiment, arms: Sequence[Arm]) -> None:
         for key, name in (("arm", claim.arm), ("baseline", claim.baseline)):
             if name is not None and name not in names:
                 raise UserError(f"claims.{key}={name}: no such arm; {choices(name, names)}")
+        if (claim.metric == "depth") != (claim.fall is not None):
+            raise UserError(
+                f"claims.fall={claim.fall}: the BLEU that pruning may cost, for claims with metric: depth and no others"
+            )
 
 
 def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False) -> Iterator[Cell]:

@@ -24,15 +24,28 @@ class Declared(BaseModel):
 
 Metric = Literal["test_bleu", "test_chrf", "valid_bleu", "valid_loss"]
 
+Claimed = Literal[
+    "test_bleu",
+    "test_chrf",
+    "valid_bleu",
+    "valid_loss",
+    "training_speed",
+    "decoding_speed",
+    "failures",
+    "depth",
+]
+"""`failures`: share of runs that diverge. `depth`: decoder layers that are left when pruning has cost `fall` BLEU."""
+
 
 class Claim(Declared):
     """What is expected of an arm against another. `margin`: the smallest difference that matters, in the metric."""
 
     arm: str
     baseline: str | None = None
-    metric: Metric | None = None
+    metric: Claimed | None = None
     expect: Literal["greater", "less", "equal"]
     margin: Annotated[float, Field(ge=0)] = 0.0
+    fall: Annotated[float, Field(gt=0)] | None = None
     published: str | None = None
     source: str | None = None
 

@@ -1,5 +1,6 @@
 """The story of a sweep: what is left to do is launched, failures are retried by policy, and a table tells the end."""
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -147,6 +148,11 @@ def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
         )
 
 
+def _report_words(study: Study) -> str:
+    """What asks for the report of this study; as a shell takes it."""
+    return " ".join(shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
+
+
 def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> int:
     entries = board.entries
     screen.console.print()
@@ -164,6 +170,8 @@ def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> in
         screen.say("Stopped; the same line, typed again, continues from there")
     elif failed:
         screen.say("Next: the same line with retry_failed=true")
+    elif not study.is_tuning:
+        screen.say(f"Next: python report.py {_report_words(study)}")
     screen.say(f"Results: {study.folder}")
     if interrupted:
         return INTERRUPTED

@@ -1,0 +1,128 @@
+"""Arms by themselves: scores over seeds, cost, holes, and whatever a reader must know before comparing."""
+
+import os
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablab.report.document import ArmLine, RunLine
+from ablab.report.evidence import CONVERGED, convergence
+from ablab.report.judge import span
+from ablab.report.measures import Measure
+from ablab.report.selection import ArmRuns, Run
+from ablab.statistics.arm import summarise
+from ablab.statistics.proportions import share
+from ablab.statistics.refusal import NotTestable
+
+
+def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:
+    """Everything about one arm; its runs' folders as seen from `place`."""
+    values = [value for run in arm.finished if (value := measure.value(run)) is not None]
+    # An arm with diverged runs shows their share, not a mean of the survivors.
+    summary = summarise(values) if values and not arm.diverged else None
+    states = Counter(run.state for run in arm.runs)
+    costs = [run.record.cost for run in arm.runs if run.record is not None]
+    kept = not arm.diverged
+    return ArmLine(
+        name=arm.name,
+        is_baseline=arm is baseline,
+        planned=len(arm.runs),
+        finished=len(arm.finished),
+        diverged=len(arm.diverged),
+        missing={state: number for state, number in states.items() if state not in ("finished", "diverged")},
+        mean=None if summary is None else summary.mean,
+        sd=None if summary is None else summary.sd,
+        interval=span(summary.interval) if summary and summary.interval else None,
+        minimum=None if summary is None else summary.minimum,
+        maximum=None if summary is None else summary.maximum,
+        chrf=mean([run.evaluation.chrf for run in arm.finished if run.evaluation]) if kept else None,
+        valid_loss=mean([run.selected.loss for run in arm.finished if run.selected]) if kept else None,
+        failed_share=span(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
+        parameters=costs[0].parameters if costs else None,
+        steps=mean([cost.steps for cost in costs]),
+        tokens=mean([cost.tokens for cost in costs]),
+        train_seconds=mean([cost.train_seconds for cost in costs]),
+        tokens_per_second=mean([cost.tokens_per_second for cost in costs]),
+        decoding_speed=mean([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
+        convergence=_convergence(arm),
+        differs={} if arm is baseline else _differs(baseline, arm),
+        notes=_arm_notes(arm, baseline),
+        runs=[_run(run, measure, place) for run in arm.runs],
+    )
+
+
+def _run(run: Run, measure: Measure, place: Path) -> RunLine:
+    record = run.record
+    note = "" if record is None else record.reason if run.state == "diverged" else ""
+    return RunLine(
+        run_id=run.folder.run_id,
+        seed=run.seed,
+        state=run.state,
+        score=measure.value(run) if run.has_finished else None,
+        valid_loss=run.selected.loss if run.selected else None,
+        folder=os.path.relpath(run.folder.path, place),
+        commit=None if record is None else record.provenance.get("commit"),
+        code=None if record is None else record.provenance.get("code"),
+        signature=None if run.evaluation is None else run.evaluation.signatures.get("bleu"),
+        device=None if record is None else record.runtime.get("device"),
+        threads=None if record is None else record.runtime.get("threads"),
+        note=note,
+    )
+
+
+def _convergence(arm: ArmRuns) -> str:
+    if not arm.finished:
+        return "unknown: no finished run"
+    try:
+        return convergence(arm, CONVERGED["bleu"], "bleu").state
+    except NotTestable as reason:
+        return f"unknown: {reason}"
+
+
+def _differs(baseline: ArmRuns, arm: ArmRuns) -> dict[str, object]:
+    """By the recipes: what was typed may have no effect, or more than one."""
+    theirs, ours = (dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))
+    keys = [key for key in {**theirs, **ours} if key != "seed" and theirs.get(key) != ours.get(key)]
+    return {key: ours.get(key) for key in keys}
+
+
+def _arm_notes(arm: ArmRuns, baseline: ArmRuns) -> list[str]:
+    """What a reader must know before comparing: holes, and budgets that differ."""
+    notes = []
+    if arm.diverged:
+        notes.append(f"{len(arm.diverged)} of {len(arm.runs)} runs diverged")
+    if len(arm.finished) == 1 and not arm.diverged:
+        notes.append("one seed, no interval")
+    for what, read in (("steps", _steps), ("batch of tokens", _batch)):
+        ours, theirs = read(arm), read(baseline)
+        if ours and theirs and ours != theirs:
+            notes.append(f"other budget: {what} {_listed(ours)}, baseline {_listed(theirs)}")
+    if any(run.record.time_limited for run in arm.runs if run.record):
+        notes.append("training ended by the clock")
+    settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
+    if len(settings) > 1:
+        notes.append(
+            "trained on " + " and ".join(sorted(f"{device}, {threads} threads" for device, threads in settings))
+        )
+    code = {run.record.provenance.get("code") for run in arm.runs if run.record}
+    if len(code) > 1:
+        notes.append(f"from {len(code)} versions of the code")
+    return notes
+
+
+def _steps(arm: ArmRuns) -> set[object]:
+    return {run.record.cost.steps for run in arm.finished if run.record}
+
+
+def _batch(arm: ArmRuns) -> set[object]:
+    return {run.recipe.get("optim.batch_tokens") for run in arm.runs}
+
+
+def _listed(values: set[object]) -> str:
+    return ", ".join(sorted(f"{value:,}" if isinstance(value, int) else str(value) for value in values))
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Of what there is."""
+    return statistics.fmean(values) if values else None

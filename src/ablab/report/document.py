@@ -1,0 +1,196 @@
+"""The report as data: one structure, whatever it is rendered as. Numbers are kept whole; tables round them."""
+
+from typing import Any, Literal
+
+from ablab.record import Strict
+
+
+class Span(Strict):
+    """A confidence interval."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+class RunLine(Strict):
+    """A run of an arm, and where it comes from. `note`: what is missing or odd."""
+
+    run_id: str
+    seed: int
+    state: str
+    score: float | None
+    valid_loss: float | None
+    folder: str
+    commit: str | None
+    code: str | None
+    signature: str | None
+    device: str | None
+    threads: int | None
+    note: str
+
+
+class ArmLine(Strict):
+    """An arm by itself. `mean`, `sd`, `interval`, `minimum`, `maximum`: of the metric over finished seeds.
+
+    `differs`: how its recipe differs from the baseline's. `convergence`: still, moving, unclear, or why unknown.
+    `steps`, `tokens`, `train_seconds`, `tokens_per_second`, `decoding_speed`: means over its runs.
+    """
+
+    name: str
+    is_baseline: bool
+    planned: int
+    finished: int
+    diverged: int
+    missing: dict[str, int]
+    mean: float | None
+    sd: float | None
+    interval: Span | None
+    minimum: float | None
+    maximum: float | None
+    chrf: float | None
+    valid_loss: float | None
+    failed_share: Span | None
+    parameters: int | None
+    steps: float | None
+    tokens: float | None
+    train_seconds: float | None
+    tokens_per_second: float | None
+    decoding_speed: float | None
+    convergence: str
+    differs: dict[str, Any]
+    notes: list[str]
+    runs: list[RunLine]
+
+
+class DifferenceLine(Strict):
+    """An arm less the baseline, paired by seed. `crossed`: over seeds and sentences. `randomisation`: p of test-set
+    noise alone. Where a method refuses, its `..._refused` says why. `detectable`: what so many seeds would have shown
+    with 80 % power; `seeds_needed`: for a difference of `effect`, at `seconds_needed` of machine time for both arms.
+    """
+
+    arm: str
+    n: int
+    difference: float | None
+    interval: Span | None
+    p: float | None
+    refused: str | None
+    crossed: Span | None
+    crossed_p: float | None
+    crossed_refused: str | None
+    randomisation_p: float | None
+    randomisation_refused: str | None
+    detectable: float | None
+    effect: float | None
+    seeds_needed: int | None
+    seconds_needed: float | None
+
+
+Outcome = Literal[
+    "supported", "refuted", "equivalent", "inconclusive", "real, but smaller than matters", "not testable"
+]
+
+
+class ClaimLine(Strict):
+    """A claim and its verdict. `interval`: at the level that Holm leaves to it. `exploratory`: why it is, if it is."""
+
+    arm: str
+    baseline: str
+    metric: str
+    title: str
+    unit: str
+    digits: int
+    expect: str
+    margin: float
+    published: str | None
+    source: str | None
+    outcome: Outcome
+    words: str
+    n: int
+    difference: float | None
+    interval: Span | None
+    simultaneous: Span | None
+    p: float | None
+    corrected: float | None
+    detectable: float | None
+    reason: str | None
+    exploratory: str | None
+
+
+class EffectLine(Strict):
+    """A main effect or an interaction of a factorial design."""
+
+    what: str
+    kind: Literal["main effect", "interaction"]
+    difference: float
+    interval: Span
+    p: float
+    n: int
+
+
+class LineOf(Strict):
+    """One arm in a picture: mean over seeds and the range of the seeds, where all of them have a point."""
+
+    arm: str
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+class Series(Strict):
+    """A picture of curves, by kind: what it shows is in its titles."""
+
+    key: str
+    title: str
+    x: str
+    y: str
+    lines: list[LineOf]
+
+
+class SentenceLine(Strict):
+    """A sentence on which two arms differ much, under one seed. `arm_score`, `baseline_score`: sentence chrF."""
+
+    number: int
+    source: str
+    reference: str
+    arm_text: str
+    baseline_text: str
+    arm_score: float
+    baseline_score: float
+
+
+class Sentences(Strict):
+    """Where an arm and the baseline differ most under one seed, both ways."""
+
+    arm: str
+    seed: int
+    lines: list[SentenceLine]
+
+
+class Document(Strict):
+    """A report."""
+
+    name: str
+    question: str
+    source: str | None
+    made: str
+    metric: str
+    title: str
+    unit: str
+    digits: int
+    higher_is_better: bool
+    baseline: str
+    seeds: list[int]
+    test_set: str | None
+    sentences: int | None
+    signatures: dict[str, str]
+    notes: list[str]
+    claims: list[ClaimLine]
+    arms: list[ArmLine]
+    differences: list[DifferenceLine]
+    effects: list[EffectLine]
+    series: list[Series]
+    differing: list[Sentences]
+    methods: list[str]

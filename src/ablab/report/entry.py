@@ -1,0 +1,116 @@
+"""`report`: what a study, or any selection of runs, has found; as a page, as tables, as data."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from ablab.errors import UserError, choices
+from ablab.exits import DONE, FAILED
+from ablab.fields import Group
+from ablab.files import write_json, write_text
+from ablab.report.document import Document
+from ablab.report.findings import findings
+from ablab.report.gather import of_runs, of_study, where
+from ablab.report.measures import MEASURES
+from ablab.report.page import page
+from ablab.report.plain import comma_separated, latex, markdown
+from ablab.report.selection import Selection
+from ablab.report.tables import tables
+from ablab.report.verify import verify
+from ablab.screen import Screen, aligned
+from ablab.study.definition import define
+from ablab.words import read_words
+
+
+class Options(Group):
+    """What `report` takes itself; the other words are those of a sweep. `resamples`: of each resampling test."""
+
+    runs: str | None = None
+    where: str | None = None
+    baseline: str | None = None
+    metric: str | None = None
+    resamples: Annotated[int, Field(ge=1000)] = 10_000
+    verify: bool = False
+
+
+def report(arguments: Sequence[str]) -> int:
+    """Compute, write, say where."""
+    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
+    options = read_words(Options, own)
+    selection = _asked_for(_selected(options, [word for word in arguments if word not in own]), options)
+    screen = Screen()
+    if options.verify and not verify(selection, screen):
+        return FAILED
+    with screen.counting_bar("comparing arms", len(selection.arms)) as bar:
+        document = findings(selection, options.resamples, lambda: bar.advance(1))
+    _write(document, selection.folder)
+    _say(document, selection.folder, screen)
+    return DONE
+
+
+def _selected(options: Options, words: Sequence[str]) -> Selection:
+    if options.runs is None and options.where is None:
+        if not words:
+            raise UserError("report: say experiment=<name>, the words of a sweep, runs=<id>,<id> or where='model=tiny'")
+        return of_study(define(tuple(words)))
+    outputs = [word for word in words if word.partition("=")[0] == "outputs"]
+    if len(outputs) < len(words):
+        other = next(word for word in words if word not in outputs)
+        raise UserError(f"{other}: with runs= and where= allowed: {', '.join((*Options.model_fields, 'outputs'))}")
+    store = Path(outputs[-1].partition("=")[2] if outputs else "outputs")
+    if options.runs is not None and options.where is not None:
+        raise UserError("where=: not together with runs=; say one of them")
+    if options.runs is not None:
+        return of_runs(_references(options.runs), store)
+    return where(options.where or "", store)
+
+
+def _references(runs: str) -> list[str]:
+    found = [reference for reference in runs.split(",") if reference]
+    if not found:
+        raise UserError("runs=: say which, such as runs=r1a2b,r3c4d")
+    return found
+
+
+def _asked_for(selection: Selection, options: Options) -> Selection:
+    """With another baseline or metric, where one was typed."""
+    if options.metric is not None:
+        if options.metric not in MEASURES:
+            raise UserError(f"metric={options.metric}: no such metric; {choices(options.metric, MEASURES)}")
+        selection = replace(selection, metric=options.metric)
+    if options.baseline is not None:
+        if selection.arm(options.baseline) is None:
+            names = [arm.name for arm in selection.arms]
+            raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
+        selection = replace(selection, baseline=options.baseline)
+    return selection
+
+
+def _write(document: Document, folder: Path) -> None:
+    write_json(folder / "report.json", document.model_dump())
+    write_text(folder / "report.html", page(document))
+    write_text(folder / "report.md", markdown(document))
+    write_text(folder / "report.tex", latex(document))
+    for table in tables(document):
+        write_text(folder / f"{table.key}.csv", comma_separated(table))
+
+
+def _say(document: Document, folder: Path, screen: Screen) -> None:
+    if document.question:
+        screen.say(document.question)
+        screen.say("")
+    for note in document.notes:
+        screen.say(f"Note: {note}")
+    for claim in document.claims:
+        screen.say(claim.words + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
+    if document.claims or document.notes:
+        screen.say("")
+    for table in tables(document):
+        if table.key == "arms":
+            for line in aligned([table.columns[:6], *(row[:6] for row in table.rows)], left=1):
+                screen.say(line.rstrip())
+    screen.say("")
+    screen.say(f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv beside it")

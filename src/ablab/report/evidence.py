@@ -1,0 +1,135 @@
+"""What may be compared with what: pairs of runs by seed, or the reason why two arms cannot be judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ablab.report.measures import MEASURES, Measure, depth_measure
+from ablab.report.selection import ArmRuns, Run
+from ablab.statistics.drift import Drift, drift
+from ablab.statistics.proportions import compare_shares
+from ablab.statistics.refusal import NotTestable
+from ablab.statistics.verdict import Failures
+from ablab.study.experiment import Claim
+
+CONVERGED = {"bleu": 0.5, "loss": 0.01}
+"""What validation may still gain over the last fifth of training where a claim states no margin."""
+
+
+Evidence = Sequence[float] | Failures | NotTestable
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Runs of both arms under the same seeds, in the order of the seeds."""
+
+    arm: Sequence[Run]
+    baseline: Sequence[Run]
+
+    def values(self, measure: Measure) -> tuple[list[float], list[float]]:
+        """Of both; raises NotTestable where a run has none."""
+        both = []
+        for runs in (self.arm, self.baseline):
+            values = [measure.value(run) for run in runs]
+            if None in values:
+                raise NotTestable(f"{_runs(runs, values)} have no {measure.title}")
+            both.append([value for value in values if value is not None])
+        return both[0], both[1]
+
+
+def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
+    """Of the seeds that have finished in both."""
+    theirs = {run.seed: run for run in baseline.finished}
+    ours = {run.seed: run for run in arm.finished if run.seed in theirs}
+    return Pairs([ours[seed] for seed in sorted(ours)], [theirs[seed] for seed in sorted(ours)])
+
+
+def measure_of(claim: Claim, metric: str) -> Measure:
+    """What the claim is about; shares of failures have no measure of one run."""
+    name = claim.metric or metric
+    return depth_measure(claim.fall) if name == "depth" and claim.fall is not None else MEASURES[name]
+
+
+def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:
+    """What a claim may be judged by: as `observed`, of arms that had converged, and were not cut off by a clock."""
+    if measure.is_quality and not (arm.diverged or baseline.diverged):
+        try:
+            for one in (arm, baseline):
+                _check_quality(one, margin if measure.unit == "BLEU" else 0.0)
+        except NotTestable as reason:
+            return reason
+    return observed(arm, baseline, measure)
+
+
+def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
+    """Differences paired by seed; shares of failures where runs diverged, never the mean of the survivors; or why not.
+
+    A share is compared only where every planned run is a result: a failure that has not been retried is no outcome.
+    """
+    try:
+        _comparable(arm, baseline)
+        if measure.is_quality and (arm.diverged or baseline.diverged):
+            return failures(arm, baseline, higher_is_better=measure.higher_is_better)
+        found = pairs(arm, baseline)
+        if not found.arm:
+            raise NotTestable("no seed has finished in both arms")
+        ours, theirs = found.values(measure)
+    except NotTestable as reason:
+        return reason
+    return list(np.subtract(ours, theirs))
+
+
+def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Failures:
+    """How many runs of each arm diverged."""
+    for one in (arm, baseline):
+        open_ = [run for run in one.runs if run.state not in ("finished", "diverged")]
+        if open_:
+            raise NotTestable(f"{len(open_)} of {len(one.runs)} runs of {one.name} are neither finished nor diverged")
+    shares = compare_shares((len(arm.diverged), len(arm.runs)), (len(baseline.diverged), len(baseline.runs)))
+    return Failures(shares, higher_is_better)
+
+
+def convergence(arm: ArmRuns, threshold: float, key: str) -> Drift:
+    """Whether validation was still getting better; raises NotTestable where it cannot be told."""
+    curves = []
+    for run in arm.finished:
+        assert run.record is not None
+        steps = [validation["step"] for validation in run.record.validations]
+        curves.append((steps, [validation[key] for validation in run.record.validations]))
+    return drift(curves, threshold=threshold, higher_is_better=key == "bleu")
+
+
+def _check_quality(arm: ArmRuns, margin: float) -> None:
+    limited = [run for run in arm.finished if run.record is not None and run.record.time_limited]
+    if limited:
+        raise NotTestable(f"{arm.name}: training ended by the clock, so that scores depend on the machine")
+    smoke = [run for run in arm.finished if run.record is not None and run.record.config.get("smoke")]
+    if smoke:
+        raise NotTestable("smoke runs: their scores mean nothing")
+    if not arm.finished:
+        raise NotTestable(f"{arm.name} has no finished run")
+    state = convergence(arm, margin or CONVERGED["bleu"], "bleu")
+    if state.state == "moving":
+        raise NotTestable(
+            f"{arm.name} is under-trained: validation BLEU gained {state.improvement:.2f} in the last fifth of training"
+        )
+
+
+def _comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
+    """The same test text, scored in the same way; training data from the same corpus."""
+    for what in ("references", "signatures", "data.digest"):
+        values = {_identity(run, what) for one in (arm, baseline) for run in one.finished}
+        if len(values) > 1:
+            raise NotTestable(f"{what} differ between {arm.name} and {baseline.name}: {'; '.join(sorted(values))}")
+
+
+def _identity(run: Run, what: str) -> str:
+    if what == "data.digest":
+        return str(run.recipe.get(what))
+    assert run.evaluation is not None
+    return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
+
+
+def _runs(runs: Sequence[Run], values: Sequence[float | None]) -> str:
+    return ", ".join(run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None)

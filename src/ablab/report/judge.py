@@ -1,0 +1,115 @@
+"""Claims into verdicts, in numbers and in words."""
+
+from collections.abc import Sequence
+
+from ablab.report.document import ClaimLine, Span
+from ablab.report.evidence import evidence, failures, measure_of
+from ablab.report.measures import Measure
+from ablab.report.selection import ArmRuns, Selection
+from ablab.statistics.interval import Interval
+from ablab.statistics.refusal import NotTestable
+from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
+from ablab.study.experiment import Claim
+
+SHARE = Measure("share of failures", "share of runs", 2, False, False, lambda _: None)
+
+
+def judge(selection: Selection) -> list[ClaimLine]:
+    """All claims of the study together: one error rate for all."""
+    measures = [_measure(selection, claim) for claim in selection.claims]
+    cases = [_case(selection, claim, measure) for claim, measure in zip(selection.claims, measures, strict=True)]
+    found = zip(selection.claims, measures, cases, verdicts(cases), strict=True)
+    return [_line(selection, claim, measure, case, verdict) for claim, measure, case, verdict in found]
+
+
+def span(interval: Interval) -> Span:
+    """As the document has it."""
+    return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
+
+
+def _measure(selection: Selection, claim: Claim) -> Measure:
+    return SHARE if claim.metric == "failures" else measure_of(claim, selection.metric)
+
+
+def _case(selection: Selection, claim: Claim, measure: Measure) -> Case:
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline or selection.baseline)
+    assert arm is not None
+    assert baseline is not None
+    if measure is SHARE:
+        return Case(claim.expect, 0.0, _shares(arm, baseline))
+    return Case(claim.expect, claim.margin, evidence(arm, baseline, measure, claim.margin))
+
+
+def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
+    try:
+        return failures(arm, baseline, higher_is_better=False)
+    except NotTestable as reason:
+        return reason
+
+
+def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verdict: Verdict) -> ClaimLine:
+    by_share = isinstance(case.evidence, Failures)
+    shown = SHARE if by_share else measure
+    return ClaimLine(
+        arm=claim.arm,
+        baseline=claim.baseline or selection.baseline,
+        metric=claim.metric or selection.metric,
+        title=shown.title,
+        unit=shown.unit,
+        digits=shown.digits,
+        expect=claim.expect,
+        margin=claim.margin,
+        published=claim.published,
+        source=claim.source,
+        outcome=verdict.outcome,
+        words=_words(claim, claim.baseline or selection.baseline, shown, verdict, len(selection.claims)),
+        n=verdict.n,
+        difference=verdict.difference,
+        interval=span(verdict.interval) if verdict.interval else None,
+        simultaneous=span(verdict.simultaneous) if verdict.simultaneous else None,
+        p=verdict.p,
+        corrected=verdict.corrected,
+        detectable=verdict.detectable,
+        reason=verdict.reason,
+        exploratory=_exploratory(selection, claim),
+    )
+
+
+def _words(claim: Claim, baseline: str, measure: Measure, verdict: Verdict, claims: int) -> str:
+    """A sentence that can stand alone."""
+    expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
+    margin = f" (margin {measure.text(claim.margin)})" if claim.margin else ""
+    claimed = f"{claim.arm} {expected} {baseline} in {measure.title}{margin}"
+    if verdict.outcome == "not testable":
+        return f"{claimed}: not testable. {verdict.reason}."
+    said = f"{claimed}: {verdict.outcome}. The difference is {measure.signed(verdict.difference)} {measure.unit}"
+    if verdict.interval is not None:
+        low, high = measure.signed(verdict.interval.low), measure.signed(verdict.interval.high)
+        said += f", {100 * verdict.interval.level:.4g} % interval [{low}, {high}]"
+    corrected = "" if verdict.corrected is None else f", p = {p_text(verdict.corrected)}"
+    several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
+    seeds = "runs an arm" if verdict.interval is None else "seeds"
+    return f"{said}{corrected}{several}, {verdict.n} {seeds}."
+
+
+def p_text(p: float) -> str:
+    """Never 0: no test can say that."""
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+
+
+def _exploratory(selection: Selection, claim: Claim) -> str | None:
+    """Why the claim was not fixed before anybody could see results; None if it was."""
+    registered = selection.registered
+    if registered is None:
+        return "the study was never launched as one: its claims were not registered"
+    said = claim.model_dump(mode="json", exclude_none=True)
+    if said not in [{key: value for key, value in one.items() if value is not None} for one in registered.claims]:
+        return "the claim came, or was changed, after the study's first launch"
+    if registered.runs_already_done:
+        return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
+    added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
+    return f"seeds {_listed(added)} were added after the first launch" if added else None
+
+
+def _listed(values: Sequence[int]) -> str:
+    return ", ".join(str(value) for value in values)

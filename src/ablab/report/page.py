@@ -1,0 +1,41 @@
+"""The report as one page that needs no network and opens from disk."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from ablab.report.charts import charts, styles
+from ablab.report.document import Document
+from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
+
+STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
+"""Plotly's dashes as SVG writes them."""
+
+
+def page(document: Document) -> str:
+    """HTML with its style, its script, its data and Plotly inside."""
+    from jinja2 import Environment, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    folder = files("ablab.report") / "page"
+    read = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
+    drawn = charts(document)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(read["page.html"]).render(
+        document=document,
+        looks={name: (colour, STROKES[dash]) for name, (colour, dash) in styles(document).items()},
+        claims=claims_table(document),
+        arms=arms_table(document),
+        differences=differences_table(document),
+        effects=effects_table(document),
+        charts=drawn,
+        style=read["page.css"],
+        script=read["page.js"],
+        data=_embedded(drawn),
+        plotly=get_plotlyjs() if drawn else "",
+    )
+
+
+def _embedded(content: Any) -> str:
+    """JSON that cannot end the script that it stands in."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,114 @@
+"""What a report is about: arms, their runs as the store holds them, and what is claimed of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ablab.files import read_json
+from ablab.metrics import read_metrics
+from ablab.record import Curve, Evaluation, Record, Selected
+from ablab.store import RunFolder
+from ablab.study.experiment import Claim
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, by dotted names."""
+
+    folder: RunFolder
+    seed: int
+    state: str
+    record: Record | None
+    evaluation: Evaluation | None
+    curve: Curve | None
+    recipe: Mapping[str, Any]
+
+    @property
+    def selected(self) -> Selected | None:
+        """The weights that count, where training has chosen any."""
+        return None if self.record is None else self.record.selected
+
+    @property
+    def has_finished(self) -> bool:
+        """With weights that were judged."""
+        return self.state == "finished"
+
+    @cached_property
+    def metrics(self) -> list[dict[str, float]]:
+        """Rows of its curves; none where the file is gone."""
+        return read_metrics(self.folder.metrics) if self.folder.metrics.exists() else []
+
+    def hypotheses(self) -> list[str]:
+        """Its translations of the test set, a line per sentence; none where the file is gone."""
+        if self.evaluation is None:
+            return []
+        path = self.folder.path / "evaluations" / f"{self.evaluation.evaluation_id}.txt"
+        return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+
+
+@dataclass(frozen=True)
+class ArmRuns:
+    """An arm, and every run that it should have."""
+
+    name: str
+    runs: Sequence[Run]
+
+    @property
+    def finished(self) -> list[Run]:
+        """Those that were judged."""
+        return [run for run in self.runs if run.has_finished]
+
+    @property
+    def diverged(self) -> list[Run]:
+        """Results too, never averaged."""
+        return [run for run in self.runs if run.state == "diverged"]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What the study said of itself when it was first launched."""
+
+    claims: Sequence[Mapping[str, Any]]
+    seeds: Sequence[int]
+    when: str
+    runs_already_done: int
+
+    @classmethod
+    def of(cls, folder: Path) -> "Registered | None":
+        """None where it was never launched."""
+        path = folder / "registered.json"
+        if not path.exists():
+            return None
+        first = read_json(path)[0]
+        return cls(first["claims"], first["seeds"], first["registered"], first["runs_already_done"])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design."""
+
+    name: str
+    question: str
+    source: str | None
+    arms: Sequence[ArmRuns]
+    baseline: str
+    metric: str
+    claims: Sequence[Claim]
+    registered: Registered | None
+    outputs: Path
+    factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def arm(self, name: str) -> ArmRuns | None:
+        """By its name."""
+        return next((arm for arm in self.arms if arm.name == name), None)
+
+    @property
+    def folder(self) -> Path:
+        """Where the report goes."""
+        return self.outputs / "reports" / self.name
+
+    def where(self, test: Callable[[Run], bool]) -> list[Run]:
+        """All runs of all arms that pass."""
+        return [run for arm in self.arms for run in arm.runs if test(run)]

@@ -1,0 +1,78 @@
+"""One synthetic study of four arms and five seeds, with claims, and its report as a person would ask for it."""
+
+import contextlib
+import io
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ablab.cli import main
+from ablab.study.definition import Study, define
+from ablab.study.registry import register
+from tests.report.synthetic import fill
+
+EXPERIMENT = """
+question: Is an arm that errs less a better arm?
+source: nobody
+common: [smoke=false]
+factors:
+  layerdrop: [0, 0.1, 0.2, 0.5]
+design: one_at_a_time
+seeds: [1, 2, 3, 4, 5]
+claims:
+  - {arm: layerdrop=0.1, expect: greater, margin: 0.5, published: +2 BLEU, source: here}
+  - {arm: layerdrop=0.2, expect: greater, margin: 2}
+  - {arm: layerdrop=0.2, expect: equal, margin: 8}
+  - {arm: layerdrop=0.5, expect: greater, margin: 1}
+  - {arm: layerdrop=0.5, expect: greater, metric: failures}
+  - {arm: layerdrop=0.1, expect: less, metric: depth, fall: 5}
+"""
+ERRORS = {"layerdrop=0": 0.3, "layerdrop=0.1": 0.15, "layerdrop=0.2": 0.3, "layerdrop=0.5": 0.5}
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What was typed, printed and written."""
+
+    study: Study
+    words: tuple[str, ...]
+    code: int
+    out: str
+    folder: Path
+
+    @property
+    def data(self):
+        return json.loads((self.folder / "report.json").read_text())
+
+    def text(self, name):
+        return (self.folder / name).read_text(encoding="utf-8")
+
+
+def typed(*words):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["report", *words])
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory):
+    place = tmp_path_factory.mktemp("reported")
+    (place / "claims.yaml").write_text(EXPERIMENT)
+    outputs = place / "outputs"
+    words = (f"experiment={place / 'claims.yaml'}",)
+    study = define((*words, f"outputs={outputs}"))
+    register(study, already_done=0)
+    fill(words, ERRORS, outputs=outputs, diverged=frozenset({("layerdrop=0.5", 4)}))
+    code, out, err = typed(*words, f"outputs={outputs}", "resamples=1000")
+    assert err == "", err
+    return Reported(study, (*words, f"outputs={outputs}"), code, out, outputs / "reports" / study.name)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_from_outside(monkeypatch):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: (_ for _ in ()).throw(OSError("a report needs no network")))
+    assert os.environ

@@ -1,0 +1,158 @@
+"""Studies without training: records, hypotheses and curves as runs leave them, with effects that are known."""
+
+import hashlib
+import math
+import random
+from pathlib import Path
+
+from ablab.identity import condition_id
+from ablab.metrics import COLUMNS
+from ablab.record import Cost, Curve, Evaluation, Point, Record, Selected
+from ablab.scoring import score
+from ablab.study.definition import Cell, Study, define
+
+WORDS = (
+    *("the", "a", "man", "woman", "dog", "child", "red", "blue", "runs", "sits", "on", "in", "street", "park"),
+    *("with", "ball", "hat", "small", "big", "two"),
+)
+SENTENCES = 220
+Diverged = frozenset[tuple[str, int]]
+
+
+def corpus(outputs: Path) -> tuple[str, list[str]]:
+    """Its folder's name, and its references."""
+    rng = random.Random(7)
+    references = [" ".join(rng.choices(WORDS, k=rng.randint(6, 12))) + "." for _ in range(SENTENCES)]
+    folder = outputs / "corpora" / "0123456789abcdef"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("sources", "references"):
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+    return folder.name, references
+
+
+def translated(references: list[str], error: float, seed: object) -> list[str]:
+    """Each word is wrong with probability `error`."""
+    rng = random.Random(repr(seed))
+    return [
+        " ".join(rng.choice(WORDS) if rng.random() < error else word for word in reference.split())
+        for reference in references
+    ]
+
+
+def fill(
+    words: tuple[str, ...], errors: dict[str, float], *, outputs: Path, diverged: frozenset = frozenset()
+) -> Study:
+    """A study all of whose runs are there: an error rate for each arm, (arm, seed) pairs that diverged."""
+    study = define((*words, f"outputs={outputs}"))
+    name, references = corpus(outputs)
+    for cell in study.cells:
+        error = errors[cell.arm] + random.Random(cell.seed).gauss(0, 0.01)
+        write(
+            cell,
+            None if (cell.arm, cell.seed) in diverged else translated(references, error, (cell.arm, cell.seed)),
+            references,
+            name,
+        )
+    return study
+
+
+def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpus_name: str) -> None:
+    """One run; without hypotheses it has diverged."""
+    folder, config = cell.planned.folder, cell.planned.config
+    folder.begin(cell.planned.recipe)
+    noise = int(hashlib.sha256(folder.run_id.encode()).hexdigest(), 16) % 1000 / 1000
+    steps = range(100, 1001, 100)
+    found = None if hypotheses is None else score(hypotheses, references)
+    bleu = 0.0 if found is None else found.bleu
+    validations = [
+        {
+            "step": float(step),
+            "loss": 2 + math.exp(-step / 100),
+            "perplexity": 9.0,
+            "bleu": bleu * (1 - math.exp(-step / 80)),
+        }
+        for step in steps
+    ]
+    cost = Cost(
+        steps=1000,
+        epochs=2.0,
+        tokens=10**6,
+        seconds=100 + noise,
+        train_seconds=90 + noise,
+        tokens_per_second=10**4 + 100 * noise,
+        peak_memory_bytes=10**9,
+        parameters=10**6,
+        flops_per_token=10.0**7,
+    )
+    record = Record(
+        run_id=folder.run_id,
+        condition_id=condition_id(cell.planned.recipe),
+        name=cell.planned.name,
+        choices=cell.planned.composed.choices,
+        state="diverged" if found is None else "finished",
+        reason="the training loss is not a number at step 7" if found is None else "steps",
+        time_limited=False,
+        selected=None if found is None else Selected(steps=[1000], loss=2 + noise / 50, perplexity=7.4, bleu=bleu),
+        validations=[] if found is None else validations,
+        cost=cost,
+        data={},
+        runtime={"device": "cpu", "threads": 1},
+        provenance={"commit": "0" * 40, "code": "abc"},
+        config=config.model_dump(serialize_as_any=True),
+        ended="2026-01-01T00:00:00Z",
+    )
+    rows = [f"{step},{step / 10},{2 + 100 / step},,{1 + noise},0,1000,,,," for step in steps]
+    folder.metrics.write_text("\n".join([",".join(COLUMNS), *rows, ""]))
+    folder.write_record(record)
+    if found is None or hypotheses is None:
+        return
+    evaluation = Evaluation(
+        evaluation_id=cell.planned.evaluation_id,
+        settings=cell.planned.evaluation,
+        test_name="test",
+        sentences=len(references),
+        bleu=found.bleu,
+        chrf=found.chrf,
+        signatures=found.signatures,
+        brevity_penalty=found.brevity_penalty,
+        length_ratio=found.length_ratio,
+        seconds=1.0,
+        sentences_per_second=200.0 + noise,
+        references=corpus_name,
+        statistics=found.sentences,
+        provenance_code="abc",
+        ended="2026-01-01T00:00:00Z",
+    )
+    folder.write_evaluation(evaluation, hypotheses)
+    folder.write_curve(_curve(cell, found.bleu))
+
+
+def _curve(cell: Cell, bleu: float) -> Curve:
+    points = [
+        Point(
+            curve="decoder",
+            encoder=[0, 1, 2, 3],
+            decoder=list(range(depth)),
+            parameters=10**6,
+            bytes=4 * 10**6,
+            valid_loss=2.0,
+            valid_bleu=bleu,
+            evaluation_id="e0",
+            bleu=bleu * (depth / 4) ** 0.5,
+            chrf=50.0,
+            sentences_per_second=400.0,
+            speed_ratio=1 + (4 - depth) / 3,
+        )
+        for depth in (4, 3, 2, 1)
+    ]
+    return Curve(
+        curve_id=cell.planned.curve_id,
+        settings=cell.planned.curve,
+        label="every_other",
+        test_name="test",
+        combinations=0,
+        points=points,
+        timing={},
+        provenance_code="abc",
+        ended="2026-01-01T00:00:00Z",
+    )

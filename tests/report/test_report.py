@@ -1,0 +1,185 @@
+"""The same figures whatever a report is rendered as; verdicts, holes and provenance where a reader looks for them."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ablab.report.charts import charts
+from ablab.report.document import Document
+from ablab.report.gather import of_study
+from ablab.report.tables import tables
+from ablab.statistics.paired import paired_difference
+from tests.report.conftest import EXPERIMENT, typed
+from tests.report.synthetic import fill
+
+
+def test_it_says_where_it_lies_and_what_it_found(reported):
+    assert reported.code == 0
+    assert "Is an arm that errs less a better arm?" in reported.out
+    assert f"Results: {reported.folder / 'report.html'}" in reported.out
+    assert "layerdrop=0.1 above layerdrop=0 in test BLEU (margin 0.50): supported." in reported.out
+
+
+def test_verdicts_follow_the_effects_that_were_planted(reported):
+    outcomes = [claim["outcome"] for claim in reported.data["claims"]]
+    assert outcomes[0] == "supported"
+    assert outcomes[1] in ("inconclusive", "equivalent")
+    assert outcomes[2] == "supported"
+    assert outcomes[3] != "supported"
+    assert outcomes[5] == "refuted"  # a better model has more to lose
+
+
+def test_an_arm_with_a_diverged_run_shows_its_share_and_no_mean(reported):
+    (arm,) = [arm for arm in reported.data["arms"] if arm["name"] == "layerdrop=0.5"]
+    assert arm["diverged"] == 1
+    assert arm["mean"] is None
+    assert arm["failed_share"]["low"] < 0.2 < arm["failed_share"]["high"]
+    assert "1 of 5 runs diverged" in arm["notes"]
+    (claim,) = [
+        claim for claim in reported.data["claims"] if claim["metric"] == "test_bleu" and claim["arm"] == arm["name"]
+    ]
+    assert claim["title"] == "share of failures"
+
+
+def test_the_means_are_those_of_the_records(reported):
+    selection = of_study(reported.study)
+    for arm, line in zip(selection.arms, reported.data["arms"], strict=True):
+        scores = [run.evaluation.bleu for run in arm.finished]
+        if line["mean"] is not None:
+            assert line["mean"] == pytest.approx(sum(scores) / len(scores))
+            assert (line["minimum"], line["maximum"]) == (min(scores), max(scores))
+    ours, theirs = (
+        [run.evaluation.bleu for run in selection.arm(f"layerdrop={level}").finished] for level in ("0.1", "0")
+    )
+    paired = paired_difference(ours, theirs)
+    line = reported.data["differences"][0]
+    assert line["p"] == pytest.approx(paired.p)
+    assert line["interval"]["low"] == pytest.approx(paired.interval.low)
+
+
+def test_figures_agree_across_all_renderings(reported):
+    page, latex = reported.text("report.html"), reported.text("report.tex").replace("\\", "").replace("textless{}", "<")
+    markdown = reported.text("report.md")
+    document = Document.model_validate(reported.data)
+    assert len(tables(document)) == 3
+    for table in tables(document):
+        with (reported.folder / f"{table.key}.csv").open(newline="") as file:
+            assert list(csv.reader(file)) == [list(table.columns), *(list(row) for row in table.rows)]
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", page, flags=re.S)
+        written = {cell.replace("&lt;", "<").replace("&#39;", "'").strip() for cell in cells}
+        for row in table.rows:
+            assert "| " + " | ".join(row) + " |" in markdown
+            assert " & ".join(row).replace("%", "%") in latex.replace("&amp;", "&")
+            assert set(row) <= written
+
+
+def test_the_page_needs_nothing_from_outside(reported):
+    page = reported.text("report.html")
+    own = page[: page.index('<script type="application/json" id="charts">')]
+    assert not re.search(r'(src|href)="(https?:)?//', own)
+    assert '<link rel="icon" href="data:,">' in own
+    for key in charts(Document.model_validate(reported.data)):
+        assert f'id="chart-{key}"' in own
+
+
+def test_what_people_write_cannot_break_the_page(tmp_path):
+    (tmp_path / "x.yaml").write_text(EXPERIMENT.replace("Is an arm", "</script><b>Is & an 100 % $arm_"))
+    fill(
+        (f"experiment={tmp_path / 'x.yaml'}",),
+        {f"layerdrop={v}": 0.3 for v in ("0", "0.1", "0.2", "0.5")},
+        outputs=tmp_path,
+    )
+    code, _, err = typed(f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}", "resamples=1000")
+    assert (code, err) == (0, "")
+    page = (tmp_path / "reports" / "x" / "report.html").read_text()
+    assert "&lt;/script&gt;&lt;b&gt;Is &amp; an" in page
+    assert page.count("</script>") == 3
+
+
+def test_every_figure_leads_to_its_runs(reported):
+    for arm in reported.data["arms"]:
+        for run in arm["runs"]:
+            assert (reported.folder / run["folder"] / "record.json").exists()
+            assert run["code"] == "abc"
+    assert reported.data["arms"][1]["differs"]["layerdrop.encoder"] == 0.1
+
+
+def test_sentences_show_both_arms(reported):
+    group = reported.data["differing"][0]
+    gaps = [line["arm_score"] - line["baseline_score"] for line in group["lines"]]
+    assert gaps[0] == max(gaps) > 0 > min(gaps)
+    assert all(line["arm_text"] != line["baseline_text"] for line in group["lines"])
+
+
+def test_a_claim_that_came_later_is_exploratory(reported):
+    assert {claim["exploratory"] for claim in reported.data["claims"]} == {None}
+    later = Path(reported.words[0].partition("=")[2]).parent / "later" / "claims.yaml"
+    later.parent.mkdir()
+    later.write_text(EXPERIMENT.replace("margin: 0.5", "margin: 0.4").replace("4, 5]", "4, 5, 6]"))
+    code, out, _ = typed(f"experiment={later}", reported.words[1], "resamples=1000")
+    assert code == 0
+    claims = json.loads(reported.text("report.json"))["claims"]
+    assert "the claim came, or was changed, after" in claims[0]["exploratory"]
+    assert claims[1]["exploratory"] == "seeds 6 were added after the first launch"
+    assert "4 of 24 runs are missing: 4 planned" in out
+
+
+def test_scores_are_made_again_from_their_hypotheses(reported, tmp_path):
+    copy = tmp_path / "outputs"
+    shutil.copytree(reported.study.outputs, copy)
+    code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true", "resamples=1000")
+    assert code == 0
+    assert "19 evaluations scored again from their hypotheses: 0 mismatches" in out
+    hypotheses = next(copy.glob("runs/*/evaluations/*.txt"))
+    hypotheses.write_text(hypotheses.read_text().replace("dog", "cat", 1))
+    code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true")
+    assert code == 1
+    assert "its statistics per sentence are not those of its hypotheses" in out
+
+
+def test_runs_are_compared_ad_hoc(reported):
+    outputs = reported.words[1]
+    ids = [reported.study.cells[i].planned.run_id for i in (0, 5)]
+    code, out, _ = typed(f"runs={','.join(ids)}", outputs, "resamples=1000")
+    assert code == 0
+    assert "one seed" in (reported.folder.parent / re.search(r"reports/(runs-\w+)/", out)[1] / "report.md").read_text()
+    code, out, _ = typed("where=layerdrop=0.1 norm=pre", outputs, "resamples=1000")
+    assert code == 0
+    assert "layerdrop=0.1" in out or "usual" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say experiment=<name>"),
+        (["runs=r1", "where=x=1"], "not together with runs="),
+        (["where=layerdrp=0.1"], "did you mean layerdrop?"),
+        (["where=layerdrop=0.9"], "none of the 20 finished runs"),
+        (["where=layerdrop"], "allowed: key=value"),
+        (["runs=nobody"], "no such run"),
+        (["runs=r1", "norm=pre"], "norm=pre: with runs= and where= allowed"),
+        (["metric=bleu"], "no such metric"),
+        (["baseline=x"], "baseline=x: no such arm"),
+        (["resamples=5"], "resamples=5"),
+    ],
+)
+def test_what_cannot_be_is_one_line(reported, words, said):
+    is_study = not words or words[0].startswith(("metric", "baseline", "resamples"))
+    line = [*words, *(reported.words if is_study and words else []), *([] if is_study else [reported.words[1]])]
+    code, _, err = typed(*line)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_the_latex_compiles(reported, tmp_path):
+    shutil.copy(reported.folder / "report.tex", tmp_path)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
