@@ -4,40 +4,33 @@ import resource
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from ablab.assembly import (
-    build_checkpoints,
+    Start,
     build_ends,
-    build_model,
     build_objective,
-    build_steps,
+    build_start,
     device_of,
     set_threads,
-    start_from,
     trainer_options,
 )
 from ablab.config import Config
 from ablab.data.prepared import Prepared, prepare
-from ablab.data.steps import TrainingSteps
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.identity import condition_id
 from ablab.metrics import MetricsFile, read_metrics
 from ablab.mirror import Mirror
-from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import fast_bfloat16, provenance
 from ablab.pulse import Heart
 from ablab.record import Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
-from ablab.training.checkpoints import Checkpoints
 from ablab.training.cost import flops_per_token, parameter_count
-from ablab.training.course import Course
 from ablab.training.fit import Listener, Outcome, fit
 from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
@@ -48,16 +41,11 @@ NOTHING_LEARNT = 0.02
 
 
 @dataclass
-class Work:
+class Work(Start):
     """The objects of one training, made once."""
 
     planned: Planned
     prepared: Prepared
-    model: Transformer
-    steps: TrainingSteps
-    course: Course
-    checkpoints: Checkpoints
-    resume: dict[str, Any] | None
 
 
 def train(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Record | None:
@@ -90,24 +78,15 @@ def begin(planned: Planned, screen: Screen) -> Work:
     folder = planned.folder
     folder.begin(planned.recipe)
     save_tokenizers(folder.checkpoints, prepared.tokenizers)
-    src_vocab, tgt_vocab = prepared.manifest["vocab"]
-    model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
-    if planned.origin is not None:
-        start_from(model, planned.origin)
-    checkpoints = build_checkpoints(config, folder.checkpoints)
-    resume = checkpoints.load_last()
-    course = Course()
-    if resume is not None:
-        course = Course.from_dict(resume["course"])
-        model.load_state_dict(resume["model"])
-        screen.say(f"{planned.run_id} continues from step {course.step:,}")
-    steps = build_steps(config, prepared)
+    start = build_start(config, prepared, folder.checkpoints, planned.origin)
+    if start.course.step:
+        screen.say(f"{planned.run_id} continues from step {start.course.step:,}")
     padding = prepared.manifest["train"]
     screen.say(
-        f"{planned.run_id}  {planned.name}   {parameter_count(model):,} parameters, {padding['kept']:,} pairs, "
-        f"padding {steps.padding_share():.1%}"
+        f"{planned.run_id}  {planned.name}   {parameter_count(start.model):,} parameters, {padding['kept']:,} pairs, "
+        f"padding {start.steps.padding_share():.1%}"
     )
-    return Work(planned, prepared, model, steps, course, checkpoints, resume)
+    return Work(**vars(start), planned=planned, prepared=prepared)
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
@@ -126,7 +105,6 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
     if (end := ends.reached(course)) is not None:
         return Outcome("finished", end)
     validator = Validator(work.prepared)
-    module = TranslationModule(work.model, build_objective(config, course), first_step=course.step)
     with ExitStack() as stack:
         metrics = MetricsFile(planned.folder.metrics, from_step=course.step)
         stack.callback(metrics.close)
@@ -142,7 +120,7 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
         ]
         return fit(
-            module,
+            TranslationModule(work.model, build_objective(config, course), first_step=course.step),
             work.steps,
             validator,
             course,
@@ -151,7 +129,7 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             listeners,
             valid_every=config.training.valid_every,
             trainer_options=trainer_options(config),
-            optimizer_state=None if work.resume is None else work.resume["optimizer"],
+            optimizer_state=work.optimizer_state,
         )
 
 

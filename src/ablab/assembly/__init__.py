@@ -1,7 +1,8 @@
 """From configuration to objects: the only place that knows both."""
 
 from ablab.assembly.mirrors import mirrored
-from ablab.assembly.models import build_model, device_of, load_model, set_threads, start_from
+from ablab.assembly.models import build_model, device_of, load_model, set_threads
+from ablab.assembly.start import Start, build_start
 from ablab.assembly.strategies import STRATEGIES, build_strategy
 from ablab.assembly.training import (
     build_checkpoints,
@@ -14,17 +15,18 @@ from ablab.assembly.training import (
 
 __all__ = [
     "STRATEGIES",
+    "Start",
     "build_checkpoints",
     "build_ends",
     "build_model",
     "build_objective",
     "build_search",
+    "build_start",
     "build_steps",
     "build_strategy",
     "device_of",
     "load_model",
     "mirrored",
     "set_threads",
-    "start_from",
     "trainer_options",
 ]
