@@ -12,6 +12,7 @@ from ablab.model.drophead import DropHead
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from ablab.training.loss import token_loss
+from ablab.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,17 @@ class TranslationModule(pl.LightningModule):
     """One training batch is one optimiser step, in one or more micro-batches.
 
     Optimisation is manual since Lightning weights micro-batches equally: the loss of a step is the sum over its
-    target tokens by their number, however the step is cut.
+    target tokens by their number, however the step is cut and whoever computes its parts.
     """
 
     automatic_optimization = False
 
-    def __init__(self, model: Transformer, objective: Objective, first_step: int = 0) -> None:
+    def __init__(self, model: Transformer, objective: Objective, first_step: int = 0, ranks: Ranks = ALONE) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
         self.first_step = first_step
+        self.ranks = ranks
         self.report: StepReport | None = None
 
     @property
@@ -66,8 +68,16 @@ class TranslationModule(pl.LightningModule):
             self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True
         )
 
+    def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
+        """Of the step's micro-batches, those that this process computes; of the others only lengths matter here."""
+        mine = self.ranks.mine(len(batch))
+        return [
+            super(TranslationModule, self).transfer_batch_to_device(part, device, dataloader_idx) if i in mine else part
+            for i, part in enumerate(batch)
+        ]
+
     def training_step(self, micro_batches: list[Batch], index: int) -> None:
-        """Seed, forward, backward for each micro-batch; then clip and step."""
+        """Seed, forward, backward for each micro-batch of this process; then add up, clip and step."""
         step = self.step + 1
         objective = self.objective
         optimizer = self.optimizers()
@@ -78,11 +88,12 @@ class TranslationModule(pl.LightningModule):
 
         tokens = sum(batch.tokens for batch in micro_batches)
         total = torch.zeros((), device=self.device)
-        for part, batch in enumerate(micro_batches):
+        for part in self.ranks.mine(len(micro_batches)):
             reseed(self.model, objective.seed, step=step, micro_batch=part)
-            loss = token_loss(self.model, batch, objective.label_smoothing)
+            loss = token_loss(self.model, micro_batches[part], objective.label_smoothing)
             self.manual_backward(loss.smoothed / tokens)
             total += loss.true.detach() / tokens
+        self.ranks.add_up(list(self.model.parameters()), total)
         grad_norm = torch.nn.utils.clip_grad_norm_(
             self.model.parameters(), float("inf") if objective.clip is None else objective.clip
         )
