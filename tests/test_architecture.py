@@ -40,6 +40,7 @@ STOREYS = (
     ("assembly",),
     ("evaluate", "formats"),
     ("curves",),
+    ("follow",),
     ("train",),
     ("complete", "trial"),
     ("run",),

@@ -93,6 +93,7 @@ INDIFFERENT = [
     "trainer.micro_batches=2",
     "trainer.progress=false",
     "trainer=gpu",
+    "trainer=ddp trainer.devices=3",
     "logger=none",
     "logger.mode=online",
     "logger.project=x",

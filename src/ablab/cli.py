@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from ablab.errors import UserError, choices
-from ablab.exits import BAD_INPUT, DONE, INTERRUPTED
+from ablab.errors import LostError, UserError, choices
+from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return VERBS[verb](rest)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        return BAD_INPUT
+        return FAILED if isinstance(error, LostError) else BAD_INPUT
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201
         return INTERRUPTED

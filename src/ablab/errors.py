@@ -11,6 +11,10 @@ class UserError(Exception):
     """Bad input: says what is wrong, what came and what is allowed. Scripts print it and exit with 2."""
 
 
+class LostError(UserError):
+    """A process that a run needs has ended; no fault of the input. Scripts print it and exit with 1."""
+
+
 def choices(given: object, allowed: Iterable[str]) -> str:
     """`allowed: a, b, c; did you mean b?` for an unknown name, the nearest first where there is one."""
     names = sorted(allowed)

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ablab.errors import LostError
 from ablab.files import write_json
 
 Kind = Literal["memory", "killed", "timeout", "error"]
@@ -43,6 +44,8 @@ def write_failure(path: Path, kind: Kind, line: str, log: str | None, ended: str
 def kind_of(error: BaseException) -> Kind:
     """Its class. PyTorch says that memory is out in several ways, not all of them by type."""
     said = str(error)
+    if isinstance(error, LostError) and "was killed by" in said:
+        return "killed"
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "memory"
     if "DefaultCPUAllocator" in said or "out of memory" in said:

@@ -2,7 +2,7 @@
 
 import resource
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from ablab.assembly import (
     build_ends,
     build_objective,
     build_start,
+    check_devices,
     device_of,
     set_threads,
     trainer_options,
@@ -21,6 +22,7 @@ from ablab.data.prepared import Prepared, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
+from ablab.follow import Order, follow
 from ablab.identity import condition_id
 from ablab.metrics import MetricsFile, read_metrics
 from ablab.mirror import Mirror
@@ -31,9 +33,11 @@ from ablab.record import Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.training.cost import flops_per_token, parameter_count
+from ablab.training.crew import Crew, crew
 from ablab.training.fit import Listener, Outcome, fit
 from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
+from ablab.training.ranks import ALONE, Alone
 from ablab.training.validation import Validator
 
 NOTHING_LEARNT = 0.02
@@ -69,6 +73,7 @@ def _emulates_bfloat16(config: Config) -> bool:
 def begin(planned: Planned, screen: Screen) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
     set_threads(planned.config.trainer)
+    check_devices(planned.config.trainer)
     if _emulates_bfloat16(planned.config):
         screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     config = planned.config
@@ -119,8 +124,9 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             to_mirror,
             AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
         ]
+        ranks = stack.enter_context(_crew(work))
         return fit(
-            TranslationModule(work.model, build_objective(config, course), first_step=course.step),
+            TranslationModule(work.model, build_objective(config, course), first_step=course.step, ranks=ranks),
             work.steps,
             validator,
             course,
@@ -130,7 +136,18 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             valid_every=config.training.valid_every,
             trainer_options=trainer_options(config),
             optimizer_state=work.optimizer_state,
+            crew=ranks,
         )
+
+
+def _crew(work: Work) -> AbstractContextManager[Crew | Alone]:
+    """Those who share the steps."""
+    planned = work.planned
+    devices = planned.config.trainer.devices
+    if devices == 1:
+        return nullcontext(ALONE)
+    order = Order(planned.config, work.prepared.folder, planned.folder.checkpoints, planned.origin, work.course.step)
+    return crew(devices, follow, order, on_gpu=planned.config.trainer.accelerator == "gpu")
 
 
 def _finish(work: Work, outcome: Outcome) -> Record:

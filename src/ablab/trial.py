@@ -7,7 +7,15 @@ from pathlib import Path
 
 import torch
 
-from ablab.assembly import build_checkpoints, build_ends, build_model, build_objective, build_steps, set_threads
+from ablab.assembly import (
+    build_checkpoints,
+    build_ends,
+    build_model,
+    build_objective,
+    build_steps,
+    check_devices,
+    set_threads,
+)
 from ablab.assembly.training import trainer_options
 from ablab.data.prepared import Prepared, prepare
 from ablab.plan import Planned
@@ -15,6 +23,7 @@ from ablab.training.cost import parameter_count
 from ablab.training.course import Course, Ends
 from ablab.training.fit import fit
 from ablab.training.lightning_module import TranslationModule
+from ablab.training.ranks import FirstOf
 from ablab.training.validation import Validator
 
 STEPS = 3
@@ -64,9 +73,13 @@ class _Glance(Validator):
 
 
 def try_out(planned: Planned) -> Trial:
-    """On the run's own data, model and batch size; nothing of it is kept but the prepared corpus."""
+    """On the run's own data, model and batch size; nothing of it is kept but the prepared corpus.
+
+    Of several devices the first computes its share alone; what adding up would cost is not in the time.
+    """
     config = planned.config
     set_threads(config.trainer)
+    check_devices(config.trainer)
     prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
     src_vocab, tgt_vocab = prepared.manifest["vocab"]
     model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
@@ -76,7 +89,7 @@ def try_out(planned: Planned) -> Trial:
     ends = Ends(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", plateau=None)
     with tempfile.TemporaryDirectory() as folder:
         outcome = fit(
-            TranslationModule(model, build_objective(config, course)),
+            TranslationModule(model, build_objective(config, course), ranks=FirstOf(config.trainer.devices)),
             steps,
             _Glance(prepared),
             course,

@@ -69,6 +69,9 @@ BAD = {
     "pruning.depths=[9]": ["pruning.depths=[9]", "allowed: 1 to"],
     "pruning.curves=[]": ["pruning.curves=[]", "at least 1 item"],
     "pruning.curves=[up]": ["pruning.curves.0=up", "'decoder'"],
+    "trainer.devices=0": ["trainer.devices=0", "greater than or equal to 1"],
+    "trainer.devices=2": ["trainer.micro_batches=1", "trainer.devices=2", "allowed: 2, 4, 6"],
+    "trainer=ddp trainer.micro_batches=3": ["trainer.micro_batches=3", "trainer.devices=2"],
     "init_from=nothing": ["init_from=nothing", "no such run"],
     "outputs=": ["outputs=", "at least 1 character"],
     "outputs=/dev/null/x": ["outputs=/dev/null/x", "/dev/null is not a folder"],
@@ -192,4 +195,16 @@ def test_a_gpu_that_is_not_there(tmp_path, capsys, monkeypatch):
     line = _train(capsys, "trainer=gpu", "smoke=true", f"outputs={tmp_path}")
     assert "trainer.accelerator=gpu" in line
     assert "allowed: cpu" in line
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+def test_more_gpus_than_there_are(tmp_path, capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    code = main(["train", "trainer=ddp", "smoke=true", f"outputs={tmp_path}"])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err == "error: trainer.devices=2: torch finds 1 here; allowed: 1 to 1\n"
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]

@@ -1,7 +1,7 @@
 """From configuration to objects: the only place that knows both."""
 
 from ablab.assembly.mirrors import mirrored
-from ablab.assembly.models import build_model, device_of, load_model, set_threads
+from ablab.assembly.models import build_model, check_devices, device_of, load_model, set_threads
 from ablab.assembly.start import Start, build_start
 from ablab.assembly.strategies import STRATEGIES, build_strategy
 from ablab.assembly.training import (
@@ -24,6 +24,7 @@ __all__ = [
     "build_start",
     "build_steps",
     "build_strategy",
+    "check_devices",
     "device_of",
     "load_model",
     "mirrored",

@@ -47,12 +47,26 @@ def start_from(model: Transformer, saved: SavedModel) -> None:
     model.load_state_dict({**kept, **fresh})
 
 
+ALL_THREADS = torch.get_num_threads()
+"""What torch takes by itself."""
+
+
 def set_threads(trainer: Trainer) -> torch.device:
-    """Take as many threads as the configuration says, and return the device it asks for."""
+    """Take as many threads as the configuration says, and return the device it asks for.
+
+    A run's threads are divided among its processes, of which this is one.
+    """
     device = device_of(trainer.accelerator)
-    if trainer.threads is not None:
-        torch.set_num_threads(trainer.threads)
+    if trainer.threads is not None or trainer.devices > 1:
+        torch.set_num_threads(max(1, (trainer.threads or ALL_THREADS) // trainer.devices))
     return device
+
+
+def check_devices(trainer: Trainer) -> None:
+    """UserError when this machine has too few of them."""
+    if trainer.accelerator == "gpu" and trainer.devices > torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise UserError(f"trainer.devices={trainer.devices}: torch finds {count} here; allowed: 1 to {count}")
 
 
 def device_of(accelerator: str) -> torch.device:

@@ -89,11 +89,11 @@ def build_search(config: Config) -> Search:
     return Search(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
 
 
-def trainer_options(config: Config) -> dict[str, Any]:
-    """Lightning's Trainer arguments: devices and precision."""
+def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:
+    """Lightning's Trainer arguments: precision, and the one device of process `rank`."""
     precision = {"fp32": "32-true", "bf16": "bf16-mixed"}[config.training.precision]
     return {
         "accelerator": config.trainer.accelerator,
-        "devices": config.trainer.devices,
+        "devices": [rank] if config.trainer.accelerator == "gpu" else 1,
         "precision": precision,
     }

@@ -14,6 +14,7 @@ def violations(config: Config) -> Iterator[str]:
     yield from _decoding(config)
     yield from _schedule(config)
     yield from _pruning(config)
+    yield from _devices(config)
 
 
 def _heads(config: Config) -> Iterator[str]:
@@ -95,3 +96,12 @@ def _learned_rates(config: Config) -> Iterator[str]:
                 f"training with layerdrop_rates=learned and layerdrop_{stack} between 0 and 1, "
                 f"got {config.layerdrop_rates} and {rate:g}"
             )
+
+
+def _devices(config: Config) -> Iterator[str]:
+    parts, devices = config.trainer.micro_batches, config.trainer.devices
+    if parts % devices:
+        yield (
+            f"trainer.micro_batches={parts}: a step's parts are divided among trainer.devices={devices}; "
+            f"allowed: {devices}, {2 * devices}, {3 * devices}, ..."
+        )

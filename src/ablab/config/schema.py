@@ -127,11 +127,11 @@ class Decoding(Group):
 
 
 class Trainer(Group):
-    """Devices only: where the same numbers are computed."""
+    """Devices only: where the same numbers are computed. `threads`: of the whole run."""
 
     role: ClassVar[Role] = RUNTIME
     accelerator: Literal["cpu", "gpu"]
-    devices: Literal[1]
+    devices: Count
     threads: Count | None
     micro_batches: Count
     progress: bool

@@ -20,7 +20,9 @@ from torch.utils.data import DataLoader
 from ablab.data.steps import Batch, TrainingSteps, padding_share_of
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends
+from ablab.training.crew import Crew, Follower
 from ablab.training.lightning_module import StepReport, TranslationModule
+from ablab.training.ranks import ALONE, Alone
 from ablab.training.validation import Validation, Validator
 
 LOOK_EVERY = 10
@@ -76,9 +78,36 @@ def fit(
     valid_every: int,
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None = None,
+    crew: Crew | Alone = ALONE,
 ) -> Outcome:
     """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
-    conductor = _Conductor(validator, course, ends, checkpoints, listeners, valid_every, optimizer_state)
+    conductor = _Conductor(validator, course, ends, checkpoints, listeners, valid_every, optimizer_state, crew)
+    with _graceful_stop(conductor):
+        _loop(module, steps, course, conductor, trainer_options)
+    return conductor.outcome
+
+
+def follow(
+    module: TranslationModule,
+    steps: TrainingSteps,
+    course: Course,
+    follower: Follower,
+    *,
+    trainer_options: dict[str, Any],
+    optimizer_state: dict[str, Any] | None,
+) -> None:
+    """Compute what is this process's share of each step, until process 0 says that it is over."""
+    _loop(module, steps, course, _Following(follower, course, optimizer_state), trainer_options)
+
+
+def _loop(
+    module: TranslationModule,
+    steps: TrainingSteps,
+    course: Course,
+    callback: pl.Callback,
+    trainer_options: dict[str, Any],
+) -> None:
+    """Lightning, in this process and on one device."""
     loader: DataLoader[list[Batch]] = DataLoader(
         steps,
         batch_size=None,
@@ -86,11 +115,11 @@ def fit(
         # iter() draws from the loader's generator: with one of its own it leaves the default one alone.
         generator=torch.Generator(),
     )
-    with _quiet(), _graceful_stop(conductor):
+    with _quiet():
         trainer = pl.Trainer(
             max_epochs=1,
             max_steps=len(steps) - course.step,
-            callbacks=[conductor],
+            callbacks=[callback],
             logger=False,
             enable_checkpointing=False,
             enable_progress_bar=False,
@@ -104,7 +133,6 @@ def fit(
         # Lightning's answer to SIGTERM, after ours: by then the conductor has saved what a resume needs.
         with suppress(SIGTERMException):
             trainer.fit(module, loader)
-    return conductor.outcome
 
 
 class _Conductor(pl.Callback):
@@ -119,18 +147,19 @@ class _Conductor(pl.Callback):
         listeners: Sequence[Listener],
         valid_every: int,
         optimizer_state: dict[str, Any] | None,
+        crew: Crew | Alone,
     ) -> None:
         self.validator, self.course, self.ends = validator, course, ends
         self.checkpoints, self.listeners = checkpoints, listeners
         self.valid_every, self.optimizer_state = valid_every, optimizer_state
+        self.crew = crew
         self.outcome = Outcome("interrupted", "it had not begun")
         self.stop_asked = False
         self._last_look = (time.perf_counter(), 0)
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        if self.optimizer_state is not None:
-            module.optimizers(use_pl_optimizer=False).load_state_dict(self.optimizer_state)
-            self.optimizer_state = None
+        _restore(module, self.optimizer_state)
+        self.optimizer_state = None
         self._now = time.perf_counter()
         self._last_look = (self.course.train_seconds, self.course.tokens)
 
@@ -149,7 +178,10 @@ class _Conductor(pl.Callback):
 
         end = self.ends.before_validation(course)
         due = course.step % self.valid_every == 0 or end is not None
-        if (due or course.step % LOOK_EVERY == 0 or self.stop_asked) and not self._look(report, batch):
+        looks = due or course.step % LOOK_EVERY == 0 or self.stop_asked
+        finite = self._look(report, batch) if looks else True
+        self.crew.check()  # after the look, which waits for the device: what a lost process has spoilt is not kept
+        if not finite:
             reason = f"the training loss is not a number at step {course.step}"
             return self._end(trainer, Outcome("diverged", reason))
         if due:
@@ -159,7 +191,8 @@ class _Conductor(pl.Callback):
             self._save_last(module)
             return self._end(trainer, Outcome("interrupted", f"stopped at step {course.step}"))
         if end is not None:
-            self._end(trainer, Outcome("finished", end))
+            return self._end(trainer, Outcome("finished", end))
+        self.crew.go_on(course.validations[-1:] if due else [])
         return None
 
     def _elapsed(self) -> float:
@@ -210,6 +243,31 @@ class _Conductor(pl.Callback):
     def _end(self, trainer: pl.Trainer, outcome: Outcome) -> None:
         self.outcome = outcome
         trainer.should_stop = True
+
+
+class _Following(pl.Callback):
+    """After each step waits to hear whether there is another."""
+
+    def __init__(self, follower: Follower, course: Course, optimizer_state: dict[str, Any] | None) -> None:
+        self.follower, self.course, self.optimizer_state = follower, course, optimizer_state
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        _restore(module, self.optimizer_state)
+        self.optimizer_state = None
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
+    ) -> None:
+        validations = self.follower.hear()
+        if validations is None:
+            trainer.should_stop = True
+        else:
+            self.course.validations += validations  # the learning rate may depend on them
+
+
+def _restore(module: pl.LightningModule, optimizer_state: dict[str, Any] | None) -> None:
+    if optimizer_state is not None:
+        module.optimizers(use_pl_optimizer=False).load_state_dict(optimizer_state)
 
 
 @contextmanager

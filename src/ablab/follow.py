@@ -1,0 +1,44 @@
+"""A run on several devices, seen from all but the first: computes its share of each step, and writes nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ablab.assembly import build_objective, build_start, set_threads, trainer_options
+from ablab.config import Config
+from ablab.data.prepared import Prepared
+from ablab.saved import SavedModel
+from ablab.training.crew import following
+from ablab.training.fit import follow as follow_steps
+from ablab.training.lightning_module import TranslationModule
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the first process tells the others. `step`: where all of them start."""
+
+    config: Config
+    corpus: Path
+    checkpoints: Path
+    origin: SavedModel | None
+    step: int
+
+
+def follow() -> None:
+    """From the order to the end of training."""
+    with following() as (order, join):
+        assert isinstance(order, Order)
+        config = order.config
+        set_threads(config.trainer)
+        start = build_start(config, Prepared(order.corpus), order.checkpoints, order.origin)
+        assert start.course.step == order.step, "the checkpoint has changed meanwhile"
+        follower = join()
+        follow_steps(
+            TranslationModule(
+                start.model, build_objective(config, start.course), first_step=start.course.step, ranks=follower
+            ),
+            start.steps,
+            start.course,
+            follower,
+            trainer_options=trainer_options(config, follower.rank),
+            optimizer_state=start.optimizer_state,
+        )

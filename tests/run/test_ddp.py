@@ -1,0 +1,173 @@
+"""A run on two devices is the run on one: the same numbers, and no process is left behind."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ablab.assembly import build_steps
+from ablab.config import compose
+from ablab.data.prepared import Prepared
+from ablab.metrics import read_metrics
+from ablab.store import RunFolder
+from ablab.training.listeners import ToFile
+from tests.run.conftest import TINY, typed
+
+FRESH = multiprocessing.get_context("forkserver")
+
+LINE = (
+    *TINY,
+    "logger=none",
+    "pruning=none",
+    "layerdrop_rates=learned",
+    "model.word_dropout=0.1",
+    "data.train_size=300",
+    "data.valid_size=4",
+    "data.test_size=4",
+    "data.vocab_size=200",
+    "data.max_tokens=60",
+    "optim=plateau",
+    "optim.lr=0.2",
+    "optim.batch_tokens=64",
+    "optim.decay_patience=0",
+    "training.max_steps=60",
+    "training.valid_every=10",
+    "training.select=last",
+    "decoding=greedy",
+    "decoding.max_extra_tokens=5",
+)
+"""Everything random is on, some steps have a single sentence, and the learning rate depends on validation."""
+
+ONE = "trainer.micro_batches=2"
+TWO = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.threads=2")  # a thread for each
+CLOCK = {"seconds", "tokens_per_second"}
+
+
+def the_run(outputs: Path) -> RunFolder:
+    (found,) = [path for path in (outputs / "runs").iterdir() if path.is_dir()]
+    return RunFolder(found)
+
+
+def same(run: RunFolder, other: RunFolder) -> None:
+    """Weights, validations and curves, apart from the clock."""
+    ours, theirs = (load_file(r.checkpoints / "selected.safetensors") for r in (run, other))
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert run.run_id == other.run_id
+    assert run.record().validations == other.record().validations
+    assert run.record().cost.tokens == other.record().cost.tokens
+    one, two = (
+        {(row["step"], "loss" in row): {k: row[k] for k in set(row) - CLOCK} for row in read_metrics(r.metrics)}
+        for r in (run, other)
+    )
+    shared = one.keys() & two.keys()
+    assert len(shared) >= 10
+    assert all(one[key] == two[key] for key in shared)
+
+
+def children(pid: int) -> set[int]:
+    """Of process `pid`."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    return {int(child) for child, parent, name in rows if int(parent) == pid and name != "ps"}
+
+
+def alive(pid: int) -> bool:
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
+def _train(line: tuple[str, ...], errors: Path) -> None:
+    """In a process of its own, that the tests can kill."""
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+    os._exit(typed(*line).code)
+
+
+def started(outputs: Path, at: int) -> tuple[Any, int]:
+    """A run on two devices in a process of its own, once its curves reach step `at`; and who follows it."""
+    process = FRESH.Process(target=_train, args=((*LINE, *TWO, f"outputs={outputs}"), outputs / "errors"))
+    process.start()
+    deadline = time.monotonic() + 120
+    while process.is_alive() and time.monotonic() < deadline:
+        for path in (outputs / "runs").glob("*/metrics.csv"):
+            if any(row["step"] >= at for row in read_metrics(path)):
+                (follower,) = children(process.pid)
+                return process, follower
+        time.sleep(0.005)
+    process.kill()
+    raise AssertionError(f"it ended before step {at}: {(outputs / 'errors').read_text()}")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> RunFolder:
+    FRESH.set_forkserver_preload(["ablab.complete"])
+    outputs = tmp_path_factory.mktemp("alone")
+    assert typed(*LINE, ONE, f"outputs={outputs}").code == 0
+    return the_run(outputs)
+
+
+def test_the_run_has_what_could_go_wrong(alone):
+    """Or the equalities below would say little."""
+    config = compose([*LINE, ONE]).config
+    steps = build_steps(config, Prepared(alone.outputs / "corpora" / alone.record().data["corpus"]))
+    assert any(len(steps[index]) == 1 for index in range(60))  # fewer sentences than devices
+    rates = {row["learning_rate"] for row in read_metrics(alone.metrics) if "loss" in row}
+    assert len(rates) > 1
+    losses = [validation["loss"] for validation in alone.record().validations]
+    assert min(losses) < losses[0]
+
+
+def test_two_devices_stopped_and_continued_are_one(alone, tmp_path, monkeypatch):
+    """Bit for bit: with one part a device the sums are the same sums."""
+    line, before = (*LINE, *TWO, f"outputs={tmp_path}"), children(os.getpid())
+    with monkeypatch.context() as patch:
+        original = ToFile.on_look
+
+        def on_look(self, measurements):
+            original(self, measurements)
+            if measurements.step == 40:
+                signal.raise_signal(signal.SIGINT)
+
+        patch.setattr(ToFile, "on_look", on_look)
+        stopped = typed(*line)
+    assert stopped.code == 130
+    assert "continues from there" in stopped.out
+    assert children(os.getpid()) == before
+    continued = typed(*line)
+    assert continued.code == 0
+    assert "continues from step 40" in continued.out
+    assert children(os.getpid()) == before
+    run = the_run(tmp_path)
+    same(run, alone)
+    assert run.record().runtime["trainer"]["devices"] == 2
+
+
+def test_a_device_that_is_lost_ends_the_run_and_it_can_go_on(alone, tmp_path):
+    process, follower = started(tmp_path, at=20)
+    os.kill(follower, signal.SIGKILL)
+    process.join(60)
+    assert process.exitcode == 1
+    said = (tmp_path / "errors").read_text()
+    assert said.startswith("error: device 1 of 2: its process was killed by SIGKILL")
+    assert said.count("\n") == 1
+    # What was kept is whole: one device can go on with it.
+    assert typed(*LINE, ONE, f"outputs={tmp_path}").code == 0
+    same(the_run(tmp_path), alone)
+
+
+def test_a_killed_run_leaves_no_process(tmp_path):
+    process, follower = started(tmp_path, at=20)
+    process.kill()
+    process.join(60)
+    deadline = time.monotonic() + 10
+    while alive(follower) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(follower)
+    assert (tmp_path / "errors").read_text() == ""
