@@ -28,7 +28,7 @@ def follow() -> None:
     with following() as (order, join):
         assert isinstance(order, Order)
         config = order.config
-        set_threads(config.trainer)
+        set_threads(config.trainer, processes=config.trainer.devices)
         start = build_start(config, Prepared(order.corpus), order.checkpoints, order.origin)
         assert start.course.step == order.step, "the checkpoint has changed meanwhile"
         follower = join()

@@ -72,7 +72,7 @@ def _emulates_bfloat16(config: Config) -> bool:
 
 def begin(planned: Planned, screen: Screen) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
-    set_threads(planned.config.trainer)
+    set_threads(planned.config.trainer, processes=planned.config.trainer.devices)
     check_devices(planned.config.trainer)
     if _emulates_bfloat16(planned.config):
         screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")

@@ -78,7 +78,7 @@ def try_out(planned: Planned) -> Trial:
     Of several devices the first computes its share alone; what adding up would cost is not in the time.
     """
     config = planned.config
-    set_threads(config.trainer)
+    set_threads(config.trainer, processes=config.trainer.devices)
     check_devices(config.trainer)
     prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
     src_vocab, tgt_vocab = prepared.manifest["vocab"]

@@ -51,14 +51,14 @@ ALL_THREADS = torch.get_num_threads()
 """What torch takes by itself."""
 
 
-def set_threads(trainer: Trainer) -> torch.device:
+def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
     """Take as many threads as the configuration says, and return the device it asks for.
 
-    A run's threads are divided among its processes, of which this is one.
+    They are those of the whole run, which `processes` of its processes share just now.
     """
     device = device_of(trainer.accelerator)
     if trainer.threads is not None or trainer.devices > 1:
-        torch.set_num_threads(max(1, (trainer.threads or ALL_THREADS) // trainer.devices))
+        torch.set_num_threads(max(1, (trainer.threads or ALL_THREADS) // processes))
     return device
 
 

@@ -4,9 +4,7 @@ import json
 import os
 import pickle
 import queue
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,8 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
-from datetime import timedelta
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,11 +21,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ablab.errors import LostError
+from ablab.training.meeting import Meeting
 from ablab.training.ranks import Group
 from ablab.training.validation import Validation
-
-PATIENCE = timedelta(hours=1)
-"""How long a process waits for the others within a step; one that dies is noticed at once."""
 
 GRACE = 10.0
 """Seconds in which a process that broke a connection, or was sent home, has ended."""
@@ -47,26 +42,6 @@ _PROGRAM = (
     "from {module} import {name}\n"
     "{name}()\n"
 )
-
-
-@dataclass(frozen=True)
-class _Meeting:
-    """Where processes find each other: a folder of this machine."""
-
-    folder: Path
-    size: int
-    on_gpu: bool
-
-    def join(self, rank: int) -> None:
-        """Waits for the others. NCCL adds what is on GPUs, Gloo the rest, and that never leaves the machine."""
-        store = dist.FileStore(str(self.folder / "store"), self.size)  # type: ignore[attr-defined]
-        backend = "cpu:gloo,cuda:nccl" if self.on_gpu else "gloo"
-        with _through(_loopback()):
-            dist.init_process_group(backend, store=store, rank=rank, world_size=self.size, timeout=PATIENCE)
-
-    def clear(self) -> None:
-        """Nobody comes any more."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Crew(Group):
@@ -160,7 +135,7 @@ def crew(size: int, follow: Callable[[], None], order: object, *, on_gpu: bool) 
     """
     program = _PROGRAM.format(module=follow.__module__, name=follow.__name__)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
-    meeting = _Meeting(Path(tempfile.mkdtemp(prefix="ablab-")), size, on_gpu)
+    meeting = Meeting(Path(tempfile.mkdtemp(prefix="ablab-")), size, on_gpu)
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for rank in range(1, size):
@@ -181,7 +156,7 @@ def crew(size: int, follow: Callable[[], None], order: object, *, on_gpu: bool) 
         meeting.join(0)
         if on_gpu:
             for process in processes:
-                threading.Thread(target=_watch, args=(process,), daemon=True).start()
+                threading.Thread(target=_watch, args=(process, meeting), daemon=True).start()
         yield leader
         leader.dismiss()
     finally:
@@ -194,7 +169,7 @@ def crew(size: int, follow: Callable[[], None], order: object, *, on_gpu: bool) 
                     pipe.close()
         meeting.clear()
         if dist.is_initialized():  # it did not end as it should
-            _abort() if on_gpu else dist.destroy_process_group()
+            meeting.break_off()
 
 
 @contextmanager
@@ -238,36 +213,10 @@ def following() -> Iterator[tuple[Any, Callable[[], Follower]]]:
         os._exit(1)
 
 
-def _loopback() -> str | None:
-    return next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)
-
-
-@contextmanager
-def _through(interface: str | None) -> Iterator[None]:
-    """Left to itself, Gloo resolves the machine's name, and says so when it cannot."""
-    key = "GLOO_SOCKET_IFNAME"
-    if interface is None or key in os.environ:
-        yield
-        return
-    os.environ[key] = interface
-    try:
-        yield
-    finally:
-        del os.environ[key]
-
-
-def _watch(process: "subprocess.Popen[bytes]") -> None:
+def _watch(process: "subprocess.Popen[bytes]", meeting: Meeting) -> None:
     """NCCL would wait for a process that has died: let go, so that `check` can be reached."""
     if process.wait() != 0:
-        _abort()
-
-
-def _abort() -> None:
-    """Leave the group without waiting for the others."""
-    from torch.distributed.distributed_c10d import _abort_process_group
-
-    with suppress(Exception):  # somebody was faster
-        _abort_process_group()
+        meeting.break_off()
 
 
 def _how_ended(process: "subprocess.Popen[bytes]") -> str:
