@@ -39,6 +39,7 @@ def follow() -> None:
             start.steps,
             start.course,
             follower,
+            order.checkpoints,
             trainer_options=trainer_options(config, follower.rank),
             optimizer_state=start.optimizer_state,
         )

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pytorch_lightning as pl
@@ -83,7 +84,7 @@ def fit(
     """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
     conductor = _Conductor(validator, course, ends, checkpoints, listeners, valid_every, optimizer_state, crew)
     with _graceful_stop(conductor):
-        _loop(module, steps, course, conductor, trainer_options)
+        _loop(module, steps, course, conductor, checkpoints.folder, trainer_options)
     return conductor.outcome
 
 
@@ -92,12 +93,13 @@ def follow(
     steps: TrainingSteps,
     course: Course,
     follower: Follower,
+    folder: Path,
     *,
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None,
 ) -> None:
     """Compute what is this process's share of each step, until process 0 says that it is over."""
-    _loop(module, steps, course, _Following(follower, course, optimizer_state), trainer_options)
+    _loop(module, steps, course, _Following(follower, course, optimizer_state), folder, trainer_options)
 
 
 def _loop(
@@ -105,9 +107,10 @@ def _loop(
     steps: TrainingSteps,
     course: Course,
     callback: pl.Callback,
+    folder: Path,
     trainer_options: dict[str, Any],
 ) -> None:
-    """Lightning, in this process and on one device."""
+    """Lightning, in this process and on one device; `folder`: the run's own, where nobody else's checkpoints lie."""
     loader: DataLoader[list[Batch]] = DataLoader(
         steps,
         batch_size=None,
@@ -127,7 +130,7 @@ def _loop(
             num_sanity_val_steps=0,
             # Under Slurm it would start processes, requeue, and resume what any job has left in its folder.
             plugins=[LightningEnvironment()],
-            default_root_dir=checkpoints.folder,
+            default_root_dir=folder,
             **trainer_options,
         )
         # Lightning's answer to SIGTERM, after ours: by then the conductor has saved what a resume needs.
