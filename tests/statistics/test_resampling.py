@@ -9,7 +9,12 @@ from ablab.statistics.paired import of_differences
 from ablab.statistics.randomisation import approximate_randomisation
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.sentences import differences
-from tests.statistics.corpora import simulated
+from benchmarks.calibration import Noise
+from benchmarks.calibration import simulated as simulate
+
+
+def simulated(rng, seeds, sentences, gap=0.0):
+    return simulate(rng, seeds, sentences, Noise(), gap)
 
 
 def mean(sums):

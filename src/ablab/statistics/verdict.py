@@ -50,9 +50,8 @@ class Verdict:
     interval, at 1 - local; the claim is supported or refuted as it says. `narrow`: at 1 - 2 local, for equivalence.
     `simultaneous`: all claims' intervals at once (Bonferroni). `p`: two-sided, of no difference, uncorrected;
     `corrected`: over the family, of no difference, or for *equal* of whichever falls first, as large as the margin or
-    smaller. `detectable`: the
-    difference that so many seeds, so noisy, see with 80 % power at the local level. `small`: shown to be within the
-    margin. `reason`: what is missing.
+    smaller. `sd`: of the differences over seeds. `local`: the level that Holm leaves to this claim. `small`: shown to
+    be within the margin. `reason`: what is missing.
     """
 
     outcome: Outcome
@@ -63,9 +62,15 @@ class Verdict:
     simultaneous: Interval | None = None
     p: float | None = None
     corrected: float | None = None
-    detectable: float | None = None
+    sd: float | None = None
+    local: float | None = None
     small: bool = False
     reason: str | None = None
+
+    @property
+    def detectable(self) -> float | None:
+        """The true difference that so many seeds, so noisy, would show with 80 % power at the local level."""
+        return None if self.sd is None or self.local is None else detectable_effect(self.sd, self.n, alpha=self.local)
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,8 @@ def _described(
         simultaneous,
         evidence.p,
         corrected,
-        detectable_effect(evidence.sd, evidence.n, alpha=local),
+        evidence.sd,
+        local,
         small,
     )
 
