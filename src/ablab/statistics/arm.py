@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ablab.statistics import student
 from ablab.statistics.interval import Interval, check_level
 from ablab.statistics.refusal import NotTestable
+from ablab.statistics.student import Floats
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ def summarise(scores: npt.ArrayLike, level: float = 0.95) -> Arm:
     )
 
 
-def t_interval(values: npt.NDArray[np.float64], level: float) -> Interval:
+def t_interval(values: Floats, level: float) -> Interval:
     """Of the mean of n >= 2 values."""
     n, mean = values.size, float(values.mean())
     half = student.quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / n**0.5
     return Interval(mean - half, mean + half, level, f"t interval over {n} seeds")
 
 
-def finite(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+def finite(values: npt.ArrayLike, name: str) -> Floats:
     """As a flat array; ValueError for a shape other than [seeds], or for what is not a number."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:

@@ -3,12 +3,14 @@
 import numpy as np
 import numpy.typing as npt
 
+from ablab.statistics.student import Floats
+
 ORDERS = 4
 WIDTH = 2 + 2 * ORDERS
 """System length, reference length, 4 n-gram matches, 4 n-gram totals: as records keep them per sentence."""
 
 
-def corpus_bleu(sums: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def corpus_bleu(sums: npt.ArrayLike) -> Floats:
     """BLEU in 0..100 (Papineni et al. 2002) as sacrebleu 2.6 scores a corpus by default: smooth:exp, eff:no.
 
     sums: [..., 10], the statistics summed over the sentences of a corpus; the result is [...]. exp smoothing: the k-th
@@ -23,5 +25,5 @@ def corpus_bleu(sums: npt.ArrayLike) -> npt.NDArray[np.float64]:
     smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
     log_precision = np.log(smoothed / np.where(totals > 0, totals, 1.0)).mean(axis=-1)
     log_brevity = np.minimum(0.0, 1.0 - reference / np.where(system > 0, system, 1.0))
-    score: npt.NDArray[np.float64] = np.where(scored, 100 * np.exp(log_precision + log_brevity), 0.0)
+    score: Floats = np.where(scored, 100 * np.exp(log_precision + log_brevity), 0.0)
     return score

@@ -9,7 +9,8 @@ from ablab.statistics import student
 from ablab.statistics.bleu import corpus_bleu
 from ablab.statistics.interval import Interval, check_level
 from ablab.statistics.refusal import NotTestable
-from ablab.statistics.sentences import Floats, Metric, differences, resampled_sums, stacked
+from ablab.statistics.sentences import Metric, differences, resampled_sums, stacked
+from ablab.statistics.student import Floats
 
 MINIMUM_SEEDS = 3
 MINIMUM_SENTENCES = 200

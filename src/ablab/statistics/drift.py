@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.refusal import NotTestable
+from ablab.statistics.student import Floats
 
 LAST = 0.2
 """The share of training that is looked at."""
@@ -76,7 +76,7 @@ def _state(
     return "still" if high is not None and high < threshold else "unclear"
 
 
-def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
     """The last fifth."""
     at, scores = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if at.ndim != 1 or at.shape != scores.shape:
@@ -89,7 +89,7 @@ def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[npt.NDArray[
     return at[last], scores[last]
 
 
-def _line(steps: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _line(steps: Floats, values: Floats) -> tuple[float, float]:
     """Rise of the least-squares line from the first step to the last, and its standard error (0 for two points)."""
     centred = steps - steps.mean()
     spread = float((centred**2).sum())

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics.paired import Paired, of_differences
+from ablab.statistics.student import Floats
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def effects(scores: npt.ArrayLike, factors: Mapping[str, Sequence[str]], level: 
 
 def _of(
     group: tuple[int, ...],
-    values: npt.NDArray[np.float64],
+    values: Floats,
     factors: Mapping[str, Sequence[str]],
     names: list[str],
     level: float,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ablab.statistics.student import Floats
 
 
 def holm(p: npt.ArrayLike) -> Floats:

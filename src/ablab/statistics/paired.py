@@ -9,6 +9,7 @@ from ablab.statistics import student
 from ablab.statistics.arm import finite, t_interval
 from ablab.statistics.interval import Interval, check_level
 from ablab.statistics.refusal import NotTestable
+from ablab.statistics.student import Floats
 
 MINIMUM_SEEDS = 3
 """From here on benchmarks/calibration.py shows the error rates. Two seeds give valid but useless intervals."""
@@ -58,6 +59,6 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
     return Paired(values.size, mean, sd, t_interval(values, level), float(student.two_sided(t, values.size - 1)))
 
 
-def _vary(values: npt.NDArray[np.float64]) -> bool:
+def _vary(values: Floats) -> bool:
     """By more than rounding: subtracting scores of 0 to 100 leaves errors of about 1e-14."""
     return bool(np.ptp(values) > 1e-12 * max(1.0, float(np.abs(values).max())))

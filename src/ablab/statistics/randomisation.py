@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from ablab.statistics.bleu import corpus_bleu
 from ablab.statistics.refusal import NotTestable
-from ablab.statistics.sentences import Floats, Metric, blocks, differences, stacked
+from ablab.statistics.sentences import Metric, blocks, differences, stacked
+from ablab.statistics.student import Floats
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics.bleu import corpus_bleu
-
-Floats = npt.NDArray[np.float64]
+from ablab.statistics.student import Floats
 
 Metric = Callable[[Floats], Floats]
 """Sums of sufficient statistics, [..., k], to scores, [...]."""

@@ -1,9 +1,9 @@
 """Student's t. scipy is imported when first asked: commands that only plan should not wait for it."""
 
 import numpy as np
-from jaxtyping import Float
+import numpy.typing as npt
 
-Numbers = Float[np.ndarray, "*any"]
+Floats = npt.NDArray[np.float64]
 
 
 def quantile(probability: float, df: float) -> float:
@@ -13,13 +13,13 @@ def quantile(probability: float, df: float) -> float:
     return float(stdtrit(df, probability))
 
 
-def upper_tail(t: float | Numbers, df: float | Numbers) -> Numbers:
+def upper_tail(t: float | Floats, df: float | Floats) -> Floats:
     """P(T >= t), elementwise."""
     from scipy.special import stdtr
 
     return np.asarray(stdtr(df, -np.asarray(t, dtype=float)))
 
 
-def two_sided(t: float | Numbers, df: float | Numbers) -> Numbers:
+def two_sided(t: float | Floats, df: float | Floats) -> Floats:
     """P(|T| >= |t|), elementwise."""
     return 2 * upper_tail(np.abs(t), df)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.equivalence import tost
@@ -15,6 +14,7 @@ from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences
 from ablab.statistics.power import detectable_effect
 from ablab.statistics.proportions import Shares
 from ablab.statistics.refusal import NotTestable
+from ablab.statistics.student import Floats
 
 Expectation = Literal["greater", "less", "equal"]
 
@@ -39,7 +39,7 @@ class Case:
 
     expect: Expectation
     margin: float
-    evidence: npt.NDArray[np.float64] | Sequence[float] | Failures | NotTestable
+    evidence: Floats | Sequence[float] | Failures | NotTestable
 
 
 @dataclass(frozen=True)
