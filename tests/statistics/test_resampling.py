@@ -39,7 +39,6 @@ def test_seed_part_is_the_paired_standard_error():
     crossed = crossed_bootstrap(arm, baseline, generator(), resamples=200)
     assert crossed.from_seeds == pytest.approx(paired.standard_error**2)
     assert crossed.standard_error >= paired.standard_error
-    assert crossed.df >= 4
 
 
 def test_parts_are_those_of_the_analysis_of_variance():
@@ -66,13 +65,32 @@ def test_swapping_the_arms_negates():
     assert (one.difference, one.p) == pytest.approx((-other.difference, other.p))
 
 
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_interval_and_p_are_of_one_method(level):
+    arm, baseline = simulated(generator(), 4, 300)
+    found = crossed_bootstrap(arm, baseline, generator(), resamples=300, level=level)
+    again = crossed_bootstrap(arm, baseline, generator(), resamples=300, level=1 - found.p)
+    assert min(abs(again.interval.low), abs(again.interval.high)) == pytest.approx(0, abs=1e-7)
+    assert found.interval.excludes(0.0) == (found.p < 1 - level)
+
+
+def test_with_seeds_alone_it_is_the_paired_t_interval():
+    """The same gap on every sentence: nothing is left for the sentences to vary by."""
+    gaps = np.repeat(generator().normal(0, 1, (5, 1)), 300, axis=1)
+    arm, baseline = (np.stack([g, np.ones_like(gaps)], axis=-1) for g in (gaps, np.zeros_like(gaps)))
+    crossed = crossed_bootstrap(arm, baseline, generator(), resamples=100, metric=mean)
+    paired = of_differences(gaps[:, 0])
+    assert crossed.p == pytest.approx(paired.p)
+    assert (crossed.interval.low, crossed.interval.high) == pytest.approx((paired.interval.low, paired.interval.high))
+
+
 def test_order_of_seeds_changes_nothing():
     arm, baseline = simulated(generator(), 4, 250)
     order = [2, 0, 3, 1]
     one, other = (
         crossed_bootstrap(a, b, generator(), resamples=300) for a, b in ((arm, baseline), (arm[order], baseline[order]))
     )
-    assert (one.p, one.df) == pytest.approx((other.p, other.df))
+    assert (one.p, one.from_sentences) == pytest.approx((other.p, other.from_sentences))
 
 
 def test_a_planted_gap_is_found_and_equal_generators_give_equal_answers():

@@ -20,7 +20,8 @@ MINIMUM_SENTENCES = 200
 @dataclass(frozen=True)
 class Crossed:
     """Arm less baseline. `from_seeds`, `from_sentences`: the two parts of the squared standard error, in squared
-    units of the metric; the first is that of the paired t test. `df`: of the t distribution, from n - 1 seeds upwards.
+    units of the metric; the first is that of the paired t test. `p`: two-sided, uncorrected, of the same method as the
+    interval.
     """
 
     n: int
@@ -29,7 +30,6 @@ class Crossed:
     difference: float
     from_seeds: float
     from_sentences: float
-    df: float
     interval: Interval
     p: float
 
@@ -64,8 +64,11 @@ def crossed_bootstrap(
         interaction    = (mean of s^2(w) - s^2) / n
         from_sentences = max(0, variance of D(w) - interaction)          sentences alone
 
-    Their sum estimates the variance of the mean difference without bias, but for the maximum. The interval is
-    D +- t(df) sqrt(sum), with Satterthwaite's (1946) degrees of freedom: only the n - 1 of the seed part are few.
+    Their sum estimates the variance of the mean difference without bias, but for the maximum. Only the seeds are few,
+    so the interval is D +- c sqrt(sum), where c is the mean of the t quantiles with n - 1 and with (sentences - 1)
+    degrees of freedom, weighted by the two parts (Cochran 1964). Satterthwaite's (1946) degrees of freedom, the more
+    usual choice, reject a true null up to 7.8 % of the time with 3 seeds and 12.8 % with 2; Cochran's 2.9 to 5.0 % from
+    3 seeds on, whatever the sizes of the parts.
     """
     check_level(level)
     statistics = stacked(arm, baseline)
@@ -79,14 +82,29 @@ def crossed_bootstrap(
     from_seeds, from_sentences = _parts(observed, drawn)
     if from_seeds + from_sentences <= 1e-20:
         raise NotTestable("the difference varies neither with seeds nor with sentences: no noise to judge it by")
-    total = from_seeds + from_sentences
-    df = float(total**2 / (from_seeds**2 / (seeds - 1) + from_sentences**2 / (count - 1)))
-    mean, error = float(observed.mean()), total**0.5
-    half = student.quantile((1 + level) / 2, df) * error
-    method = f"crossed bootstrap over {seeds} seeds and {count} sentences, {resamples} resamples, t with {df:.1f} df"
+    few = from_seeds / (from_seeds + from_sentences)
+    mean, error = float(observed.mean()), (from_seeds + from_sentences) ** 0.5
+    half = _critical(1 - level, few, seeds, count) * error
+    method = f"crossed bootstrap over {seeds} seeds and {count} sentences, {resamples} resamples"
     interval = Interval(mean - half, mean + half, level, method)
-    p = float(student.two_sided(mean / error, df))
-    return Crossed(seeds, count, resamples, mean, from_seeds, from_sentences, df, interval, p)
+    p = _p(abs(mean) / error, few, seeds, count)
+    return Crossed(seeds, count, resamples, mean, from_seeds, from_sentences, interval, p)
+
+
+def _critical(p: float, few: float, seeds: int, sentences: int) -> float:
+    """What |D| / error exceeds with probability about p; few: the share of the variance that is from seeds."""
+    by_seeds, by_sentences = (student.quantile(1 - p / 2, n - 1) for n in (seeds, sentences))
+    return few * by_seeds + (1 - few) * by_sentences
+
+
+def _p(size: float, few: float, seeds: int, sentences: int) -> float:
+    """The p whose critical value is this size; not below 1e-15, where quantiles are no longer exact."""
+    from scipy.optimize import brentq
+
+    least = 1e-15
+    if size >= _critical(least, few, seeds, sentences):
+        return least
+    return float(brentq(lambda p: _critical(p, few, seeds, sentences) - size, least, 1.0, xtol=1e-15, rtol=1e-10))
 
 
 def _parts(observed: Floats, drawn: Floats) -> tuple[float, float]:
