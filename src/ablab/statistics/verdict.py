@@ -107,15 +107,15 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         alpha,
     )
     results = []
-    for i, (case, (paired, test)) in enumerate(zip(cases, judged, strict=True)):
-        if isinstance(paired, NotTestable):
-            results.append(Verdict("not testable", reason=str(paired), n=_size(case.evidence)))
+    for i, (case, (evidence, test)) in enumerate(zip(cases, judged, strict=True)):
+        if isinstance(evidence, NotTestable):
+            results.append(Verdict("not testable", reason=str(evidence), n=_seeds(case.evidence)))
             continue
         zero, outside, inside = (float(way[i]) for way in (corrected.zero, corrected.outside, corrected.inside))
         different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
         outcome = _outcome(case.expect, test.sign, different, small, large)
         decisive = min(outside, inside) if case.expect == "equal" else zero
-        results.append(_described(outcome, paired, decisive, small, float(corrected.local[i]), len(cases), alpha))
+        results.append(_described(outcome, evidence, decisive, small, float(corrected.local[i]), len(cases), alpha))
     return results
 
 
@@ -172,21 +172,21 @@ def _described(
     if isinstance(evidence, Failures):
         shares = evidence.shares
         n = min(shares.arm.runs, shares.baseline.runs)
-        return Verdict(outcome, n, shares.difference, p=shares.p, corrected=corrected)
+        return Verdict(outcome, n=n, difference=shares.difference, p=shares.p, corrected=corrected)
     levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - alpha))
     holm, narrow, simultaneous = (_interval(evidence, level) for level in levels)
     return Verdict(
         outcome,
-        evidence.n,
-        evidence.difference,
-        holm,
-        narrow,
-        simultaneous,
-        evidence.p,
-        corrected,
-        evidence.sd,
-        local,
-        small,
+        n=evidence.n,
+        difference=evidence.difference,
+        interval=holm,
+        narrow=narrow,
+        simultaneous=simultaneous,
+        p=evidence.p,
+        corrected=corrected,
+        sd=evidence.sd,
+        local=local,
+        small=small,
     )
 
 
@@ -195,5 +195,6 @@ def _interval(paired: Paired, level: float) -> Interval:
     return Interval(paired.difference - half, paired.difference + half, level, paired.interval.method)
 
 
-def _size(evidence: object) -> int:
+def _seeds(evidence: object) -> int:
+    """How many differences there are."""
     return 0 if isinstance(evidence, NotTestable | Failures) else len(np.atleast_1d(np.asarray(evidence)))
