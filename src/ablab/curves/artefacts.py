@@ -3,13 +3,13 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from ablab.curves.picture import Line, draw, layers, lines_of
 from ablab.files import write_json, write_text
 from ablab.mirror import Mirror
-from ablab.record import Curve, Point
+from ablab.record import Curve
 from ablab.store import RunFolder
 
 COLUMNS = (
@@ -20,26 +20,6 @@ COLUMNS = (
 
 
 PICTURE = "depth_quality.png"
-
-
-class Line(NamedTuple):
-    """One line of a picture: a run under one strategy along one curve, the shallowest point first."""
-
-    run: str
-    strategy: str
-    curve: str
-    points: list[Point]
-
-    @property
-    def label(self) -> str:
-        """In one word."""
-        return f"{self.run}: {self.strategy}" if self.run else self.strategy
-
-
-def layers(point: Point) -> int:
-    """The x of a point: layers of the stack that shrinks, of the deeper one where both do."""
-    both = {"encoder": point.encoder, "decoder": point.decoder}
-    return max(len(stack) for stack in both.values()) if point.curve == "both" else len(both[point.curve])
 
 
 def written(kept: Sequence[int]) -> str:
@@ -55,15 +35,6 @@ def comparable(curves: Sequence[Curve], with_one: Curve) -> list[Curve]:
 
     same = [curve for curve in curves if evaluation(curve) == evaluation(with_one)]
     return sorted({curve.label: curve for curve in same}.values(), key=lambda curve: curve.label != "every_other")
-
-
-def lines_of(curves: Sequence[Curve], run: str = "") -> list[Line]:
-    """A line per strategy and curve."""
-    found = []
-    for curve in curves:
-        for name, points in groupby(curve.points, key=lambda point: point.curve):
-            found.append(Line(run, curve.label, name, sorted(points, key=layers)))
-    return found
 
 
 def rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
@@ -132,77 +103,6 @@ def series(lines: Sequence[Line], title: str) -> dict[str, Any]:
             for line in lines
         ],
     }
-
-
-MAIN = ("every_other", "search", "data_driven")
-"""Strategies whose lines are strong; those of the others, controls among them, step back."""
-
-
-def draw(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Test BLEU against depth, a panel per curve, and below it how much faster decoding is.
-
-    One run: a colour per strategy. Several: a colour per run, and a kind of line per strategy.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    names = list(dict.fromkeys(line.curve for line in lines))
-    runs = list(dict.fromkeys(line.run for line in lines))
-    strategies = list(dict.fromkeys(_family(line.strategy) for line in lines))
-    several = len(runs) > 1
-
-    def style(run: str, family: str) -> dict[str, Any]:
-        colour = runs.index(run) if several else strategies.index(family)
-        kind = LINES[strategies.index(family) % len(LINES)] if several else "-"
-        strong = family in MAIN
-        return {
-            "color": f"C{colour % 10}",
-            "linestyle": kind,
-            "marker": "o" if strong else ".",
-            "linewidth": 1.8 if strong else 0.9,
-            "alpha": 1.0 if strong else 0.65,
-            "markersize": 4,
-        }
-
-    figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.6, 1))
-    for column, name in enumerate(names):
-        quality, speed = panels[0][column], panels[1][column]
-        for line in (line for line in lines if line.curve == name):
-            x = [layers(point) for point in line.points]
-            look = style(line.run, _family(line.strategy))
-            quality.plot(x, [point.bleu for point in line.points], **look)
-            if _family(line.strategy) == strategies[0]:
-                speed.plot(x, [point.speed_ratio for point in line.points], **look)
-        quality.set_title({"both": "both stacks"}.get(name, f"{name} alone"))
-        speed.set_xlabel("layers kept (of the deeper stack)" if name == "both" else f"{name} layers kept")
-        speed.xaxis.get_major_locator().set_params(integer=True)
-        speed.axhline(1.0, color="grey", linewidth=0.8)
-        quality.grid(alpha=0.3)
-        speed.grid(alpha=0.3)
-    panels[0][0].set_ylabel("test BLEU")
-    panels[1][0].set_ylabel(f"decoding speed, {strategies[0]}\n(full model: 1)")
-    keys = [
-        Line2D([], [], **{**style(runs[0], family), **({"color": "black"} if several else {})}) for family in strategies
-    ]
-    named = list(strategies)
-    if several:
-        keys = [Line2D([], [], color=f"C{number % 10}", linewidth=3) for number in range(len(runs))] + keys
-        named = [*runs, *named]
-    panels[0][-1].legend(keys, named, fontsize="small", loc="lower right")
-    figure.suptitle(title, fontsize="medium")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-
-
-LINES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (8, 1)))
-
-
-def _family(strategy: str) -> str:
-    """Seeds of one strategy look alike."""
-    return strategy.partition(",")[0]
 
 
 def mirror_curve(mirror: Mirror, step: int, curve: Curve, picture: Path) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.curves.artefacts import draw, lines_of, rows, searched, write_csv
+from ablab.curves.artefacts import rows, searched, write_csv
+from ablab.curves.picture import draw, lines_of
 from ablab.record import Curve
 
 

@@ -1,0 +1,117 @@
+"""The picture of depth-quality curves: of one run, or of several over each other."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ablab.record import Curve, Point
+
+
+class Line(NamedTuple):
+    """One line of a picture: a run under one strategy along one curve, the shallowest point first."""
+
+    run: str
+    strategy: str
+    curve: str
+    points: list[Point]
+
+    @property
+    def label(self) -> str:
+        """In one word."""
+        return f"{self.run}: {self.strategy}" if self.run else self.strategy
+
+
+def layers(point: Point) -> int:
+    """The x of a point: layers of the stack that shrinks, of the deeper one where both do."""
+    both = {"encoder": point.encoder, "decoder": point.decoder}
+    return max(len(stack) for stack in both.values()) if point.curve == "both" else len(both[point.curve])
+
+
+def lines_of(curves: Sequence[Curve], run: str = "") -> list[Line]:
+    """A line per strategy and curve."""
+    found = []
+    for curve in curves:
+        for name, points in groupby(curve.points, key=lambda point: point.curve):
+            found.append(Line(run, curve.label, name, sorted(points, key=layers)))
+    return found
+
+
+MAIN = ("every_other", "search", "data_driven")
+"""Strategies whose lines are strong; those of the others, controls among them, step back."""
+
+DASHES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (8, 1)))
+
+
+class Looks:
+    """One run: a colour per strategy. Several: a colour per run, and a dash per strategy."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.runs = list(dict.fromkeys(line.run for line in lines))
+        self.strategies = list(dict.fromkeys(family(line.strategy) for line in lines))
+
+    def of(self, run: str, strategy: str) -> dict[str, Any]:
+        """As Matplotlib takes it."""
+        several = len(self.runs) > 1
+        number = self.strategies.index(strategy)
+        strong = strategy in MAIN
+        return {
+            "color": f"C{(self.runs.index(run) if several else number) % 10}",
+            "linestyle": DASHES[number % len(DASHES)] if several else "-",
+            "marker": "o" if strong else ".",
+            "linewidth": 1.8 if strong else 0.9,
+            "alpha": 1.0 if strong else 0.65,
+            "markersize": 4,
+        }
+
+    def legend(self) -> tuple[list[Any], list[str]]:
+        """Handles and names: of the runs, where there are several, and of the strategies."""
+        from matplotlib.lines import Line2D
+
+        looks = [self.of(self.runs[0], strategy) for strategy in self.strategies]
+        if len(self.runs) == 1:
+            return [Line2D([], [], **look) for look in looks], self.strategies
+        colours = [Line2D([], [], color=f"C{number % 10}", linewidth=3) for number in range(len(self.runs))]
+        dashes = [Line2D([], [], **{**look, "color": "black"}) for look in looks]
+        return [*colours, *dashes], [*self.runs, *self.strategies]
+
+
+def draw(lines: Sequence[Line], title: str, path: Path) -> None:
+    """Test BLEU against depth, a panel per curve, and below it how much faster decoding is."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    looks = Looks(lines)
+    names = list(dict.fromkeys(line.curve for line in lines))
+    figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.6, 1))
+    for column, name in enumerate(names):
+        _draw_curve([line for line in lines if line.curve == name], looks, name, panels[0][column], panels[1][column])
+    panels[0][0].set_ylabel("test BLEU")
+    panels[1][0].set_ylabel(f"decoding speed, {looks.strategies[0]}\n(full model: 1)")
+    panels[0][-1].legend(*looks.legend(), fontsize="small", loc="lower right")
+    figure.suptitle(title, fontsize="medium")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_curve(lines: Sequence[Line], looks: Looks, name: str, quality: Any, speed: Any) -> None:
+    """One column: every strategy's quality, the speed of the first strategy alone, since it depends on depth."""
+    for line in lines:
+        x = [layers(point) for point in line.points]
+        look = looks.of(line.run, family(line.strategy))
+        quality.plot(x, [point.bleu for point in line.points], **look)
+        if family(line.strategy) == looks.strategies[0]:
+            speed.plot(x, [point.speed_ratio for point in line.points], **look)
+    quality.set_title({"both": "both stacks"}.get(name, f"{name} alone"))
+    speed.set_xlabel("layers kept (of the deeper stack)" if name == "both" else f"{name} layers kept")
+    speed.xaxis.get_major_locator().set_params(integer=True)
+    speed.axhline(1.0, color="grey", linewidth=0.8)
+    quality.grid(alpha=0.3)
+    speed.grid(alpha=0.3)
+
+
+def family(strategy: str) -> str:
+    """Seeds of one strategy look alike."""
+    return strategy.partition(",")[0]
