@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ablab.data.batching import like_lengths
 from ablab.data.encoded import Sentences
-from ablab.decoding.translate import BATCH_TOKENS, Search
+from ablab.decoding.translate import Search
 from ablab.model.tokens import EOS
 from ablab.model.transformer import DecoderState, Transformer
 
@@ -60,6 +60,6 @@ def sentences_per_second(
 
 def _translate(model: Transformer, src: Sentences, search: Search) -> None:
     device = next(model.parameters()).device
-    for rows in like_lengths(src.lengths, BATCH_TOKENS // search.beam_size):
+    for rows in like_lengths(src.lengths, search.batch_tokens):
         batch = torch.from_numpy(src.padded(rows)).long().to(device)
-        search.run(Paced(model, batch.size(1)), batch)
+        search.best(Paced(model, batch.size(1)), batch)

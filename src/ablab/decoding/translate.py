@@ -39,6 +39,17 @@ class Search:
             max_extra_tokens=self.max_extra_tokens,
         )
 
+    def best(self, model: Transformer, src: torch.Tensor) -> list[list[int]]:
+        """The ids of each sentence's best translation, by the quickest way that finds it."""
+        if self.beam_size == 1:
+            return greedy(model, src, max_extra_tokens=self.max_extra_tokens)
+        return [list(beams[0].ids) if beams else [] for beams in self.run(model, src)]
+
+    @property
+    def batch_tokens(self) -> int:
+        """Source positions of a batch."""
+        return BATCH_TOKENS // self.beam_size
+
 
 class Translator:
     """A model with its vocabularies. Puts the model in evaluation, and back as it was, around each call."""
@@ -49,25 +60,14 @@ class Translator:
 
     def best(self, src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None) -> list[str]:
         """The best translation of each encoded sentence, as text."""
-        if search.beam_size > 1:
-            found = self.hypotheses(src, search, progress)
-            ids = [list(beams[0].ids) if beams else [] for beams in found]
-        else:
-            ids = self._in_order(
-                src,
-                lambda batch: greedy(self.model, batch, max_extra_tokens=search.max_extra_tokens),
-                BATCH_TOKENS,
-                progress,
-            )
+        ids = self._in_order(src, lambda batch: search.best(self.model, batch), search.batch_tokens, progress)
         return self.target.decode(ids)
 
     def hypotheses(
         self, src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None
     ) -> list[list[Hypothesis]]:
         """All hypotheses of each encoded sentence."""
-        return self._in_order(
-            src, lambda batch: search.run(self.model, batch), BATCH_TOKENS // search.beam_size, progress
-        )
+        return self._in_order(src, lambda batch: search.run(self.model, batch), search.batch_tokens, progress)
 
     def texts(self, hypotheses: Sequence[Hypothesis]) -> list[tuple[float, str]]:
         """Score and text of each hypothesis."""
