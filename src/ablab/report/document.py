@@ -93,11 +93,15 @@ Outcome = Literal[
 
 
 class ClaimLine(Strict):
-    """A claim and its verdict. `interval`: at the level that Holm leaves to it. `exploratory`: why it is, if it is."""
+    """A claim and its verdict. `interval`: at the level that Holm leaves to it. `exploratory`: why it is, if it is.
+
+    `about`: what is claimed; `title`, `unit`, `digits`: of what was compared, shares of failures where runs diverged.
+    """
 
     arm: str
     baseline: str
     metric: str
+    about: str
     title: str
     unit: str
     digits: int

@@ -54,6 +54,7 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
         arm=claim.arm,
         baseline=claim.baseline or selection.baseline,
         metric=claim.metric or selection.metric,
+        about=measure.title,
         title=shown.title,
         unit=shown.unit,
         digits=shown.digits,
@@ -62,7 +63,7 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, claim.baseline or selection.baseline, shown, verdict, len(selection.claims)),
+        words=_words(claim, claim.baseline or selection.baseline, (measure, shown), verdict, len(selection.claims)),
         n=verdict.n,
         difference=verdict.difference,
         interval=span(verdict.interval) if verdict.interval else None,
@@ -75,16 +76,18 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
     )
 
 
-def _words(claim: Claim, baseline: str, measure: Measure, verdict: Verdict, claims: int) -> str:
-    """A sentence that can stand alone."""
+def _words(claim: Claim, baseline: str, of: tuple[Measure, Measure], verdict: Verdict, claims: int) -> str:
+    """A sentence that can stand alone; `of`: what is claimed, and what was compared."""
+    measure, shown = of
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f" (margin {measure.text(claim.margin)})" if claim.margin else ""
     claimed = f"{claim.arm} {expected} {baseline} in {measure.title}{margin}"
     if verdict.outcome == "not testable":
         return f"{claimed}: not testable. {verdict.reason}."
-    said = f"{claimed}: {verdict.outcome}. The difference is {measure.signed(verdict.difference)} {measure.unit}"
+    instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
+    said = f"{claimed}: {verdict.outcome}. {instead}The difference is {shown.signed(verdict.difference)} {shown.unit}"
     if verdict.interval is not None:
-        low, high = measure.signed(verdict.interval.low), measure.signed(verdict.interval.high)
+        low, high = shown.signed(verdict.interval.low), shown.signed(verdict.interval.high)
         said += f", {100 * verdict.interval.level:.4g} % interval [{low}, {high}]"
     corrected = "" if verdict.corrected is None else f", p = {p_text(verdict.corrected)}"
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""

@@ -108,7 +108,7 @@ def _claim(claim: ClaimLine) -> list[str]:
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f", margin {number(claim.margin, claim.digits)}" if claim.margin else ""
     return [
-        f"{claim.arm} {expected} {claim.baseline} in {claim.title}{margin}",
+        f"{claim.arm} {expected} {claim.baseline} in {claim.about}{margin}",
         claim.outcome + (" (exploratory)" if claim.exploratory else ""),
         signed(claim.difference, claim.digits),
         interval_text(claim.interval, claim.digits),
