@@ -33,6 +33,7 @@ STOREYS = (
     ("identity", "record", "store", "scoring", "metrics", "mirror", "help"),
     ("saved",),
     ("screen", "plan"),
+    ("search",),
     ("model",),
     ("data", "analysis", "pruning"),
     ("decoding",),
@@ -82,7 +83,7 @@ LIGHT = (
         "translate",
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report"),
+    *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
 )
 
 

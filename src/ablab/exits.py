@@ -5,4 +5,6 @@ FAILED = 1
 BAD_INPUT = 2
 BUSY = 3
 """Another process is at the run; only processes of a sweep end with it."""
+STOPPED = 4
+"""A search has stopped the run as a poor trial; only processes of a sweep end with it."""
 INTERRUPTED = 130

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.exits import BUSY, DONE, INTERRUPTED
+from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED
 from ablab.failure import Kind, read_failure, write_failure
 from ablab.record import now
 from ablab.store import RunFolder
@@ -119,7 +119,7 @@ class Launcher(ABC):
 
     def _note(self, ending: Ending) -> None:
         """What a run could not write down itself."""
-        if ending.cause is None or ending.code in (DONE, BUSY, INTERRUPTED) or self.stopping:
+        if ending.cause is None or ending.code in (DONE, BUSY, INTERRUPTED, STOPPED) or self.stopping:
             return
         if _attempts(ending.job) == self._attempts[ending.job.key]:
             log = ending.job.folder.log

@@ -1,6 +1,6 @@
 """A launcher at work on a study, with the board on the screen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 
 from rich.live import Live
@@ -10,7 +10,7 @@ from ablab.screen import Screen
 from ablab.study.board import NEVER_AGAIN, Board, ended_line
 from ablab.study.definition import Cell
 from ablab.study.launch import Ending, Job, Launcher
-from ablab.study.ledger import State
+from ablab.study.ledger import Entry, State
 
 REFRESH = 1.0
 """Seconds between two looks at the store."""
@@ -19,8 +19,19 @@ Make = Callable[[Callable[[Ending], None], Callable[[], None]], Launcher]
 """A launcher that will tell these of endings and of looks."""
 
 
-def launch_watched(board: Board, cells: Sequence[Cell], make: Make, screen: Screen, *, fail_fast: bool) -> bool:
-    """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board."""
+def launch_watched(
+    board: Board,
+    cells: Iterable[Cell],
+    make: Make,
+    screen: Screen,
+    *,
+    fail_fast: bool,
+    on_end: Callable[[Entry, int], str | None] | None = None,
+) -> bool:
+    """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board.
+
+    `on_end` words it, where given; it is heard before the next of `cells` is asked for.
+    """
 
     def ended(ending: Ending) -> None:
         if ending.code == BUSY:
@@ -28,13 +39,16 @@ def launch_watched(board: Board, cells: Sequence[Cell], make: Make, screen: Scre
         entry = board.of(ending.job.key)
         if entry.state is State.PLANNED:  # stopped before its turn came
             return
-        done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
-        screen.say(ended_line(entry, done, len(board.entries)))
+        if on_end is None:
+            done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
+            screen.say(ended_line(entry, done, len(board.entries)))
+        elif (line := on_end(entry, ending.code)) is not None:
+            screen.say(line)
         if entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
     launcher = make(ended, lambda: board.refresh(at_most_every=REFRESH))
-    jobs = [Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells]
+    jobs = (Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells)
     with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
         launcher.run(jobs)
     return not launcher.interrupted

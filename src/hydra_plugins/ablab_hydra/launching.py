@@ -1,7 +1,7 @@
 """Hydra's face of ablab.study.launch; each launcher is a small class beside this one."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
@@ -26,8 +26,9 @@ class StudyLauncher(Launcher):
 
         from ablab.study.watched import launch_watched
 
-        def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:
-            return launch_watched(board, cells, partial(self.make, alone=alone), screen, fail_fast=fail_fast)
+        def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
+            make = partial(self.make, alone=alone)
+            return launch_watched(board, cells, make, screen, fail_fast=fail_fast, on_end=on_end)
 
         return launch
 

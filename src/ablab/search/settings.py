@@ -1,0 +1,121 @@
+"""How a search goes, as a file or the command line says it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
+
+from ablab.errors import UserError, choices, first_error
+from ablab.fields import Count, Group
+from ablab.search.objectives import OBJECTIVES, VALIDATED, Name
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def _an_objective(value: object) -> object:
+    if value in OBJECTIVES:
+        return value
+    if str(value).startswith("test"):
+        raise ValueError(f"allowed: {', '.join(OBJECTIVES)}; choosing happens on validation, never on the test set")
+    raise ValueError(choices(value, OBJECTIVES))
+
+
+def _different(names: list[Name]) -> list[Name]:
+    if len(set(names)) < len(names):
+        raise ValueError("allowed: each objective once")
+    return names
+
+
+class Interval(Group):
+    """From `low` to `high`, both included; `log`: evenly by its logarithm; `step`: low, low + step, and so on."""
+
+    low: float | int
+    high: float | int
+    log: bool = False
+    step: float | int | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Interval":
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got low={self.low:g} and high={self.high:g}")
+        if self.log and self.low <= 0:
+            raise ValueError(f"a logarithm needs low above 0, got low={self.low:g}")
+        if self.log and self.step is not None:
+            raise ValueError("log and step exclude each other")
+        if self.step is not None and not 0 < self.step <= self.high - self.low:
+            raise ValueError(f"step must be above 0 and fit between low and high, got step={self.step:g}")
+        return self
+
+
+def interval(values: dict[str, Any]) -> Interval:
+    """Checked; ValueError in one line."""
+    try:
+        return Interval.model_validate(values)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        where = "".join(f"{part}: " for part in detail["loc"])
+        raise ValueError(
+            f"allowed: low, high, log, step; {where}{detail['msg'].removeprefix('Value error, ')}"
+        ) from None
+
+
+def _levels_or_interval(value: object) -> object:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        return interval({str(key): inner for key, inner in value.items()})
+    raise ValueError("allowed: a list of levels, or {low, high, log, step}")
+
+
+class Settings(Group):
+    """`trials`: in all, however often the command is typed. `seed`: the sampler's. `training_seed`: of every trial.
+
+    `storage`: null for a journal in the study's folder, or the URL of a database.
+    """
+
+    trials: Count = 20
+    sampler: Literal["tpe", "random", "nsga2"] = "tpe"
+    stopping: Literal["none", "median", "hyperband"] = "none"
+    objectives: Annotated[
+        list[Annotated[Name, BeforeValidator(_an_objective)]], Field(min_length=1), AfterValidator(_different)
+    ] = Field(default=["valid_loss"])
+    seed: Seed = 1
+    training_seed: Seed = 1
+    storage: Annotated[str, Field(min_length=1)] | None = None
+
+    def check(self, prefix: str) -> None:
+        """UserError for what cannot go together."""
+        if self.stopping == "none":
+            return
+        if len(self.objectives) > 1:
+            raise UserError(
+                f"{prefix}stopping={self.stopping}: by one objective a trial can be called poor, by several it cannot; "
+                f"allowed with {', '.join(self.objectives)}: none"
+            )
+        if self.objectives[0] not in VALIDATED:
+            raise UserError(
+                f"{prefix}stopping={self.stopping}: validations say nothing of {self.objectives[0]}; "
+                f"allowed: none, or objectives of {', '.join(VALIDATED)}"
+            )
+
+
+class SearchBlock(Settings):
+    """The `search:` block of an experiment."""
+
+    trials: Count
+    space: Annotated[
+        dict[str, Annotated[list[Any] | Interval, PlainValidator(_levels_or_interval)]], Field(min_length=1)
+    ]
+
+
+def of_hydra(values: Mapping[str, Any]) -> Settings:
+    """What `hydra.sweeper.*` says; UserError in one line."""
+    from omegaconf import OmegaConf
+
+    plain: Any = OmegaConf.to_container(OmegaConf.create(dict(values)), resolve=True)
+    try:
+        settings = Settings.model_validate({key: value for key, value in plain.items() if key != "_target_"})
+    except ValidationError as error:
+        raise UserError(first_error(error, plain, "hydra.sweeper.")) from None
+    settings.check("hydra.sweeper.")
+    return settings

@@ -1,0 +1,208 @@
+"""The space of a search: for each key its levels or an interval, checked against the schema before any trial."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ablab.config import Config, compose
+from ablab.config.folder import groups
+from ablab.corpora import CORPORA
+from ablab.errors import UserError
+from ablab.fields import Role
+from ablab.search.settings import Interval
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+    from optuna.distributions import BaseDistribution
+
+MOST_CORNERS = 64
+"""So many combinations of ends and levels are all composed before trial 0; of more, each end and level alone."""
+
+RUNTIME_GROUPS = ("trainer", "logger")
+EVALUATION_GROUPS = ("decoding", "pruning")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Values without an order, as one would type them."""
+
+    key: str
+    values: tuple[str, ...]
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.values
+
+    @property
+    def said(self) -> list[str]:
+        """For a file."""
+        return list(self.values)
+
+    def written(self, value: Any) -> str:
+        """As one would type it."""
+        return str(value)
+
+    def distribution(self) -> "BaseDistribution":
+        """Optuna's."""
+        from optuna.distributions import CategoricalDistribution
+
+        return CategoricalDistribution(self.values)
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval of numbers; `whole`: of whole ones, since the field is of that kind."""
+
+    key: str
+    interval: Interval
+    whole: bool = False
+
+    @property
+    def last(self) -> float | int:
+        """The largest value: the high end, or where the steps end."""
+        low, high, step = self.interval.low, self.interval.high, self.interval.step
+        if step is None:
+            return high
+        return low + int((high - low) / step + 1e-9) * step
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Both."""
+        return self.written(self.interval.low), self.written(self.last)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """For a file."""
+        return {"low": self.interval.low, "high": self.last, "log": self.interval.log, "step": self.interval.step}
+
+    def written(self, value: Any) -> str:
+        """As one would type it: six digits tell any two trials apart that differ in more than name."""
+        return str(round(value)) if self.whole else f"{value:.6g}"
+
+    def distribution(self) -> "BaseDistribution":
+        """Optuna's."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        low, log, step = self.interval.low, self.interval.log, self.interval.step
+        if self.whole:
+            return IntDistribution(round(low), round(self.last), log=log, step=round(step or 1))
+        return FloatDistribution(low, self.last, log=log, step=step)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The keys that a search varies."""
+
+    dimensions: tuple[Levels | Range, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """In the order in which they were typed."""
+        return [dimension.key for dimension in self.dimensions]
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """For a file, and for the name of the search."""
+        return {dimension.key: dimension.said for dimension in self.dimensions}
+
+    def distributions(self) -> "dict[str, BaseDistribution]":
+        """Optuna's, by key. In the order of the keys' names: how they were typed must not move a draw."""
+        return {d.key: d.distribution() for d in sorted(self.dimensions, key=lambda d: d.key)}
+
+    def words(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """`key=value` for each key."""
+        return tuple(f"{d.key}={d.written(values[d.key])}" for d in self.dimensions)
+
+    def corners(self) -> Iterator[tuple[str, ...]]:
+        """Combinations of ends and levels: all where they are few, otherwise each beside the first of the others."""
+        words = [[f"{d.key}={end}" for end in d.ends] for d in self.dimensions]
+        number = 1
+        for ends in words:
+            number *= len(ends)
+        if number <= MOST_CORNERS:
+            yield from product(*words)
+            return
+        first = tuple(ends[0] for ends in words)
+        yield first
+        for place, ends in enumerate(words):
+            yield from ((*first[:place], end, *first[place + 1 :]) for end in ends[1:])
+
+
+def levels(key: str, values: Sequence[str]) -> Levels:
+    """UserError unless there are several that differ."""
+    if len(values) < 2 or len(set(values)) < len(values):
+        raise UserError(f"{key}={','.join(values)}: needs at least two levels that differ")
+    return Levels(key, tuple(values))
+
+
+def parsed(override: "Override") -> Levels | Range:
+    """A key with several values on the command line: `a,b`, choice(), range(), interval(), tag(log, interval())."""
+    from hydra.core.override_parser.types import IntervalSweep, RangeSweep
+
+    key, line, value = override.get_key_element(), override.input_line, override.value()
+    tags = set(getattr(value, "tags", ()))
+    if tags - {"log"} or (tags and not isinstance(value, IntervalSweep)):
+        raise UserError(f"{line}: tag({', '.join(sorted(tags))}) says nothing here; allowed: tag(log, interval(a,b))")
+    try:
+        if isinstance(value, IntervalSweep):
+            assert value.start is not None
+            assert value.end is not None
+            return Range(key, Interval(low=value.start, high=value.end, log="log" in tags))
+        if isinstance(value, RangeSweep):
+            found = [float(v) if isinstance(v, float) else v for v in value.range()]
+            ascending = sorted(round(v, 12) for v in found)
+            if len(ascending) > 1:
+                step = abs(value.step)
+                return Range(key, Interval(low=ascending[0], high=ascending[-1], step=step))
+    except ValueError as error:
+        said = str(error.errors()[0]["msg"]) if hasattr(error, "errors") else str(error)
+        raise UserError(f"{line}: {said.removeprefix('Value error, ')}") from None
+    return levels(key, list(override.sweep_string_iterator()))
+
+
+def checked(
+    space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], None]
+) -> Space:
+    """The space with the kind of each number; UserError where any end, level or corner cannot be a run.
+
+    `evaluations`: whether keys may be searched that only say how a run is judged. `try_out` composes and plans.
+    """
+    if not space.dimensions:
+        raise UserError("nothing varies; allowed: at least one key with values, such as optim.lr='interval(1e-4,1e-2)'")
+    for dimension in space.dimensions:
+        if dimension.key in {word.partition("=")[0] for word in common}:
+            raise UserError(f"{dimension.key}: the search varies it, so no other word may set it")
+    found = Space(tuple(_typed(dimension, space, common) for dimension in space.dimensions))
+    for dimension in found.dimensions:
+        _check_role(dimension.key, evaluations=evaluations)
+    for corner in found.corners():
+        try_out([*common, *corner])
+    return found
+
+
+def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
+    """Whole numbers where the schema wants them, however the ends were written."""
+    if isinstance(dimension, Levels):
+        return dimension
+    given = [dimension.interval.low, dimension.interval.high, dimension.interval.step or 0]
+    whole = all(float(number).is_integer() for number in given)
+    others = [f"{d.key}={d.ends[0]}" for d in space.dimensions if isinstance(d, Levels)]
+    low = round(dimension.interval.low) if whole else dimension.interval.low
+    value: Any = compose([*common, *others, f"{dimension.key}={low}"]).config
+    for part in dimension.key.split("."):
+        value = getattr(value, part)
+    return replace(dimension, whole=whole and type(value) is int)
+
+
+def _check_role(key: str, *, evaluations: bool) -> None:
+    roles = dict(Config.walk()) | {f"data.{name}": role for corpus in CORPORA.values() for name, role in corpus.walk()}
+    roles |= dict.fromkeys(groups(), Role.RECIPE)
+    roles |= dict.fromkeys(EVALUATION_GROUPS, Role.EVALUATION) | dict.fromkeys(RUNTIME_GROUPS, Role.RUNTIME)
+    if key == "seed":
+        raise UserError("seed: luck is not searched for; every trial trains under training_seed")
+    if roles.get(key) is Role.RUNTIME:
+        raise UserError(f"{key}: decides no result; allowed in a search: keys that training depends on")
+    if roles.get(key) is Role.EVALUATION and not (evaluations and key.partition(".")[0] == "decoding"):
+        raise UserError(f"{key}: validation does not depend on it; allowed: keys that training depends on")

@@ -1,0 +1,117 @@
+"""A run that is a trial: its process reports each validation to the search's storage, and asks whether to go on."""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ablab.errors import UserError
+from ablab.files import read_json, write_json
+from ablab.search.objectives import VALIDATED
+from ablab.search.storage import masked, open_storage
+
+FILE = "optuna.json"
+
+STOPPED = "stopped"
+"""The attribute of a trial that its run is to end: [step, planned steps]. Once written it is never taken back."""
+
+
+class Scored(Protocol):
+    """A validation."""
+
+    @property
+    def step(self) -> int:
+        """Optimiser steps."""
+
+    @property
+    def loss(self) -> float:
+        """Nats per target token."""
+
+    @property
+    def bleu(self) -> float:
+        """0 to 100."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """What a run's process must know to report; a file in the study's folder, for its owner alone: see `storage`."""
+
+    study: str
+    storage: str | None
+    stopping: str
+    objective: str
+    first_step: int
+    last_step: int | None
+
+    def write(self, folder: Path) -> None:
+        """For the runs of a search."""
+        path = folder / FILE
+        write_json(path, asdict(self))
+        os.chmod(path, 0o600)  # the URL of a database may hold a password
+
+    @classmethod
+    def read(cls, folder: Path) -> "Door":
+        """As it was written last."""
+        return cls(**read_json(folder / FILE))
+
+
+class Stopping:
+    """Told of the validations of one trial; says when it is to end."""
+
+    def __init__(self, trial: str, say: Callable[[str], None] = lambda _: None) -> None:
+        from optuna import load_study
+
+        from ablab.search.sampling import stopping_rule
+
+        folder, number = _parts(trial)
+        try:
+            door = Door.read(folder)
+            self._study: Any = load_study(
+                study_name=door.study,
+                storage=open_storage(door.storage, folder),
+                pruner=stopping_rule(door.stopping, first_step=door.first_step, last_step=door.last_step),
+            )
+            self._storage = self._study._storage
+            self._trial = self._storage.get_trial_id_from_study_id_trial_number(self._study._study_id, number)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise UserError(f"search_trial={trial}: no such trial ({' '.join(str(error).split())})") from None
+        self._by = VALIDATED.get(door.objective)
+        self._several = len(self._study.directions) > 1
+        self._rule, self._say = door.stopping, say
+
+    def __call__(self, validations: Sequence[Scored], total_steps: int | None) -> str | None:
+        """Report what is new; why the run is to end now, if it is. A storage out of reach costs no training."""
+        try:
+            return self._asked(validations, total_steps)
+        except Exception as error:
+            self._say(f"The search cannot be asked, and the run goes on: {masked(' '.join(str(error).split()))[:300]}")
+            return None
+
+    def _asked(self, validations: Sequence[Scored], total_steps: int | None) -> str | None:
+        trial = self._storage.get_trial(self._trial)
+        if trial.state.is_finished() or self._by is None or self._several:
+            return None
+        for validation in validations:
+            value = getattr(validation, self._by)
+            if validation.step not in trial.intermediate_values and math.isfinite(value):
+                self._storage.set_trial_intermediate_value(self._trial, validation.step, value)
+        if STOPPED not in trial.user_attrs:
+            trial = self._storage.get_trial(self._trial)
+            if not self._study.pruner.prune(self._study, trial):
+                return None
+            self._storage.set_trial_user_attr(self._trial, STOPPED, [validations[-1].step, total_steps])
+        return f"stopped by the search ({self._rule}) at step {validations[-1].step:,}"
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the run was told to end."""
+        return STOPPED in self._storage.get_trial(self._trial).user_attrs
+
+
+def _parts(trial: str) -> tuple[Path, int]:
+    folder, _, number = trial.rpartition(":")
+    if not folder or not number.isdigit():
+        raise UserError(f"search_trial={trial}: allowed: null, or <folder of the study>:<number of the trial>")
+    return Path(folder), int(number)

@@ -1,0 +1,101 @@
+"""Where trials are kept: a journal that no kill can spoil, or any database that Optuna can use."""
+
+import logging
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ablab.errors import UserError
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+JOURNAL = "trials.journal"
+
+
+def open_storage(url: str | None, folder: Path) -> "BaseStorage":
+    """UserError in one line where it cannot be opened."""
+    import optuna
+    from optuna.storages import JournalStorage
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if url is None:
+        return JournalStorage(_journal(folder / JOURNAL))
+    try:
+        # Alembic, by which Optuna makes its tables, talks.
+        logging.getLogger("alembic").setLevel(logging.ERROR)
+        return optuna.storages.RDBStorage(_with_driver(url))
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        raise UserError(f"storage={masked(url)}: cannot be used ({type(error).__name__}: {masked(said)})") from None
+
+
+def masked(text: str) -> str:
+    """Without the password of a URL in it."""
+    return re.sub(r"(://[^:/@\s]+):[^@\s]+@", r"\1:***@", text)
+
+
+def _with_driver(url: str) -> str:
+    """SQLAlchemy takes psycopg2 for PostgreSQL unless told otherwise; its successor serves too."""
+    from importlib.util import find_spec
+
+    plain = url.startswith(("postgresql://", "postgres://"))
+    if plain and find_spec("psycopg2") is None and find_spec("psycopg") is not None:
+        return f"postgresql+psycopg://{url.partition('://')[2]}"
+    return url
+
+
+def heal(path: Path) -> None:
+    """Take away an unfinished last line: a writer was killed. Appended to, it would spoil the file for good.
+
+    Only for whoever holds the lock: to others an unfinished line may be one that is being written.
+    """
+    try:
+        with path.open("rb+") as file:
+            end = file.seek(0, os.SEEK_END)
+            keep = end
+            while keep:
+                start = max(0, keep - (1 << 16))
+                file.seek(start)
+                newline = file.read(keep - start).rfind(b"\n")
+                if newline >= 0:
+                    keep = start + newline + 1
+                    break
+                keep = start
+            if keep < end:
+                file.truncate(keep)
+    except FileNotFoundError:
+        return
+
+
+def _journal(path: Path) -> "JournalFileBackend":
+    from filelock import FileLock
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    class HealingLock(JournalFileOpenLock):
+        """The system's own lock: a kill releases it, where Optuna's is left behind and costs 30 s."""
+
+        def __init__(self) -> None:
+            self._lock = FileLock(f"{path}.lock")
+
+        def acquire(self) -> bool:
+            self._lock.acquire()
+            heal(path)
+            return True
+
+        def release(self) -> None:
+            self._lock.release()
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = HealingLock()
+        lock.acquire()
+        lock.release()
+        return JournalFileBackend(str(path), lock_obj=lock)
+    except OSError as error:
+        raise UserError(f"outputs: nothing can be written in {path.parent} ({error.strerror})") from None
+
+
+if TYPE_CHECKING:
+    from optuna.storages.journal import JournalFileBackend

@@ -1,0 +1,182 @@
+"""The trials of a search: asked for, told, and read; each number once, whoever was killed in between."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ablab.search.objectives import OBJECTIVES, Objective, front
+from ablab.search.space import Space
+from ablab.search.stopping import STOPPED
+
+if TYPE_CHECKING:
+    from optuna.pruners import BasePruner
+    from optuna.samplers import BaseSampler
+    from optuna.storages import BaseStorage
+
+Outcome = Literal["finished", "stopped", "diverged", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """`words`: those of its values. `values`: by the objectives, where it finished; of a stopped one, the last score.
+
+    `steps`: trained, of `total_steps` that were planned. `reason`: why it failed, or diverged.
+    """
+
+    number: int
+    words: tuple[str, ...]
+    outcome: Outcome | None
+    values: tuple[float, ...] | None
+    steps: int | None
+    total_steps: int | None
+    run_id: str | None
+    reason: str | None
+    to_stop: tuple[int, int | None] | None
+    scores: Mapping[int, float]
+
+    @property
+    def finished(self) -> bool:
+        """Whether it counts for choosing."""
+        return self.outcome == "finished"
+
+
+class Trials:
+    """Optuna's study behind it: made when it is not there yet, or, unless `make`, a KeyError."""
+
+    def __init__(
+        self,
+        name: str,
+        space: Space,
+        objectives: Sequence[str],
+        storage: "BaseStorage",
+        sampler: "BaseSampler | None" = None,
+        rule: "BasePruner | None" = None,
+        *,
+        make: bool = True,
+    ) -> None:
+        from optuna import create_study, load_study
+
+        self.space, self.names = space, list(objectives)
+        self.objectives: list[Objective] = [OBJECTIVES[name] for name in objectives]
+        self._study: Any
+        if make:
+            directions = [objective.direction for objective in self.objectives]
+            create_study(study_name=name, storage=storage, directions=directions, load_if_exists=True)
+        self._study = load_study(study_name=name, storage=storage, sampler=sampler, pruner=rule)
+        self._storage = self._study._storage
+
+    def all(self) -> list[Trial]:
+        """In the order of their numbers."""
+        return [self._read(trial) for trial in self._study.get_trials(deepcopy=False)]
+
+    def running(self) -> list[Trial]:
+        """Asked for, and not told: going on now, or left behind by a kill. Each has all its values."""
+        for frozen in self._study.get_trials(deepcopy=False):
+            if not frozen.state.is_finished() and len(frozen.params) < len(self.space.dimensions):
+                self._suggest(frozen._trial_id)
+        return [trial for trial in self.all() if trial.outcome is None]
+
+    def ask(self) -> Trial:
+        """The next one."""
+        self._suggest(self._storage.create_new_trial(self._study._study_id))
+        return self.all()[-1]
+
+    def _suggest(self, trial_id: int) -> None:
+        """Values for the keys that have none yet."""
+        from optuna import Trial as Suggesting
+
+        self._study._thread_local.cached_all_trials = None
+        trial = Suggesting(self._study, trial_id)
+        for key, distribution in self.space.distributions().items():
+            trial._suggest(key, distribution)
+
+    def tell(
+        self,
+        number: int,
+        outcome: Outcome,
+        values: Sequence[float] | None = None,
+        *,
+        steps: int | None = None,
+        total_steps: int | None = None,
+        run_id: str | None = None,
+        reason: str | None = None,
+    ) -> Trial:
+        """How it ended. One that diverged is a poor one to the sampler, and to several objectives a failed one."""
+        from optuna.trial import TrialState
+
+        trial_id = self._storage.get_trial_id_from_study_id_trial_number(self._study._study_id, number)
+        said = {"outcome": outcome, "steps": steps, "total_steps": total_steps, "run_id": run_id, "reason": reason}
+        for key, value in said.items():
+            if value is not None:
+                self._storage.set_trial_user_attr(trial_id, key, value)
+        if outcome == "finished":
+            assert values is not None
+            self._study.tell(number, list(values))
+        elif outcome == "failed" or (outcome == "diverged" and len(self.names) > 1):
+            self._study.tell(number, state=TrialState.FAIL)
+        else:
+            self._study.tell(number, state=TrialState.PRUNED)
+        return self._read(self._storage.get_trial(trial_id))
+
+    def _read(self, frozen: Any) -> Trial:
+        about = frozen.user_attrs
+        done = frozen.state.is_finished()
+        stop = about.get(STOPPED)
+        outcome: Outcome | None = about.get("outcome", "failed") if done else None
+        shown = outcome in ("finished", "stopped") and frozen.values is not None
+        complete = len(frozen.params) == len(self.space.dimensions)
+        return Trial(
+            frozen.number,
+            self.space.words(frozen.params) if complete else (),
+            outcome,
+            tuple(frozen.values) if shown else None,
+            about.get("steps"),
+            about.get("total_steps"),
+            about.get("run_id"),
+            about.get("reason"),
+            None if stop is None else (stop[0], stop[1]),
+            dict(frozen.intermediate_values),
+        )
+
+
+def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
+    """By the first objective; of equals the earliest. Only finished ones count."""
+    leader: Trial | None = None
+    for trial in trials:
+        if trial.finished and trial.values is not None:
+            better = leader is None or objectives[0].better(trial.values[0], (leader.values or ())[0])
+            leader = trial if better else leader
+    return leader
+
+
+def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
+    """The finished trials that none dominates."""
+    done = [trial for trial in trials if trial.finished and trial.values is not None]
+    return [done[index] for index in front([trial.values or () for trial in done], objectives)]
+
+
+def count(trials: Sequence[Trial]) -> str:
+    """`12 finished, 6 stopped early, 1 failed`."""
+    names: dict[Outcome | None, str] = {
+        "finished": "finished",
+        "stopped": "stopped early",
+        "diverged": "diverged",
+        "failed": "failed",
+        None: "running",
+    }
+    counts = Counter(trial.outcome for trial in trials)
+    return ", ".join(f"{counts[outcome]} {name}" for outcome, name in names.items() if counts[outcome])
+
+
+def saved_line(trials: Sequence[Trial]) -> str | None:
+    """`7 trials stopped early: 3,400 of 16,000 steps saved, 21 %`; None when none was stopped."""
+    stopped = [trial for trial in trials if trial.outcome == "stopped"]
+    if not stopped:
+        return None
+    heading = f"{len(stopped)} {'trial' if len(stopped) == 1 else 'trials'} stopped early"
+    if any(trial.total_steps is None or trial.steps is None for trial in stopped):
+        return f"{heading}; how many steps that saved nobody knows, since training is not bounded by steps"
+    saved = sum((trial.total_steps or 0) - (trial.steps or 0) for trial in stopped)
+    whole = sum(trial.total_steps or trial.steps or 0 for trial in trials if trial.outcome in ("finished", "stopped"))
+    return f"{heading}: {saved:,} of {whole:,} steps saved, {saved / max(whole, 1):.0%}".replace("%", " %")
