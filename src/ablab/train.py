@@ -32,6 +32,7 @@ from ablab.pulse import Heart
 from ablab.record import Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
+from ablab.search.stopping import Stopping
 from ablab.training.cost import flops_per_token, parameter_count
 from ablab.training.crew import Crew, crew
 from ablab.training.fit import Listener, Outcome, fit
@@ -56,7 +57,7 @@ def train(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Record | 
     """Train from the start or from the last checkpoint; None when interrupted."""
     planned = work.planned
     outcome = _fit(work, screen, mirror, heart)
-    if outcome.state == "interrupted":
+    if outcome.state in ("interrupted", "stopped"):
         mirror.summary({"state": outcome.state, "reason": outcome.reason})
         screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
         return None
@@ -109,6 +110,10 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
     ends = build_ends(config, work.steps)
     if (end := ends.reached(course)) is not None:
         return Outcome("finished", end)
+    referee = None if config.search_trial is None else Stopping(config.search_trial, screen.say)
+    # It may have been killed between the word and the end; and what it did before it was a trial is news.
+    if referee is not None and course.validations and (said := referee(course.validations, ends.total_steps)):
+        return Outcome("stopped", said)
     validator = Validator(work.prepared)
     with ExitStack() as stack:
         metrics = MetricsFile(planned.folder.metrics, from_step=course.step)
@@ -137,6 +142,7 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             trainer_options=trainer_options(config),
             optimizer_state=work.optimizer_state,
             crew=ranks,
+            referee=referee,
         )
 
 
@@ -158,7 +164,7 @@ def _finish(work: Work, outcome: Outcome) -> Record:
     if selected is not None and selected.loss > unigram * (1 - NOTHING_LEARNT) and not config.smoke:
         reason = f"validation loss {selected.loss:.3f} is not below the unigram loss {unigram:.3f}: nothing was learnt"
         outcome = Outcome("diverged", reason)
-    assert outcome.state != "interrupted"
+    assert outcome.state == "finished" or outcome.state == "diverged"
     return Record(
         run_id=planned.run_id,
         condition_id=condition_id(planned.recipe),

@@ -17,7 +17,7 @@ RUNTIME = {
     "outputs",
     "smoke",
     "rerun",
-    *("experiment", "retry_failed", "fail_fast"),
+    *("experiment", "retry_failed", "fail_fast", "search_trial"),
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches", "progress")),
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "group", "arm")),
 }

@@ -53,7 +53,7 @@ def open_fields(data: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, role in roles.items()
-        if role is not Role.RECIPE and name not in ("smoke", "experiment", *OF_A_SWEEP)
+        if role is not Role.RECIPE and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
     ]
 
 

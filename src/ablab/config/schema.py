@@ -196,3 +196,4 @@ class Config(Architecture):
     rerun: Annotated[bool | Literal["stale"], PlainValidator(_yes_no_or_stale), RUNTIME]
     retry_failed: Annotated[bool, RUNTIME]
     fail_fast: Annotated[bool, RUNTIME]
+    search_trial: Annotated[str | None, RUNTIME]

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Sequence
 
 from ablab.errors import UserError
-from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED
+from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED
 from ablab.failure import kind_of, write_failure
 
 
@@ -23,7 +23,9 @@ def perform(words: Sequence[str], log: str | None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT
     try:
-        return DONE if run(planned, Screen(bars=False)) is not None else INTERRUPTED
+        if run(planned, Screen(bars=False)) is not None:
+            return DONE
+        return STOPPED if _stopped_by_search(planned.config.search_trial) else INTERRUPTED
     except BusyError:
         return BUSY
     except KeyboardInterrupt:
@@ -37,3 +39,11 @@ def perform(words: Sequence[str], log: str | None) -> int:
         planned.folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())
         return FAILED
+
+
+def _stopped_by_search(trial: str | None) -> bool:
+    if trial is None:
+        return False
+    from ablab.search.stopping import Stopping
+
+    return Stopping(trial).has_stopped

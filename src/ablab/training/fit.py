@@ -34,7 +34,7 @@ LOOK_EVERY = 10
 class Outcome:
     """How training ended, and why."""
 
-    state: Literal["finished", "diverged", "interrupted"]
+    state: Literal["finished", "diverged", "interrupted", "stopped"]
     reason: str
 
 
@@ -67,6 +67,13 @@ class Listener(Protocol):
         """After each validation."""
 
 
+class Referee(Protocol):
+    """Somebody who may end a training after a validation, as a poor trial of a search."""
+
+    def __call__(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
+        """Why training is to end now, if it is. It can be continued later."""
+
+
 def fit(
     module: TranslationModule,
     steps: TrainingSteps,
@@ -80,9 +87,11 @@ def fit(
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None = None,
     crew: Crew | Alone = ALONE,
+    referee: Referee | None = None,
 ) -> Outcome:
     """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
     conductor = _Conductor(validator, course, ends, checkpoints, listeners, valid_every, optimizer_state, crew)
+    conductor.referee = referee
     with _graceful_stop(conductor):
         _loop(module, steps, course, conductor, checkpoints.folder, trainer_options)
     return conductor.outcome
@@ -158,6 +167,7 @@ class _Conductor(pl.Callback):
         self.crew = crew
         self.outcome = Outcome("interrupted", "it had not begun")
         self.stop_asked = False
+        self.referee: Referee | None = None
         self._last_look = (time.perf_counter(), 0)
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -190,6 +200,9 @@ class _Conductor(pl.Callback):
         if due:
             self._validate(module)
             end = end or self.ends.after_validation(course)
+            said = None if self.referee is None else self.referee(course.validations, self.ends.total_steps)
+            if said is not None and end is None:
+                return self._end(trainer, Outcome("stopped", said))
         if self.stop_asked and end is None:
             self._save_last(module)
             return self._end(trainer, Outcome("interrupted", f"stopped at step {course.step}"))
