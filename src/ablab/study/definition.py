@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
@@ -14,8 +14,11 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, plan
 from ablab.record import Record
+from ablab.search.settings import Settings
+from ablab.search.space import Space, parsed
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, Tune, find, read
+from ablab.study.searching import BEST, USUAL, Search, declared, search
 from ablab.study.tuning import trial_arms, tuned_arms
 
 if TYPE_CHECKING:
@@ -98,7 +101,47 @@ def define(words: tuple[str, ...]) -> Study:
     return replace(_ad_hoc(others), typed=words)
 
 
-def _parse(words: Sequence[str]) -> list["Override"]:
+def define_search(words: Sequence[str], settings: Settings | None = None) -> Search | None:
+    """The search that an experiment declares, or, with the settings of hydra/sweeper=optuna, that the words are.
+
+    None where there is none. Every end and level of its space is composed and validated.
+    """
+    overrides = _parse(words, intervals=settings is not None)
+    named = [override for override in overrides if override.key_or_group == "experiment"]
+    others = [override for override in overrides if override.key_or_group not in ("experiment", *OF_A_SWEEP)]
+    if settings is None:
+        return _declared_search(named[-1], others) if named and not named[-1].is_sweep_override() else None
+    if named:
+        raise UserError(
+            f"{named[-1].input_line}: an experiment declares its search itself; allowed: search: in its file, "
+            "without hydra/sweeper=optuna"
+        )
+    seeds = [override for override in others if override.key_or_group == "seed"]
+    if any(override.is_sweep_override() for override in seeds):
+        raise UserError(f"{seeds[-1].input_line}: luck is not searched for; allowed: one seed for all trials")
+    if seeds:
+        settings = settings.model_copy(update={"training_seed": _seeds(seeds, [])[-1]})
+    varied = [override for override in others if override.is_sweep_override()]
+    common = [str(o.input_line) for o in others if not o.is_sweep_override() and o.key_or_group != "seed"]
+    return search(None, settings, Space(tuple(parsed(override) for override in varied)), common, None)
+
+
+def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Search | None:
+    name = str(named.value())
+    path = find(name)
+    experiment = read(path)
+    if experiment.search is None:
+        return None
+    varied = set(experiment.search.space)
+    common, seeds = _line(name, overrides, varied), _seeds(overrides, experiment.seeds)
+    try:
+        _check_claims(experiment, [Arm(USUAL, ()), Arm(BEST, ())])
+        return declared(path.stem, experiment, (*experiment.common, *common), seeds)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _parse(words: Sequence[str], *, intervals: bool = False) -> list["Override"]:
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -110,12 +153,15 @@ def _parse(words: Sequence[str]) -> list["Override"]:
         # A glob needs to know the options of groups.
         loader = GlobalHydra.instance().config_loader()
         overrides = OverridesParser.create(config_loader=loader).parse_overrides(list(words))
-        return [_listed(override) for override in overrides]
+        return overrides if intervals else [_listed(override) for override in overrides]
 
 
 def _listed(override: "Override") -> "Override":
     if override.is_sweep_override() and not override.is_discrete_sweep():
-        raise UserError(f"{override.input_line}: a range without steps; allowed: values with commas, choice(), range()")
+        raise UserError(
+            f"{override.input_line}: a range without steps; allowed: values with commas, choice(), range(); "
+            "hydra/sweeper=optuna searches it"
+        )
     return override
 
 
@@ -154,21 +200,13 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
 def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     path = find(name)
     experiment = read(path)
+    if experiment.search is not None:
+        return _confirming(name, path, experiment, overrides)
     try:
         arms, baseline = arms_of(experiment)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    line = []
-    own = {word.partition("=")[0] for arm in arms for word in arm.words}
-    for override in overrides:
-        key = override.key_or_group
-        if key == "seed":
-            continue
-        if override.is_sweep_override():
-            raise UserError(f"{override.input_line}: experiment={name} says what varies; allowed here: seed=1,2,...")
-        if key in own:
-            raise UserError(f"{override.input_line}: {key} varies in experiment={name}; allowed: other keys")
-        line.append(str(override.input_line))
+    line = _line(name, overrides, {word.partition("=")[0] for arm in arms for word in arm.words})
     seeds = _seeds(overrides, experiment.seeds)
     common = (*experiment.common, *line)
     try:
@@ -183,6 +221,38 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return Study(path.stem, arms, baseline, seeds, cells, experiment)
+
+
+def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -> list[str]:
+    """The words beside an experiment's; what varies in it is not for them to say."""
+    line = []
+    for override in overrides:
+        key = override.key_or_group
+        if key == "seed":
+            continue
+        if override.is_sweep_override():
+            raise UserError(f"{override.input_line}: experiment={name} says what varies; allowed here: seed=1,2,...")
+        if key in varied:
+            raise UserError(f"{override.input_line}: {key} varies in experiment={name}; allowed: other keys")
+        line.append(str(override.input_line))
+    return line
+
+
+def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequence["Override"]) -> Study:
+    """What comes after a search: its winner against the usual words, on seeds that had no part in choosing."""
+    named = _parse([f"experiment={name}"])[-1]
+    found = _declared_search(named, overrides)
+    assert found is not None
+    best = found.winner()
+    if best is None:
+        raise UserError(f"{path}: its search comes first; type python train.py -m experiment={name}")
+    arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
+    try:
+        _check_claims(experiment, arms)
+        cells = list(_cells(arms, seeds, found.common, naming=True))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return Study(path.stem, arms, USUAL, seeds, cells, experiment)
 
 
 def _trials(

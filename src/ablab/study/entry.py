@@ -7,21 +7,27 @@ from typing import Any
 from ablab.config.folder import conf_dir
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED
-from ablab.study.definition import define
+from ablab.search import settings as search_settings
+from ablab.search.settings import Settings
+from ablab.study.definition import define, define_search
 from ablab.study.sweep import policy_of
 from ablab.study.task import perform
 
 OURS = "hydra_plugins.ablab_hydra."
 """Where the launchers are that check their settings when they are made."""
 
+OPTUNA = "hydra_plugins.ablab_hydra.optuna_sweeper.OptunaSweeper"
+"""What Hydra calls the sweeper that searches."""
+
 
 def multirun(words: Sequence[str]) -> int:
     """The exit code of the whole sweep."""
-    of_hydra = [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
+    of_hydra = hydra_words(words)
     own = [word for word in words if word not in of_hydra]
-    _check_hydra(of_hydra)
+    settings = check_hydra(of_hydra)
     policy_of(own)
-    define(tuple(own))
+    if define_search(own, settings) is None:
+        define(tuple(own))
     from hydra import main
 
     before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *words]
@@ -41,8 +47,13 @@ def task(config: Any) -> int:
     return perform(list(HydraConfig.get().overrides.task), log=None)
 
 
-def _check_hydra(words: Sequence[str]) -> None:
-    """Hydra would say what is wrong in many lines, and after the first run."""
+def hydra_words(words: Sequence[str]) -> list[str]:
+    """Those that say how a sweep is made, not what is run."""
+    return [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
+
+
+def check_hydra(words: Sequence[str]) -> Settings | None:
+    """What the sweeper is to search, if it searches. Hydra would say what is wrong in many lines, and after a run."""
     from hydra import compose
     from hydra.errors import HydraException
     from hydra.utils import get_class
@@ -61,3 +72,5 @@ def _check_hydra(words: Sequence[str]) -> None:
     launcher = settings.pop("_target_")
     if launcher.startswith(OURS):
         get_class(launcher)(**settings)
+    sweeper = composed.hydra.sweeper
+    return search_settings.of_hydra(sweeper) if sweeper._target_ == OPTUNA else None

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ablab.errors import UserError, choices, first_error
+from ablab.search.settings import SearchBlock
 
 FOLDER = Path("experiments")
 
@@ -74,6 +75,7 @@ class Experiment(Declared):
     metric: Metric = "test_bleu"
     claims: list[Claim] = []
     tune: Tune | None = None
+    search: SearchBlock | None = None
 
 
 def find(name: str) -> Path:

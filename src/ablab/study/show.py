@@ -7,13 +7,16 @@ from typing import Any, Literal
 
 from rich.live import Live
 
+from ablab.errors import UserError
 from ablab.fields import Group, flatten
 from ablab.identity import condition_id
 from ablab.screen import Screen, aligned, duration
 from ablab.study.board import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.check import Tried, check, tried
-from ablab.study.definition import Study, define
+from ablab.study.definition import Study, define, define_search
+from ablab.study.entry import check_hydra, hydra_words
 from ablab.study.ledger import Entry, State, count
+from ablab.study.search_show import show_search
 from ablab.study.table import table_lines
 from ablab.words import read_words
 
@@ -32,8 +35,20 @@ def study(arguments: Sequence[str]) -> int:
     """Show, check or watch."""
     own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
     options = read_words(Options, own)
-    found = define(tuple(word for word in arguments if word not in own))
+    rest = [word for word in arguments if word not in own]
+    of_hydra = hydra_words(rest)
+    words = tuple(word for word in rest if word not in of_hydra)
     screen = Screen()
+    search = define_search(words, check_hydra(of_hydra) if of_hydra else None)
+    if search is not None:
+        if options.check:
+            raise UserError("check=true: a search has no arms to try out; its ends and levels are composed every time")
+        as_json_alone = options.format == "json"
+        show_search(search, rest, screen, watch=options.watch, as_json=as_json_alone)
+        if as_json_alone or search.experiment is None or search.winner() is None:
+            return 0
+        screen.say("")
+    found = define(words)
     if options.check and not check(found, screen):
         return 1
     board = Board(found)

@@ -16,18 +16,23 @@ class StudyLauncher(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Nothing is kept of Hydra: the runs are composed where they run."""
 
+    @property
     @abstractmethod
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, alone: bool = False) -> Any:
-        """The launcher; `alone`: for one run at a time."""
+    def at_a_time(self) -> int:
+        """How many trials of a search go on at a time."""
 
-    def launching(self, fail_fast: bool) -> Any:
-        """How the study sweeper uses it: with a board on the screen."""
+    @abstractmethod
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """The launcher, for at most so many runs at a time."""
+
+    def launching(self, fail_fast: bool, jobs: int | None = None) -> Any:
+        """How the study sweeper uses it: with a board on the screen; `jobs`: at most so many runs at a time."""
         from functools import partial
 
         from ablab.study.watched import launch_watched
 
         def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
-            make = partial(self.make, alone=alone)
+            make = partial(self.make, at_most=1 if alone else jobs)
             return launch_watched(board, cells, make, screen, fail_fast=fail_fast, on_end=on_end)
 
         return launch

@@ -31,11 +31,17 @@ class LocalLauncher(StudyLauncher):
 
         self.places = Places.of(jobs, threads, list(gpus), per_gpu)
 
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, alone: bool = False) -> Any:
-        """With all places, or with one."""
+    @property
+    def at_a_time(self) -> int:
+        """As many as there are places."""
+        return self.places.jobs
+
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """With all places, or with fewer."""
         from ablab.study.processes import Processes
 
-        return Processes(replace(self.places, jobs=1) if alone else self.places, on_end, on_look)
+        jobs = min(self.places.jobs, at_most or self.places.jobs)
+        return Processes(replace(self.places, jobs=jobs), on_end, on_look)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalConfig, provider="ablab")

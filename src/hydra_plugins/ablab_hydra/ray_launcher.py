@@ -44,11 +44,18 @@ class RayLauncher(StudyLauncher):
         self.address, self.jobs = address, jobs
         self.resources = Resources.of(cpus, gpus, memory_gb, retries, jobs)
 
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, alone: bool = False) -> Any:
-        """As many tasks as there is room for, or one at a time."""
+    @property
+    def at_a_time(self) -> int:
+        """As many as were asked for."""
+        return self.jobs or 1
+
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """As many tasks as the cluster has room for, or at most so many."""
         from ablab.study.on_ray import RayTasks
 
-        return RayTasks(self.address, self.resources, 1 if alone else self.jobs, on_end, on_look)
+        return RayTasks(
+            self.address, self.resources, min(filter(None, (self.jobs, at_most)), default=None), on_end, on_look
+        )
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayConfig, provider="ablab")

@@ -1,7 +1,8 @@
 """hydra/sweeper=study: expands a sweep or a declared experiment, and launches what the store does not hold yet."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -33,48 +34,85 @@ class StudySweeper(Sweeper):
         from ablab.errors import UserError
         from ablab.exits import BAD_INPUT
         from ablab.screen import Screen
-        from ablab.study.definition import define
-        from ablab.study.sweep import policy_of, sweep
+        from ablab.study.sweep import policy_of
 
-        assert self.launcher is not None
-        policy = policy_of(arguments)
-        launch = _launch_by(self.launcher, policy.fail_fast)
         try:
-            study = define(tuple(arguments))
-            code = sweep(study, launch, policy, Screen())
-            if study.is_tuning and not code:
-                define.cache_clear()
-                code = sweep(define(tuple(arguments)), launch, policy, Screen())
+            code = self._work(tuple(arguments), policy_of(arguments), Screen())
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
             raise SystemExit(BAD_INPUT) from None
         if code:
             raise SystemExit(code)
 
+    def _work(self, arguments: tuple[str, ...], policy: Any, screen: Any) -> int:
+        """What an experiment needs first, a search or the tuning of its arms; then the study itself."""
+        from ablab.study.definition import define, define_search
+        from ablab.study.sweep import sweep
 
-def _launch_by(launcher: Launcher, fail_fast: bool) -> Any:
+        assert self.launcher is not None
+        launch = _launch_by(self.launcher, policy.fail_fast)
+        search = define_search(arguments)
+        if search is not None:
+            code = self._search(search, policy, screen)
+            if code:
+                return code
+        study = define(arguments)
+        code = sweep(study, launch, policy, screen)
+        if study.is_tuning and not code:
+            define.cache_clear()
+            code = sweep(define(arguments), launch, policy, screen)
+        return code
+
+    def _search(self, search: Any, policy: Any, screen: Any) -> int:
+        from ablab.study.search_story import search_trials
+
+        assert self.launcher is not None
+        assert self.config is not None
+        jobs = _jobs_of(self.launcher, self.config)
+        return search_trials(search, _launch_by(self.launcher, policy.fail_fast, jobs), policy, screen, jobs=jobs)
+
+
+def _jobs_of(launcher: Launcher, config: DictConfig) -> int:
+    """How many trials go on at a time: a search learns from those that have ended."""
     if isinstance(launcher, StudyLauncher):
-        return launcher.launching(fail_fast)
+        return launcher.at_a_time
+    said = [config.hydra.launcher.get(key) for key in ("n_jobs", "array_parallelism")]
+    return next((number for number in said if isinstance(number, int) and number > 0), 1)
 
-    def launch(board: Any, cells: Sequence[Any], alone: bool, screen: Any) -> bool:
+
+def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> Any:
+    """`jobs`: at most so many at a time."""
+    if isinstance(launcher, StudyLauncher):
+        return launcher.launching(fail_fast, jobs)
+
+    def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
         """By any launcher of Hydra's: what became of the runs is read from the store."""
-        for batch in [[cell] for cell in cells] if alone else [list(cells)]:
+        size = 1 if alone else len(cells) if isinstance(cells, Sequence) else jobs or 1
+        waiting = iter(cells)
+        while batch := list(islice(waiting, size)):
             returned = launcher.launch([board.study.words_of(cell) for cell in batch], initial_job_idx=0)
             for cell, result in zip(batch, returned, strict=True):
                 _note(board.of(cell.key), result)
+                if on_end is not None and (line := on_end(board.of(cell.key), _code_of(result))) is not None:
+                    screen.say(line)
         return True
 
     return launch
 
 
+def _code_of(result: JobReturn) -> int | None:
+    code = result._return_value if result.status is JobStatus.COMPLETED else None
+    return code if isinstance(code, int) else None
+
+
 def _note(entry: Any, result: JobReturn) -> None:
     """What became of a run is in the store, unless it failed before it could write."""
-    from ablab.exits import BUSY, DONE, INTERRUPTED
+    from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED
     from ablab.study.launch import note_failure
     from ablab.study.ledger import State
 
     raised = result.status is not JobStatus.COMPLETED
-    if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED)):
+    if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED, STOPPED)):
         return
     # The property raises what the job has raised; this is what it holds.
     said = " ".join(str(result._return_value).split()) if raised else "see the launcher's log"

@@ -58,11 +58,17 @@ class SubmititLauncher(StudyLauncher):
         given = {key: value for key, value in parameters.items() if value is not None}
         self.queue = Queue(cluster, cpus_per_task, jobs, given)
 
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, alone: bool = False) -> Any:
-        """All in the queue, or one at a time."""
+    @property
+    def at_a_time(self) -> int:
+        """As many as were asked for."""
+        return self.queue.jobs or 1
+
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """All in the queue, or at most so many."""
         from ablab.study.on_submitit import SubmititJobs
 
-        return SubmititJobs(replace(self.queue, jobs=1) if alone else self.queue, on_end, on_look)
+        jobs = min(filter(None, (self.queue.jobs, at_most)), default=None)
+        return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_look)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="submitit_local", node=LocalQueueConfig, provider="ablab")

@@ -1,0 +1,42 @@
+"""What a person sees of a search while it goes: its trials by what has become of them, the best, what runs now."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ablab.search.trials import Trial, best_of, count
+from ablab.search.trials import Trials as Trials
+from ablab.study.board import Board
+from ablab.study.definition import Cell, Study
+from ablab.study.ledger import Entry, entry_of
+from ablab.study.searching import Search
+
+
+class SearchBoard(Board):
+    """The runs of the trials that were asked for so far."""
+
+    def __init__(self, search: Search, trials: Trials) -> None:
+        super().__init__(Study(search.name, [], "", [search.settings.training_seed], [], None))
+        self.search, self.trials = search, trials
+        self.told: list[Trial] = trials.all()
+
+    def add(self, cell: Cell) -> Entry:
+        """One more run; several trials may be the same one."""
+        self.entries[cell.key] = entry_of(cell)
+        return self.entries[cell.key]
+
+    def __rich__(self) -> RenderableType:
+        running = super().__rich__()
+        assert isinstance(running, Group)
+        return Group(Text(state_line(self.search, self.told, self.trials)), *running.renderables[1:])
+
+
+def state_line(search: Search, told: list[Trial], trials: Trials) -> str:
+    """`7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
+    done = [trial for trial in told if trial.outcome is not None]
+    line = f"{len(done)} of {search.settings.trials} trials"
+    line += f": {count(done)}" if done else ""
+    leader = best_of(told, trials.objectives)
+    if leader is None or leader.values is None:
+        return line
+    said = trials.objectives[0].written(leader.values[0])
+    return f"{line}   best so far: trial {leader.number}, {trials.names[0]} {said}"

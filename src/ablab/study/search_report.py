@@ -1,0 +1,151 @@
+"""The end of a search: its best trials as a table, all of them in files and a picture, and what to type next."""
+
+import csv
+import io
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ablab.files import write_json, write_text
+from ablab.mirror import RunCard, WandbMirror, closing
+from ablab.record import now
+from ablab.screen import aligned
+from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
+from ablab.study.search_pictures import draw_front, draw_history
+from ablab.study.searching import BEST, REPORT, USUAL, Search
+
+TRIALS = "trials.csv"
+MOST_ROWS = 10
+FRESH = 3
+"""Seeds for the winner of a search that names none."""
+
+
+def write_report(search: Search, trials: Trials, told: Sequence[Trial], *, mirror: bool) -> None:
+    """trials.csv, search.json, and history.png or pareto.png; mirrored to W&B as a run of their own."""
+    columns, rows = _columns(trials), [_row(trials, trial, told) for trial in told]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    write_text(search.folder / TRIALS, text.getvalue())
+    write_json(search.folder / REPORT, _content(search, trials, told))
+    picture = {1: ("history", draw_history), 2: ("pareto", draw_front)}.get(len(trials.names))
+    drawn = None
+    if picture is not None:
+        path = search.folder / f"{picture[0]}.png"
+        drawn = picture[0] if picture[1](trials, told, search.name, path) else None
+    if mirror and search.base.config.logger.kind == "wandb":
+        _mirror(search, columns, rows, drawn)
+
+
+def _columns(trials: Trials) -> list[str]:
+    return ["trial", "outcome", *trials.names, *trials.space.keys, "steps", "total_steps", "run_id", "front", "reason"]
+
+
+def _row(trials: Trials, trial: Trial, told: Sequence[Trial]) -> list[Any]:
+    values = list(trial.values) if trial.values is not None else [None] * len(trials.names)
+    # A stopped trial's last score is not comparable with those of selected weights: it stays out of the column.
+    values = values if trial.finished else [None] * len(trials.names)
+    chosen = [word.partition("=")[2] for word in trial.words] or [""] * len(trials.space.keys)
+    best = trial.number in {other.number for other in front_of(told, trials.objectives)}
+    about = [trial.steps, trial.total_steps, trial.run_id, "yes" if best else "", trial.reason]
+    return [trial.number, trial.outcome or "running", *values, *chosen, *about]
+
+
+def _content(search: Search, trials: Trials, told: Sequence[Trial]) -> dict[str, Any]:
+    leader = best_of(told, trials.objectives)
+    scores = {
+        name: {
+            "direction": objective.direction,
+            "what": objective.label,
+            "of": "the test set's decoding time; no test score" if name == "decoding_speed" else "validation",
+        }
+        for name, objective in zip(trials.names, trials.objectives, strict=True)
+        if name != "parameters"
+    }
+    return {
+        "digest": search.digest,
+        "optuna_study": search.study_name,
+        "written": now(),
+        "space": search.space.said,
+        "common": list(search.common),
+        **search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"}),
+        "chosen_by": scores,
+        "told": sum(trial.outcome is not None for trial in told),
+        "counts": count(told),
+        "steps_saved": saved_line(told),
+        "best": None if leader is None else said_of(trials, leader),
+        "front": [said_of(trials, trial) for trial in front_of(told, trials.objectives)],
+    }
+
+
+def said_of(trials: Trials, trial: Trial) -> dict[str, Any]:
+    """A trial for a file."""
+    values = dict(zip(trials.names, trial.values or (), strict=False))
+    return {"trial": trial.number, "words": list(trial.words), "values": values, "run_id": trial.run_id}
+
+
+def closing_lines(search: Search, trials: Trials, told: Sequence[Trial], *, interrupted: bool) -> Iterator[str]:
+    """What the command ends with."""
+    yield from table_lines(trials, told)
+    yield ""
+    yield f"{search.settings.trials} trials: {count(told)}"
+    if (saved := saved_line(told)) is not None:
+        yield saved
+    leader = best_of(told, trials.objectives)
+    yield f"Results: {search.folder}"
+    if interrupted:
+        yield "Stopped; the same line, typed again, continues from there"
+    elif leader is None:
+        yield "No trial finished; Next: another space, or more trials"
+    elif search.experiment is None:
+        yield f"Next: {_next_line(search, leader)}"
+    else:
+        one = "" if len(trials.names) == 1 else f" ({BEST}: by {trials.names[0]}, the first objective)"
+        yield f"Next come {USUAL} and {BEST} on fresh seeds{one}"
+
+
+def _next_line(search: Search, leader: Trial) -> str:
+    """The winner on seeds that had no part in choosing."""
+    first = max(101, search.settings.training_seed + 1)
+    seeds = ",".join(str(first + number) for number in range(FRESH))
+    words = [shlex.quote(word) for word in (*search.common, *leader.words)]
+    return f"python train.py -m {' '.join(words)} seed={seeds}"
+
+
+def table_lines(trials: Trials, told: Sequence[Trial]) -> Iterator[str]:
+    """The best trials by one objective, or the front by several. Only finished ones can be either."""
+    if len(trials.names) > 1:
+        shown = front_of(told, trials.objectives)
+    else:
+        shown = [trial for trial in told if trial.finished and trial.values is not None]
+    sign = -1 if trials.objectives[0].direction == "maximize" else 1
+    shown = sorted(shown, key=lambda trial: (sign * (trial.values or (0.0,))[0], trial.number))
+    if not shown:
+        return
+    rows = [["trial", *trials.space.keys, *trials.names, "run"]]
+    for trial in shown[:MOST_ROWS]:
+        chosen = [word.partition("=")[2] for word in trial.words]
+        values = [o.written(value) for o, value in zip(trials.objectives, trial.values or (), strict=True)]
+        rows.append([str(trial.number), *chosen, *values, trial.run_id or ""])
+    yield from (line.rstrip() for line in aligned(rows, left=0))
+    if len(shown) > MOST_ROWS:
+        yield f"and {len(shown) - MOST_ROWS} more in {TRIALS}"
+
+
+def _mirror(search: Search, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str | None) -> None:
+    logger = search.base.config.logger
+    about = search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"})
+    card = RunCard(
+        run_id=f"search-{search.digest}",
+        name=f"{search.name}: search",
+        config={**about, "space": search.space.said, "common": list(search.common)},
+        tags=["search"],
+        folder=search.folder,
+        group=search.name,
+        job_type="search",
+    )
+    moment = int(time.time())
+    with closing(WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as mirror:
+        mirror.table(moment, "search/trials", columns, rows)
+        if drawn is not None:
+            mirror.picture(moment, f"search/{drawn}", search.folder / f"{drawn}.png", f"{search.name}: {drawn}")

@@ -1,0 +1,126 @@
+"""The state of a search for `study`: its space, its trials so far, what runs; read, and nothing begun."""
+
+import json
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.live import Live
+from rich.text import Text
+
+from ablab.config import compose
+from ablab.errors import UserError
+from ablab.plan import plan
+from ablab.screen import Screen, aligned
+from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
+from ablab.study.definition import Cell
+from ablab.study.ledger import State, entry_of
+from ablab.study.search_report import said_of, table_lines
+from ablab.study.search_story import known_trials
+from ablab.study.searching import Search
+
+REFRESH = 1.0
+
+
+def search_lines(search: Search, words: Sequence[str]) -> Iterator[str]:
+    """For people."""
+    settings = search.settings
+    rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
+    chosen = ", ".join(settings.objectives)
+    yield f"{search.name}: {settings.trials} trials ({settings.sampler}{rule}), chosen on validation by {chosen}"
+    rows = [["key", "values"], *([key, _values(said)] for key, said in search.space.said.items())]
+    yield from (line.rstrip() for line in aligned(rows, left=2))
+    yield ""
+    trials = known_trials(search)
+    told = [] if trials is None else trials.all()
+    if trials is not None and any(trial.finished for trial in told):
+        yield from table_lines(trials, told)
+        yield ""
+    yield state_line(search, trials, told)
+    if (saved := saved_line(told)) is not None:
+        yield saved
+    if _left(search, told):
+        yield f"Next: python train.py -m {' '.join(map(shlex.quote, words))}"
+    yield f"Results: {search.folder}"
+
+
+def state_line(search: Search, trials: Trials | None, told: Sequence[Trial]) -> str:
+    """`8 of 20 trials told: 6 finished, 2 stopped early; 1 running, 1 interrupted, 10 left; best so far ...`."""
+    done = [trial for trial in told if trial.outcome is not None]
+    running = sum(_is_running(search, trial) for trial in told if trial.outcome is None)
+    interrupted = len(told) - len(done) - running
+    left = max(0, search.settings.trials - len(told))
+    parts = [(running, "running"), (interrupted, "interrupted"), (left, "left")]
+    line = f"{len(done)} of {search.settings.trials} trials told" + (f": {count(done)}" if done else "")
+    line += "".join(f"; {number} {name}" for number, name in parts if number)
+    leader = None if trials is None else best_of(told, trials.objectives)
+    if trials is None or leader is None or leader.values is None:
+        return line
+    best = trials.objectives[0].written(leader.values[0])
+    return f"{line}; best so far: trial {leader.number}, {trials.names[0]} {best}"
+
+
+def search_json(search: Search) -> dict[str, Any]:
+    """The same for programs."""
+    trials = known_trials(search)
+    told = [] if trials is None else trials.all()
+    leader = None if trials is None else best_of(told, trials.objectives)
+    return {
+        "search": search.name,
+        "optuna_study": search.study_name,
+        "space": search.space.said,
+        **search.settings.model_dump(exclude={"storage", "space"}),
+        "told": sum(trial.outcome is not None for trial in told),
+        "running": sum(trial.outcome is None and _is_running(search, trial) for trial in told),
+        "left": _left(search, told),
+        "best": None if leader is None or trials is None else said_of(trials, leader),
+        "front": [] if trials is None else [said_of(trials, trial) for trial in front_of(told, trials.objectives)],
+        "trials": [] if trials is None else [{**said_of(trials, t), "outcome": t.outcome or "open"} for t in told],
+    }
+
+
+def show_search(search: Search, words: Sequence[str], screen: Screen, *, watch: bool, as_json: bool) -> None:
+    """Show, or watch until all trials are told."""
+    if watch:
+        _watch(search, screen)
+    if as_json:
+        print(json.dumps(search_json(search), indent=1))  # noqa: T201
+        return
+    for line in search_lines(search, words):
+        screen.say(line)
+
+
+def _watch(search: Search, screen: Screen) -> None:
+    with Live(Text(), console=screen.console, refresh_per_second=2, transient=True) as live:
+        while True:
+            trials = known_trials(search)
+            told = [] if trials is None else trials.all()
+            live.update(Text(state_line(search, trials, told)))
+            if not _left(search, told):
+                return
+            try:
+                time.sleep(REFRESH)
+            except KeyboardInterrupt:
+                return
+
+
+def _left(search: Search, told: Sequence[Trial]) -> int:
+    """Trials that are not told yet, asked for or not."""
+    return max(0, search.settings.trials - sum(trial.outcome is not None for trial in told))
+
+
+def _is_running(search: Search, trial: Trial) -> bool:
+    words = search.words(trial.number, trial.words)
+    try:
+        planned = plan(compose(words))
+    except UserError:
+        return False
+    return entry_of(Cell(f"trial {trial.number}", planned.config.seed, words, planned)).state is State.RUNNING
+
+
+def _values(said: Any) -> str:
+    if isinstance(said, list):
+        return ", ".join(said)
+    kind = " by its logarithm" if said["log"] else "" if said["step"] is None else f" in steps of {said['step']:g}"
+    return f"{said['low']:g} to {said['high']:g}{kind}"

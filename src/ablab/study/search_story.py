@@ -1,0 +1,290 @@
+"""The story of a search: what a kill left is continued, new trials are asked for as places get free, all are told."""
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+
+from ablab.config import compose
+from ablab.errors import UserError
+from ablab.exits import BUSY, DONE, FAILED, INTERRUPTED
+from ablab.plan import plan
+from ablab.record import Record
+from ablab.screen import Screen
+from ablab.search.stopping import Door
+from ablab.search.storage import JOURNAL, masked, open_storage
+from ablab.search.trials import Outcome, Trial, Trials, best_of
+from ablab.study.board import Board
+from ablab.study.definition import Cell
+from ablab.study.ledger import RESULTS, Entry, State
+from ablab.study.search_board import SearchBoard
+from ablab.study.search_report import closing_lines, write_report
+from ablab.study.searching import Search
+from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Policy
+
+
+class OnEnd(Protocol):
+    """Hears of each run that has ended, and words it for the screen."""
+
+    def __call__(self, entry: Entry, code: int | None) -> str | None:
+        """`code`: its process's, where there is one. None: nothing to say."""
+
+
+class LaunchAsked(Protocol):
+    """Makes runs that it asks for one by one, as places get free."""
+
+    def __call__(self, board: Board, cells: Iterable[Cell], alone: bool, screen: Screen, on_end: OnEnd) -> bool:
+        """One at a time if `alone`; False when somebody has stopped it."""
+
+
+def search_trials(search: Search, launch: LaunchAsked, policy: Policy, screen: Screen, *, jobs: int) -> int:
+    """Whatever is left of the search's trials; the exit code. `jobs`: how many may run at a time."""
+    if policy.rerun:
+        raise UserError("rerun: a search keeps its trials; allowed: another hydra.sweeper.seed or search.seed")
+    with _alone(search):
+        trials = open_trials(search, jobs=jobs)
+        _door(search).write(search.folder)
+        return _Story(search, trials, policy, screen).tell(launch)
+
+
+def open_trials(search: Search, *, jobs: int = 1) -> Trials:
+    """Those of the search's storage."""
+    from ablab.search.sampling import StatelessSampler, stopping_rule
+
+    settings, door = search.settings, _door(search)
+    return Trials(
+        search.study_name,
+        search.space,
+        settings.objectives,
+        open_storage(settings.storage, search.folder),
+        StatelessSampler(settings.sampler, settings.seed, several_at_a_time=jobs > 1),
+        stopping_rule(door.stopping, first_step=door.first_step, last_step=door.last_step),
+    )
+
+
+def known_trials(search: Search) -> Trials | None:
+    """Those that there are, for whoever only looks; None where no trial was ever asked for."""
+    if search.settings.storage is None and not (search.folder / JOURNAL).exists():
+        return None
+    try:
+        storage = open_storage(search.settings.storage, search.folder)
+        return Trials(search.study_name, search.space, search.settings.objectives, storage, make=False)
+    except KeyError:
+        return None
+
+
+def _door(search: Search) -> Door:
+    settings, training = search.settings, search.base.config.training
+    return Door(
+        search.study_name,
+        settings.storage,
+        settings.stopping,
+        settings.objectives[0],
+        training.valid_every,
+        training.max_steps,
+    )
+
+
+@contextmanager
+def _alone(search: Search) -> Iterator[None]:
+    """One command at a time asks for trials; the lock ends with the process, however it ends."""
+    lock = FileLock(search.folder / "search.lock")
+    try:
+        search.folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UserError(f"{search.name} is being searched by another command; wait for it, or stop it") from None
+    except OSError as error:
+        raise UserError(f"outputs: nothing can be written in {search.folder} ({error.strerror})") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Story:
+    def __init__(self, search: Search, trials: Trials, policy: Policy, screen: Screen) -> None:
+        self.search, self.trials, self.policy, self.screen = search, trials, policy, screen
+        self.board = SearchBoard(search, trials)
+        self.open: defaultdict[str, list[int]] = defaultdict(list)
+        """Numbers of the trials that wait for a run, by its key."""
+        self.attempts: Counter[int] = Counter()
+        self.failures = 0
+
+    def tell(self, launch: LaunchAsked) -> int:
+        settings = self.search.settings
+        rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
+        self.screen.say(
+            f"{self.search.name}: {settings.trials} trials ({settings.sampler}{rule}), "
+            f"chosen on validation by {', '.join(settings.objectives)}"
+        )
+        if settings.storage is not None:
+            self.screen.say(f"Trials are kept in {masked(settings.storage)}")
+        before = sum(trial.outcome is not None for trial in self.board.told)
+        going = self._work(launch)
+        told = self.trials.all()
+        write_report(self.search, self.trials, told, mirror=going and len(told) > before)
+        self.screen.console.print()
+        for line in closing_lines(self.search, self.trials, told, interrupted=not going):
+            self.screen.say(line)
+        if not going:
+            return INTERRUPTED
+        complete = sum(trial.outcome is not None for trial in told) >= settings.trials
+        return DONE if complete and best_of(told, self.trials.objectives) is not None else FAILED
+
+    def _work(self, launch: LaunchAsked) -> bool:
+        """Until every trial is told; False when somebody has stopped it."""
+        alone = False
+        self._wait_for_left()
+        while True:
+            self.open.clear()
+            if not launch(self.board, self._cells(), alone, self.screen, self._on_end):
+                return False
+            self._wait_for_others()
+            if self._gives_up:
+                return True
+            left = self.trials.running()
+            if not left and len(self.trials.all()) >= self.search.settings.trials:
+                return True
+            states = [self.board.of(key).state for key, numbers in self.open.items() if numbers]
+            alone = State.FAILED in states
+
+    @property
+    def _gives_up(self) -> bool:
+        return self.policy.fail_fast and self.failures > 0
+
+    def _cells(self) -> Iterator[Cell]:
+        """Runs to make: of trials that a kill left behind, then of new ones."""
+        for trial in self.trials.running():
+            if (cell := self._to_do(trial)) is not None:
+                yield cell
+        while len(self.trials.all()) < self.search.settings.trials and not self._gives_up:
+            if (cell := self._to_do(self.trials.ask())) is not None:
+                yield cell
+
+    def _to_do(self, trial: Trial) -> Cell | None:
+        """The run of a trial; None where there is nothing to run, or somebody is at it."""
+        words = self.search.words(trial.number, trial.words)
+        try:
+            planned = plan(compose(words))
+        except UserError as error:
+            self._told(trial, "failed", reason=f"no run can have these values: {error}")
+            return None
+        cell = Cell(f"trial {trial.number}", planned.config.seed, words, planned)
+        known = bool(self.open[cell.key])
+        entry = self.board.of(cell.key) if known else self.board.add(cell)
+        fresh = self.attempts[trial.number] == 0
+        if fresh and entry.state is State.FAILED and entry.failure is not None:
+            if entry.failure.kind == "error" and not self.policy.retry_failed:
+                self._told(trial, "failed", reason=entry.failure.line, run_id=planned.run_id)
+                return None
+        elif self._settled(trial, entry, fresh=fresh):
+            return None
+        self.open[cell.key].append(trial.number)
+        if known or entry.state is State.RUNNING:
+            return None
+        if self.attempts[trial.number] >= MOST_ATTEMPTS:
+            self._told(trial, "failed", reason=f"its run was stopped {MOST_ATTEMPTS} times", run_id=planned.run_id)
+            return None
+        self.attempts[trial.number] += 1
+        return cell
+
+    def _on_end(self, entry: Entry, code: int | None) -> str | None:
+        """Every trial that waits for this run."""
+        if code in (INTERRUPTED, BUSY):
+            return None
+        waiting = self.open.get(entry.cell.key, [])
+        by_number = {trial.number: trial for trial in self.trials.all() if trial.number in waiting}
+        for number in list(waiting):
+            if self._settled(by_number[number], entry):
+                waiting.remove(number)
+        if waiting and entry.failure is not None and entry.state is State.FAILED:
+            return f"{entry.cell.arm}: {entry.failure.line}; it is tried once more"
+        return None
+
+    def _settled(self, trial: Trial, entry: Entry, *, fresh: bool = False) -> bool:
+        """Tell the trial what its run says; False while that is nothing final."""
+        run_id = entry.cell.planned.run_id
+        record = entry.record
+        if entry.state in RESULTS and record is not None:
+            steps = record.cost.steps
+            if entry.state is State.DIVERGED:
+                self._told(trial, "diverged", run_id=run_id, reason=record.reason, steps=steps, total_steps=steps)
+            elif (values := self._values(entry, record)) is None:
+                self._told(trial, "failed", run_id=run_id, reason="its score is not a number")
+            else:
+                self._told(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps)
+            return True
+        if trial.to_stop is not None and entry.state is not State.RUNNING:
+            self._told(trial, "stopped", run_id=run_id, steps=trial.to_stop[0], total_steps=trial.to_stop[1])
+            return True
+        failure = entry.failure
+        if fresh or entry.state is not State.FAILED or failure is None:
+            return False
+        if self.attempts[trial.number] <= RETRIES[failure.kind] and not self.policy.fail_fast:
+            return False
+        self._told(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
+        return True
+
+    def _values(self, entry: Entry, record: Record) -> list[float] | None:
+        planned = entry.cell.planned
+        evaluation = planned.folder.evaluation(planned.evaluation_id)
+        values = [objective.value(record, evaluation) for objective in self.trials.objectives]
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        return known if len(known) == len(values) else None
+
+    def _told(
+        self,
+        trial: Trial,
+        outcome: Outcome,
+        values: list[float] | None = None,
+        *,
+        run_id: str | None = None,
+        reason: str | None = None,
+        steps: int | None = None,
+        total_steps: int | None = None,
+    ) -> None:
+        told = self.trials.tell(
+            trial.number, outcome, values, steps=steps, total_steps=total_steps, run_id=run_id, reason=reason
+        )
+        self.failures += outcome == "failed" and run_id is not None
+        self.board.told = self.trials.all()
+        self.screen.say(self._line(told))
+
+    def _line(self, trial: Trial) -> str:
+        done = sum(other.outcome is not None for other in self.board.told)
+        line = f"[{done}/{self.search.settings.trials}] trial {trial.number}, {','.join(trial.words)}: {trial.outcome}"
+        if trial.outcome == "stopped" and trial.steps is not None:
+            line += f" at step {trial.steps:,}" + (f" of {trial.total_steps:,}" if trial.total_steps else "")
+        if trial.values is not None:
+            pairs = zip(self.trials.names, self.trials.objectives, trial.values, strict=True)
+            line += ", " + ", ".join(f"{name} {objective.written(value)}" for name, objective, value in pairs)
+        if trial.reason is not None:
+            line += f", {trial.reason}"
+        leader = best_of(self.board.told, self.trials.objectives)
+        return line + ("   best" if len(self.trials.names) == 1 and leader and leader.number == trial.number else "")
+
+    def _wait_for_left(self) -> None:
+        """A run may outlive its launcher by the time of a checkpoint. Its trial comes before new ones are asked for."""
+        for trial in self.trials.running():
+            words = self.search.words(trial.number, trial.words)
+            with suppress(UserError):
+                planned = plan(compose(words))
+                cell = Cell(f"trial {trial.number}", planned.config.seed, words, planned)
+                self.board.add(cell)
+                self.open[cell.key].append(trial.number)
+        self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Somebody else is at some of the runs: a process that outlived its launcher, or another command."""
+        keys = [key for key, numbers in self.open.items() if numbers]
+        said = False
+        while any(self.board.of(key).state is State.RUNNING for key in keys):
+            if not said:
+                self.screen.say("Waiting for runs that another process is at")
+                said = True
+            time.sleep(WAIT)

@@ -1,0 +1,133 @@
+"""A search as typed or declared: what is searched, how, and the name that this gives it. No trial is begun here."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ablab.config import Config, compose
+from ablab.corpora import CORPORA
+from ablab.errors import UserError
+from ablab.fields import Role
+from ablab.files import read_json
+from ablab.plan import Planned, plan
+from ablab.search.settings import Interval, SearchBlock, Settings
+from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
+from ablab.study.design import written
+from ablab.study.experiment import Experiment
+
+REPORT = "search.json"
+"""What a search has found, in the study's folder."""
+
+USUAL, BEST = "usual", "best"
+"""The arms that a declared search ends with, on fresh seeds."""
+
+OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "tune")
+
+
+@dataclass(frozen=True)
+class Search:
+    """A space and how it is searched. `common`: words of every trial. `base`: the run of those words alone."""
+
+    label: str | None
+    settings: Settings
+    space: Space
+    common: tuple[str, ...]
+    base: Planned
+    experiment: Experiment | None
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that its trials and their order depend on; not of how many there are, or where they are kept."""
+        said = self.settings.model_dump(include={"sampler", "stopping", "objectives", "seed", "training_seed"})
+        # The last word of a key counts; what decides nothing names nothing.
+        words = {word.partition("=")[0]: word for word in self.common if not _is_runtime(word.partition("=")[0])}
+        base = [self.base.run_id, *([self.base.evaluation_id] if "decoding_speed" in self.settings.objectives else [])]
+        content = {**said, "space": self.space.said, "common": sorted(words.values()), "base": base}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:11]
+
+    @property
+    def name(self) -> str:
+        """The experiment's, or one that its content gives it."""
+        return self.label or f"search-{self.digest}"
+
+    @property
+    def study_name(self) -> str:
+        """Optuna's: another space under the same label is another search."""
+        return f"{self.name}-{self.digest}" if self.label else self.name
+
+    @property
+    def folder(self) -> Path:
+        """What belongs to the search and to none of its runs."""
+        return Path(self.base.config.outputs) / "studies" / self.name
+
+    def words(self, number: int, own: Sequence[str]) -> tuple[str, ...]:
+        """Of the run of a trial; depth-quality curves of trials interest nobody."""
+        seed = f"seed={self.settings.training_seed}"
+        return (*self.common, *own, seed, "pruning=none", f"search_trial='{self.folder.resolve()}:{number}'")
+
+    def report(self) -> dict[str, Any] | None:
+        """What it has found so far; None for nothing, or for what another space has found."""
+        path = self.folder / REPORT
+        content: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return content if content is not None and content["digest"] == self.digest else None
+
+    def winner(self) -> tuple[str, ...] | None:
+        """The best trial's words once all trials are told; None before."""
+        content = self.report()
+        if content is None or content["told"] < self.settings.trials or content["best"] is None:
+            return None
+        return tuple(content["best"]["words"])
+
+
+def search(
+    label: str | None, settings: Settings, space: Space, common: Sequence[str], experiment: Experiment | None
+) -> Search:
+    """Checked: every end and level of the space is a run."""
+    seed = f"seed={settings.training_seed}"
+
+    def planned(words: Sequence[str]) -> Planned:
+        return plan(compose([*words, seed]))
+
+    def try_out(words: Sequence[str]) -> None:
+        planned(words)
+
+    whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
+    return Search(label, settings, whole, tuple(common), planned([*common, "pruning=none"]), experiment)
+
+
+def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> Search:
+    """What a file's `search:` block says."""
+    block = experiment.search
+    assert block is not None
+    for key in OF_EXPERIMENTS:
+        if getattr(experiment, key):
+            raise UserError(f"{key}: the arms of a search are {USUAL} and {BEST}; allowed beside search: common, seeds")
+    if block.training_seed in seeds:
+        raise UserError(
+            f"seeds: {block.training_seed} is search.training_seed, on which the winner was chosen; allowed: others"
+        )
+    block.check("search.")
+    return search(label, block, _space(block), common, experiment)
+
+
+def _space(block: SearchBlock) -> Space:
+    try:
+        return Space(
+            tuple(
+                Range(key, values)
+                if isinstance(values, Interval)
+                else levels(key, [written(value) for value in values])
+                for key, values in block.space.items()
+            )
+        )
+    except UserError as error:
+        raise UserError(f"search.space.{error}") from None
+
+
+def _is_runtime(key: str) -> bool:
+    roles = dict(Config.walk()) | {f"data.{name}": role for corpus in CORPORA.values() for name, role in corpus.walk()}
+    return key in RUNTIME_GROUPS or roles.get(key) is Role.RUNTIME
