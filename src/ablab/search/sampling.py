@@ -16,6 +16,17 @@ POPULATION = 10
 """Of NSGA-II (Deb et al. 2002). Optuna's 50 would make most searches of trainings random ones."""
 
 
+class _OrderedNSGAII(NSGAIISampler):
+    """Optuna's hands over parents as they were selected the first time, and by their numbers from then on.
+
+    A trial that is asked for again after a kill would get other values.
+    """
+
+    def get_parent_population(self, study: "Study", generation: int) -> list[FrozenTrial]:
+        """By number, always."""
+        return sorted(super().get_parent_population(study, generation), key=lambda trial: trial.number)
+
+
 class StatelessSampler(BaseSampler):
     """A fresh sampler for every draw, seeded by the search's seed, the trial's number and the key.
 
@@ -33,7 +44,7 @@ class StatelessSampler(BaseSampler):
             # Running trials count as poor ones, so that those that run at a time differ.
             return TPESampler(seed=seed, constant_liar=self.several_at_a_time)
         if self.kind == "nsga2":
-            return NSGAIISampler(seed=seed, population_size=POPULATION)
+            return _OrderedNSGAII(seed=seed, population_size=POPULATION)
         return RandomSampler(seed=seed)
 
     def infer_relative_search_space(self, study: "Study", trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -60,12 +71,14 @@ class StatelessSampler(BaseSampler):
 
 
 def stopping_rule(kind: str, *, first_step: int, last_step: int | None) -> BasePruner:
-    """Which trials are poor, by validations at equal steps: below the median of the earlier ones (once five are
+    """Which trials are poor, by validations at equal steps.
 
-    through), or outside the best third at each rung of several brackets (Hyperband, Li et al. 2018).
+    `median`: worse than the median of the finished ones, as soon as five of them are there; no trial is judged
+    before a third of its steps, since what learns fast at first is not what ends best. `hyperband`: outside the best
+    third at a rung of its bracket; brackets differ in where the rungs begin (Li et al. 2018).
     """
     if kind == "median":
-        return MedianPruner(n_startup_trials=5)
+        return MedianPruner(n_startup_trials=5, n_warmup_steps=(last_step or 0) // 3)
     if kind == "hyperband":
         return HyperbandPruner(min_resource=first_step, max_resource=last_step or "auto", reduction_factor=3)
     return NopPruner()

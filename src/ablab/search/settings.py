@@ -1,6 +1,6 @@
 """How a search goes, as a file or the command line says it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
@@ -106,6 +106,16 @@ class SearchBlock(Settings):
     space: Annotated[
         dict[str, Annotated[list[Any] | Interval, PlainValidator(_levels_or_interval)]], Field(min_length=1)
     ]
+
+
+def check_keys(words: Iterable[str]) -> None:
+    """UserError for `hydra.sweeper.<key>=` with a key that a search has not."""
+    for word in words:
+        key = word.lstrip("+").partition("=")[0]
+        if key.startswith("hydra.sweeper.") and key.removeprefix("hydra.sweeper.") not in Settings.model_fields:
+            raise UserError(
+                f"{word}: no such key; {choices(key.removeprefix('hydra.sweeper.'), Settings.model_fields)}"
+            )
 
 
 def of_hydra(values: Mapping[str, Any]) -> Settings:

@@ -62,6 +62,8 @@ def check_hydra(words: Sequence[str]) -> Settings | None:
 
     from ablab.config.values import own_hydra
 
+    if "hydra/sweeper=optuna" in words:
+        search_settings.check_keys(words)
     try:
         with own_hydra():
             composed = compose("config", overrides=list(words), return_hydra_config=True)
