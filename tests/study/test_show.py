@@ -70,7 +70,8 @@ def test_it_is_instant(tmp_path):
     program = (
         "import sys; from ablab.cli import main\n"
         "code = main(['study', *sys.argv[1:]])\n"
-        "print(code, [name for name in ('torch', 'pytorch_lightning', 'wandb', 'matplotlib', 'optuna') if name in sys.modules])"
+        "heavy = ('torch', 'pytorch_lightning', 'wandb', 'matplotlib', 'optuna')\n"
+        "print(code, [name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *WORDS, "norm=pre,post", f"outputs={tmp_path}"],

@@ -27,7 +27,7 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
         logging.getLogger("alembic").setLevel(logging.ERROR)
         return optuna.storages.RDBStorage(_with_driver(url))
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
+        said = " ".join(str(error).split()).partition(" (Background on")[0][:300]
         raise UserError(f"storage={masked(url)}: cannot be used ({type(error).__name__}: {masked(said)})") from None
 
 
