@@ -174,3 +174,23 @@ def test_a_storage_out_of_reach_costs_no_training(stopping, monkeypatch):
     monkeypatch.setattr(referee._storage, "get_trial", lambda _: 1 / 0)
     assert referee(validations(9.0), 50) is None
     assert "the run goes on" in said[0]
+
+
+@pytest.mark.parametrize("rule", ["none", "median", "hyperband"])
+def test_every_rule_spares_the_best(rule, tmp_path):
+    """Trials that differ from their first validation on: whoever is stopped is not the one that would have won."""
+    trials = opened(tmp_path, "random", rule=rule)
+    Door("study", None, rule, "valid_loss", 10, 50).write(tmp_path)
+    losses, stopped = {}, set()
+    for _ in range(TRIALS):
+        trial = trials.ask()
+        referee, losses[trial.number] = Stopping(f"{tmp_path}:{trial.number}"), loss(trial)
+        for steps in range(1, 6):
+            if referee(validations(*[loss(trial) + 1 / step for step in range(1, steps + 1)]), 50):
+                trials.tell(trial.number, "stopped", steps=10 * steps, total_steps=50)
+                stopped.add(trial.number)
+                break
+        else:
+            trials.tell(trial.number, "finished", [loss(trial)], steps=50, total_steps=50)
+    assert bool(stopped) == (rule != "none")
+    assert min(losses, key=losses.get) not in stopped

@@ -24,6 +24,7 @@ from ablab.screen import Screen
 from ablab.search.settings import of_hydra
 from ablab.store import RunFolder
 from ablab.study.definition import define, define_search
+from ablab.study.registry import register
 from ablab.study.search_story import known_trials, open_trials, search_trials
 from ablab.study.sweep import Policy
 from ablab.study.task import perform
@@ -223,7 +224,11 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
     assert "0 of 3 trials told; 3 left" in capsys.readouterr().out
     assert not search.folder.exists()
     assert done(search)[0] == DONE
+    (registered,) = json.loads((search.folder / "registered.json").read_text())
+    assert registered["claims"][0]["arm"] == "best"
     study = define(words)
+    register(study, already_done=0)
+    assert len(json.loads((search.folder / "registered.json").read_text())) == 1  # before any trial, and unchanged
     assert [arm.name for arm in study.arms] == ["usual", "best"]
     assert {cell.seed for cell in study.cells} == {101, 102}
     best = min(known_trials(search).all(), key=lambda trial: trial.values)

@@ -123,7 +123,13 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
         settings = settings.model_copy(update={"training_seed": _seeds(seeds, [])[-1]})
     varied = [override for override in others if override.is_sweep_override()]
     common = [str(o.input_line) for o in others if not o.is_sweep_override() and o.key_or_group != "seed"]
-    return search(None, settings, Space(tuple(parsed(override) for override in varied)), common, None)
+    return search(None, settings, Space(tuple(parsed(override) for override in varied)), common)
+
+
+def announced(search: Search) -> Study:
+    """The study that is to follow a declared search, for what can be said of it before: its claims and its seeds."""
+    cells = list(_cells([Arm(USUAL, ())], search.seeds, search.common, naming=True))
+    return Study(search.name, [Arm(USUAL, ()), Arm(BEST, ())], USUAL, list(search.seeds), cells, search.experiment)
 
 
 def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Search | None:

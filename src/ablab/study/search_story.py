@@ -19,8 +19,9 @@ from ablab.search.stopping import Door
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.study.board import Board
-from ablab.study.definition import Cell
+from ablab.study.definition import Cell, announced
 from ablab.study.ledger import RESULTS, Entry, State
+from ablab.study.registry import register
 from ablab.study.search_board import SearchBoard
 from ablab.study.search_report import closing_lines, write_report
 from ablab.study.searching import Search
@@ -47,6 +48,9 @@ def search_trials(search: Search, launch: LaunchAsked, policy: Policy, screen: S
         raise UserError("rerun: a search keeps its trials; allowed: another hydra.sweeper.seed or search.seed")
     with _alone(search):
         trials = open_trials(search, jobs=jobs)
+        if search.experiment is not None and not trials.all():
+            # Before any trial: claims that come after them could be chosen by what they have shown.
+            register(announced(search), already_done=0)
         _door(search).write(search.folder)
         return _Story(search, trials, policy, screen).tell(launch)
 

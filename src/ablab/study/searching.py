@@ -38,6 +38,8 @@ class Search:
     common: tuple[str, ...]
     base: Planned
     experiment: Experiment | None
+    seeds: tuple[int, ...] = ()
+    """Fresh ones, for the winner of a declared search."""
 
     @cached_property
     def digest(self) -> str:
@@ -84,7 +86,12 @@ class Search:
 
 
 def search(
-    label: str | None, settings: Settings, space: Space, common: Sequence[str], experiment: Experiment | None
+    label: str | None,
+    settings: Settings,
+    space: Space,
+    common: Sequence[str],
+    experiment: Experiment | None = None,
+    seeds: Sequence[int] = (),
 ) -> Search:
     """Checked: every end and level of the space is a run."""
     seed = f"seed={settings.training_seed}"
@@ -96,7 +103,7 @@ def search(
         planned(words)
 
     whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
-    return Search(label, settings, whole, tuple(common), planned([*common, "pruning=none"]), experiment)
+    return Search(label, settings, whole, tuple(common), planned([*common, "pruning=none"]), experiment, tuple(seeds))
 
 
 def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> Search:
@@ -111,7 +118,7 @@ def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: S
             f"seeds: {block.training_seed} is search.training_seed, on which the winner was chosen; allowed: others"
         )
     block.check("search.")
-    return search(label, block, _space(block), common, experiment)
+    return search(label, block, _space(block), common, experiment, seeds)
 
 
 def _space(block: SearchBlock) -> Space:
