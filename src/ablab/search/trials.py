@@ -141,12 +141,12 @@ class Trials:
 
 
 def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
-    """By the first objective; of equals the earliest. Only finished ones count."""
+    """By the first objective, of those on the front; of equals the earliest. Only finished ones count."""
     leader: Trial | None = None
-    for trial in trials:
-        if trial.finished and trial.values is not None:
-            better = leader is None or objectives[0].better(trial.values[0], (leader.values or ())[0])
-            leader = trial if better else leader
+    for trial in front_of(trials, objectives):
+        assert trial.values is not None
+        if leader is None or objectives[0].better(trial.values[0], (leader.values or ())[0]):
+            leader = trial
     return leader
 
 

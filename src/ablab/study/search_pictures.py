@@ -78,7 +78,7 @@ def _figure() -> tuple[Any, Any]:
 
 def _save(figure: Any, panel: Any, path: Path) -> bool:
     panel.grid(alpha=0.3)
-    panel.legend(fontsize="small")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=4)  # where it hides no point
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     return True
