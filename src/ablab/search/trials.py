@@ -163,7 +163,7 @@ def count(trials: Sequence[Trial]) -> str:
         "stopped": "stopped early",
         "diverged": "diverged",
         "failed": "failed",
-        None: "running",
+        None: "begun",
     }
     counts = Counter(trial.outcome for trial in trials)
     return ", ".join(f"{counts[outcome]} {name}" for outcome, name in names.items() if counts[outcome])

@@ -50,12 +50,14 @@ def draw_front(trials: Trials, told: Sequence[Trial], title: str, path: Path) ->
     if others:
         panel.plot(*zip(*others, strict=True), "o", color="0.6", label="dominated")
     points = [trial.values for trial in best if trial.values is not None]
-    panel.plot(*zip(*points, strict=True), "o-", color="C3", linewidth=1.2, label="front")
+    first, second = trials.objectives
+    # A staircase: between two trials nothing is known that is better than both.
+    where = "post" if first.direction == "minimize" else "pre"
+    panel.step(*zip(*points, strict=True), "o-", where=where, color="C3", linewidth=1.2, label="front")
     for trial in best:
         panel.annotate(
             str(trial.number), trial.values, xytext=(5, 5), textcoords="offset points", fontsize="small", color="C3"
         )
-    first, second = trials.objectives
     arrow = {"minimize": "smaller is better", "maximize": "larger is better"}
     panel.set_xlabel(f"{first.label}; {arrow[first.direction]}")
     panel.set_ylabel(f"{second.label}; {arrow[second.direction]}")

@@ -48,7 +48,7 @@ def _row(trials: Trials, trial: Trial, told: Sequence[Trial]) -> list[Any]:
     chosen = [word.partition("=")[2] for word in trial.words] or [""] * len(trials.space.keys)
     best = trial.number in {other.number for other in front_of(told, trials.objectives)}
     about = [trial.steps, trial.total_steps, trial.run_id, "yes" if best else "", trial.reason]
-    return [trial.number, trial.outcome or "running", *values, *chosen, *about]
+    return [trial.number, trial.outcome or "begun", *values, *chosen, *about]
 
 
 def _content(search: Search, trials: Trials, told: Sequence[Trial]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def closing_lines(search: Search, trials: Trials, told: Sequence[Trial], *, inte
     """What the command ends with."""
     yield from table_lines(trials, told)
     yield ""
-    yield f"{search.settings.trials} trials: {count(told)}"
+    yield f"{search.settings.trials} trials: {count(told) or 'none begun'}"
     if (saved := saved_line(told)) is not None:
         yield saved
     leader = best_of(told, trials.objectives)

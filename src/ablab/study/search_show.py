@@ -76,7 +76,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "left": _left(search, told),
         "best": None if leader is None or trials is None else said_of(trials, leader),
         "front": [] if trials is None else [said_of(trials, trial) for trial in front_of(told, trials.objectives)],
-        "trials": [] if trials is None else [{**said_of(trials, t), "outcome": t.outcome or "open"} for t in told],
+        "trials": [] if trials is None else [{**said_of(trials, t), "outcome": t.outcome or "begun"} for t in told],
     }
 
 
