@@ -42,6 +42,11 @@ def test_what_is_written_is_a_run(word):
         compose(["smoke=true", *corner])
 
 
+def test_keys_that_only_go_together_are_tried_together():
+    space = space_of("model.num_heads=interval(3,6)", "model.d_model=range(60,121,60)")
+    assert all(dimension.whole for dimension in space.dimensions if isinstance(dimension, Range))
+
+
 BAD = {
     "optim.lrr=1e-3,1e-2": "did you mean optim.lr?",
     "optim.lrr=interval(1e-3,1e-2)": "did you mean optim.lr?",

@@ -163,7 +163,7 @@ def parsed(override: "Override") -> Levels | Range:
 
 
 def checked(
-    space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], None]
+    space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], object]
 ) -> Space:
     """The space with the kind of each number; UserError where any end, level or corner cannot be a run.
 
@@ -186,14 +186,21 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
     """Whole numbers where the schema wants them, however the ends were written."""
     if isinstance(dimension, Levels):
         return dimension
-    given = [dimension.interval.low, dimension.interval.high, dimension.interval.step or 0]
-    whole = all(float(number).is_integer() for number in given)
-    others = [f"{d.key}={d.ends[0]}" for d in space.dimensions if isinstance(d, Levels)]
-    low = round(dimension.interval.low) if whole else dimension.interval.low
-    value: Any = compose([*common, *others, f"{dimension.key}={low}"]).config
+    value: Any = compose([*common, *(f"{d.key}={_first(d)}" for d in space.dimensions)]).config
     for part in dimension.key.split("."):
         value = getattr(value, part)
-    return replace(dimension, whole=whole and type(value) is int)
+    return replace(dimension, whole=_could_be_whole(dimension.interval) and type(value) is int)
+
+
+def _first(dimension: Levels | Range) -> str:
+    """A value that any field can read: a field of floats takes whole numbers too."""
+    if isinstance(dimension, Range) and _could_be_whole(dimension.interval):
+        return str(round(dimension.interval.low))
+    return dimension.ends[0]
+
+
+def _could_be_whole(interval: Interval) -> bool:
+    return all(float(number).is_integer() for number in (interval.low, interval.high, interval.step or 0))
 
 
 def _check_role(key: str, *, evaluations: bool) -> None:

@@ -10,6 +10,7 @@ from ablab.errors import UserError
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
+    from optuna.storages.journal import JournalFileBackend
 
 JOURNAL = "trials.journal"
 
@@ -95,7 +96,3 @@ def _journal(path: Path) -> "JournalFileBackend":
         return JournalFileBackend(str(path), lock_obj=lock)
     except OSError as error:
         raise UserError(f"outputs: nothing can be written in {path.parent} ({error.strerror})") from None
-
-
-if TYPE_CHECKING:
-    from optuna.storages.journal import JournalFileBackend

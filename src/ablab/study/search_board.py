@@ -3,8 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ablab.search.trials import Trial, best_of, count
-from ablab.search.trials import Trials as Trials
+from ablab.search.trials import Trial, Trials, best_of, count
 from ablab.study.board import Board
 from ablab.study.definition import Cell, Study
 from ablab.study.ledger import Entry, entry_of

@@ -30,7 +30,7 @@ OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "tune")
 
 @dataclass(frozen=True)
 class Search:
-    """A space and how it is searched. `common`: words of every trial. `base`: the run of those words alone."""
+    """A space and how it is searched. `common`: words of every trial. `base`: the run at the first of all ends."""
 
     label: str | None
     settings: Settings
@@ -99,11 +99,11 @@ def search(
     def planned(words: Sequence[str]) -> Planned:
         return plan(compose([*words, seed]))
 
-    def try_out(words: Sequence[str]) -> None:
-        planned(words)
-
-    whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
-    return Search(label, settings, whole, tuple(common), planned([*common, "pruning=none"]), experiment, tuple(seeds))
+    whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=planned)
+    first = next(whole.corners())
+    return Search(
+        label, settings, whole, tuple(common), planned([*common, *first, "pruning=none"]), experiment, tuple(seeds)
+    )
 
 
 def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> Search:

@@ -201,6 +201,7 @@ class _Conductor(pl.Callback):
             self._validate(module)
             end = end or self.ends.after_validation(course)
             said = None if self.referee is None else self.referee(course.validations, self.ends.total_steps)
+            self._elapsed()
             if said is not None and end is None:
                 return self._end(trainer, Outcome("stopped", said))
         if self.stop_asked and end is None:
