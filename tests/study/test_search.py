@@ -152,6 +152,14 @@ def test_fail_fast_asks_for_no_more(tmp_path):
     assert (code, launched) == (FAILED, ["trial 0"])
 
 
+def test_trials_are_not_made_anew(tmp_path):
+    search = searched(tmp_path)
+    with pytest.raises(UserError, match="keeps its trials"):
+        done(search, policy=Policy(rerun=True))
+    assert done(search)[0] == DONE
+    assert done(search, policy=Policy(rerun=True))[:2] == (DONE, [])
+
+
 def test_one_command_at_a_time(tmp_path):
     search = searched(tmp_path)
     search.folder.mkdir(parents=True)

@@ -44,10 +44,12 @@ class LaunchAsked(Protocol):
 
 def search_trials(search: Search, launch: LaunchAsked, policy: Policy, screen: Screen, *, jobs: int) -> int:
     """Whatever is left of the search's trials; the exit code. `jobs`: how many may run at a time."""
-    if policy.rerun:
-        raise UserError("rerun: a search keeps its trials; allowed: another hydra.sweeper.seed or search.seed")
     with _alone(search):
         trials = open_trials(search, jobs=jobs)
+        if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
+            raise UserError(
+                "rerun: a search keeps its trials; allowed once all are told, or another seed of the sampler"
+            )
         if search.experiment is not None and not trials.all():
             # Before any trial: claims that come after them could be chosen by what they have shown.
             register(announced(search), already_done=0)
