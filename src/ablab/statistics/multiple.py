@@ -63,8 +63,8 @@ def family(
     regions that its margin cuts out, so that no further decision about it can be made, rightly or wrongly; then its
     share passes on to the others. A claim decided in one way but still open in another keeps its share: ten equal arms
     are soon seen to be equivalent, and if each passed its share on, the ten tests of "no difference", all true, would
-    err in 39 % of studies. That at most one of a claim's hypotheses is true, so that they need one
-    share and not two, is Shaffer's (1986) use of logical restrictions. With all margins 0 this is Holm's procedure.
+    err in 39 % of studies. That at most one of a claim's hypotheses is true, so that they need one share, not two, is
+    Shaffer's (1986) use of logical restrictions. With all margins 0 this is Holm's procedure.
 
     The intervals at 1 - local agree with the decisions (Serlin 1993), and those of open claims cover simultaneously. Of
     a settled claim only the region is simultaneous: that is the price of Holm's power (Strassburger & Bretz 2008;
