@@ -90,6 +90,24 @@ def test_more_claims_make_it_harder():
     assert crowd.detectable > alone.detectable
 
 
+@pytest.mark.parametrize(
+    ("expect", "margin", "mean", "settled"),
+    [
+        ("greater", 9.0, 0.1, False),  # equivalent, and perhaps different
+        ("greater", 5.0, 5.0, False),  # different, and perhaps within the margin
+        ("greater", 9.0, 3.0, True),  # different and within
+        ("less", 1.0, 9.0, True),  # different and beyond
+        ("greater", 0.0, 9.0, True),
+        ("equal", 9.0, 0.1, True),
+        ("equal", 1.0, 9.0, True),
+        ("equal", 9.0, 9.0, False),
+    ],
+)
+def test_only_a_claim_that_leaves_nothing_to_decide_passes_its_share_on(expect, margin, mean, settled):
+    other = verdicts([Case(expect, margin, around(mean)), Case("greater", 0.0, around(0.1))])[1]
+    assert other.local == pytest.approx(0.05 if settled else 0.025)
+
+
 def test_refuted_though_too_small_to_matter_says_both():
     result = verdict("greater", 0.6, around(-0.3))
     assert (result.outcome, result.small) == ("refuted", True)
