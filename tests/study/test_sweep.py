@@ -265,3 +265,17 @@ def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
         run(cell.planned, Screen(bars=False))
     folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
     assert entry_of(cell).state is State.PLANNED
+
+
+def test_words_that_only_an_experiments_own_options_understand(tmp_path):
+    """Hydra knows no data.train before the experiment has said data=text."""
+    for name in ("train", "valid", "test"):
+        for language in ("en", "de"):
+            lines = "".join(f"{letter} {other} {letter}\n" for letter in "abcdefgh" for other in "ijklmnop")
+            (tmp_path / f"{name}.{language}").write_text(lines)
+    (tmp_path / "own.yaml").write_text("{question: x, common: [data=text], factors: {norm: [pre]}, seeds: [1]}")
+    files = [f"data.{name}={tmp_path / name}" for name in ("train", "valid", "test")]
+    languages = ("data.src=en", "data.tgt=de", "data.vocab_size=30")
+    code, out = typed(f"experiment={tmp_path / 'own.yaml'}", *files, *languages, f"outputs={tmp_path}")
+    assert code == DONE, out
+    assert f"Next: python report.py experiment={tmp_path / 'own.yaml'}" in out

@@ -20,8 +20,17 @@ OPTUNA = "hydra_plugins.ablab_hydra.optuna_sweeper.OptunaSweeper"
 """What Hydra calls the sweeper that searches."""
 
 
+typed: tuple[str, ...] | None = None
+"""The words of the sweep that this process was started for, those of Hydra apart.
+
+Hydra would apply them to the default options before a sweeper of ours could choose those that they are meant for:
+`experiment=x data.path=y`, where x says data=multi30k.
+"""
+
+
 def multirun(words: Sequence[str]) -> int:
     """The exit code of the whole sweep."""
+    global typed
     of_hydra = hydra_words(words)
     own = [word for word in words if word not in of_hydra]
     settings = check_hydra(of_hydra)
@@ -30,14 +39,21 @@ def multirun(words: Sequence[str]) -> int:
         define(tuple(own))
     from hydra import main
 
-    before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *words]
+    typed = tuple(own)
+    before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *(of_hydra if _is_ours(of_hydra) else words)]
     try:
         main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(task)()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else FAILED
     finally:
-        sys.argv = before
+        sys.argv, typed = before, None
     return DONE
+
+
+def _is_ours(of_hydra: Sequence[str]) -> bool:
+    """Whether a sweeper of ours is to sweep."""
+    chosen = [word.partition("=")[2] for word in of_hydra if word.partition("=")[0] == "hydra/sweeper"]
+    return not chosen or chosen[-1] in ("study", "optuna")
 
 
 def task(config: Any) -> int:

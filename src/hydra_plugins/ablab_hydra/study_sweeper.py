@@ -34,10 +34,12 @@ class StudySweeper(Sweeper):
         from ablab.errors import UserError
         from ablab.exits import BAD_INPUT
         from ablab.screen import Screen
+        from ablab.study import entry
         from ablab.study.sweep import policy_of
 
+        words = tuple(arguments) if entry.typed is None else entry.typed
         try:
-            code = self._work(tuple(arguments), policy_of(arguments), Screen())
+            code = self._work(words, policy_of(words), Screen())
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
             raise SystemExit(BAD_INPUT) from None
