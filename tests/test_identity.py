@@ -89,6 +89,7 @@ INDIFFERENT = [
     "rerun=stale",
     "retry_failed=true",
     "fail_fast=true",
+    "search_trial=outputs/studies/x:3",
     "trainer.threads=1",
     "trainer.micro_batches=2",
     "trainer.progress=false",

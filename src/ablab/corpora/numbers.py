@@ -1,7 +1,7 @@
 """The built-in corpus: numbers in words, from num2words and a seed; no file, no network."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata, util
 from pathlib import Path
 from random import Random
@@ -66,8 +66,14 @@ class Numbers(Corpus):
         return _generated(self.src, self.tgt, self.corpus_seed, size)
 
     def _origin(self) -> list[str | int]:
-        versions: list[str | int] = ["numbers", sentences.VERSION, metadata.version("num2words")]
+        versions: list[str | int] = ["numbers", sentences.VERSION, _speller_version()]
         return [*versions, self.src, self.tgt, self.corpus_seed]
+
+
+@cache
+def _speller_version() -> str:
+    """Looked up once: a plan of a thousand runs would read the package's description three thousand times."""
+    return metadata.version("num2words")
 
 
 @lru_cache(maxsize=2)
