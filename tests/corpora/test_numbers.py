@@ -74,7 +74,7 @@ def test_another_version_of_num2words_is_another_corpus(
     configured: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = configured("numbers").train_digest()
-    monkeypatch.setattr("ablab.corpora.numbers.metadata.version", lambda name: "9.9.9")
+    monkeypatch.setattr("ablab.corpora.numbers._speller_version", lambda: "9.9.9")
     assert configured("numbers").train_digest() != before
 
 

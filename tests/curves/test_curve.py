@@ -14,8 +14,8 @@ from tests.curves.conftest import pruned, the_run
 
 
 def the_curve(run, label):
-    (found,) = [curve for curve in run.curves() if curve.label == label]
-    return found
+    """The whole one: other tests may have asked for some of its depths."""
+    return max((curve for curve in run.curves() if curve.label == label), key=lambda curve: len(curve.points))
 
 
 def table(run):

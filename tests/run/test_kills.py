@@ -130,8 +130,8 @@ def test_the_undisturbed_run_ends_by_patience(undisturbed):
 
 
 OFTEN = (
-    *("mid-accumulation", "with a validation due", "writing a checkpoint", "after the last checkpoint"),
-    *("between selection and record", "writing the evaluation", "drawing"),
+    *("mid-accumulation", "writing a checkpoint", "after the last checkpoint"),
+    *("between selection and record", "writing the evaluation"),
 )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -20,16 +21,18 @@ def cluster():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
+    before = signal.getsignal(signal.SIGTERM)
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     nodes = [made.add_node(num_cpus=1) for _ in range(2)]
     yield made, nodes
     made.shutdown()
+    signal.signal(signal.SIGTERM, before)  # Ray sets its own in whoever starts a node
 
 
 def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
     made, nodes = cluster
     words = [word for word in WORDS if not word.startswith("hydra.launcher")]
-    line = [*words, "seed=1,2,3", f"outputs={tmp_path}", "hydra/launcher=ray"]
+    line = [*words, "seed=1,2", f"outputs={tmp_path}", "hydra/launcher=ray"]
     line += [f"hydra.launcher.address={made.address}"]
     command = [sys.executable, str(ROOT / "train.py"), "-m", *line]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -43,9 +46,9 @@ def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
         made.remove_node(nodes[0], allow_graceful=False)
         out, err = process.communicate(timeout=200)
     assert process.returncode == DONE, out + err
-    assert "3 runs: 3 finished" in out
+    assert "2 runs: 2 finished" in out
     finished = runs(tmp_path)
-    assert len(finished) == 3
+    assert len(finished) == 2
     for run in finished:
         assert run.record() is not None
         log = (run.path / "log.txt").read_text()
