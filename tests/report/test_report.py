@@ -14,6 +14,7 @@ from ablab.report.document import Document
 from ablab.report.gather import of_study
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
+from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
 from tests.report.synthetic import fill
 
@@ -140,6 +141,18 @@ def test_scores_are_made_again_from_their_hypotheses(reported, tmp_path):
     code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true")
     assert code == 1
     assert "its statistics per sentence are not those of its hypotheses" in out
+
+
+def test_it_says_by_which_scores_settings_were_chosen(tmp_path):
+    experiment = EXPERIMENT.replace(
+        "seeds: [1", "tune: {key: optim.lr, values: [0.001, 0.002], seeds: [101]}\nseeds: [1"
+    )
+    (tmp_path / "x.yaml").write_text(experiment)
+    selection = of_study(define((f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}")))
+    assert selection.choosing == (
+        "optim.lr of each arm was chosen among 2 values on validation loss, with seeds 101: "
+        "no score of this report took part in it."
+    )
 
 
 def test_runs_are_compared_ad_hoc(reported):

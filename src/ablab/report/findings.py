@@ -85,5 +85,7 @@ def _methods(selection: Selection, resamples: int) -> list[str]:
             f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
             "for all runs). Test set alone: approximate randomisation of the same runs."
         )
+    if selection.choosing is not None:
+        said.append(selection.choosing)
     said.append("Weights were chosen on validation. An arm with diverged runs is compared by their share.")
     return said

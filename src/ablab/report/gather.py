@@ -13,7 +13,9 @@ from ablab.record import Record
 from ablab.report.selection import ArmRuns, Registered, Run, Selection
 from ablab.store import RunFolder, all_runs, find_run
 from ablab.study.definition import Study
+from ablab.study.experiment import Experiment
 from ablab.study.ledger import entry_of
+from ablab.study.searching import BEST
 
 
 def of_study(study: Study) -> Selection:
@@ -31,6 +33,7 @@ def of_study(study: Study) -> Selection:
         registered=Registered.of(study.folder),
         outputs=study.outputs,
         factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
+        choosing=None if experiment is None else _choosing(experiment),
     )
 
 
@@ -54,6 +57,19 @@ def where(conditions: str, outputs: Path) -> Selection:
     if not found:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
     return _ad_hoc("where", f"where={conditions}", found, outputs)
+
+
+def _choosing(experiment: Experiment) -> str | None:
+    """Scores by which something was chosen are no evidence for it; those of this report are others."""
+    if (search := experiment.search) is not None:
+        by = f"by {', '.join(search.objectives)}, with seed {search.training_seed}"
+        chosen = f"The arm {BEST} was chosen among {search.trials} trials ({search.sampler}) on validation, {by}"
+    elif (tune := experiment.tune) is not None:
+        by = f"on validation {tune.metric}, with seeds {', '.join(str(seed) for seed in tune.seeds)}"
+        chosen = f"{tune.key} of each arm was chosen among {len(tune.values)} values {by}"
+    else:
+        return None
+    return f"{chosen}: no score of this report took part in it."
 
 
 def _runs_of(study: Study, arm: str) -> Iterator[Run]:

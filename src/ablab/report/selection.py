@@ -87,7 +87,10 @@ class Registered:
 
 @dataclass(frozen=True)
 class Selection:
-    """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design."""
+    """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design.
+
+    `choosing`: by which scores settings of the arms were chosen before, where they were.
+    """
 
     name: str
     question: str
@@ -99,6 +102,7 @@ class Selection:
     registered: Registered | None
     outputs: Path
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    choosing: str | None = None
 
     def arm(self, name: str) -> ArmRuns | None:
         """By its name."""
