@@ -45,6 +45,7 @@ STOREYS = (
     ("train",),
     ("complete", "trial"),
     ("run",),
+    ("launching",),
     ("prune", "translate", "export", "study", "selfcheck", "sync"),
     ("report",),
     ("cli",),
@@ -84,6 +85,7 @@ LIGHT = (
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
     *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
+    "launching",
 )
 
 

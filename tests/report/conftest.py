@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.study.definition import Study, define
+from ablab.study.arms import Study
+from ablab.study.definition import define
 from ablab.study.registry import register
 from tests.report.synthetic import fill
 

@@ -9,7 +9,8 @@ from ablab.identity import condition_id
 from ablab.metrics import COLUMNS
 from ablab.record import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.scoring import score
-from ablab.study.definition import Cell, Study, define
+from ablab.study.arms import Cell, Study
+from ablab.study.definition import define
 
 WORDS = (
     *("the", "a", "man", "woman", "dog", "child", "red", "blue", "runs", "sits", "on", "in", "street", "park"),

@@ -19,15 +19,15 @@ from ablab.config import compose
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED, STOPPED
 from ablab.failure import write_failure
+from ablab.launching.task import perform
 from ablab.plan import plan
 from ablab.screen import Screen
 from ablab.search.settings import of_hydra
 from ablab.store import RunFolder
 from ablab.study.definition import define, define_search
 from ablab.study.registry import register
-from ablab.study.search_story import known_trials, open_trials, search_trials
+from ablab.study.searches.story import known_trials, open_trials, search_trials
 from ablab.study.sweep import Policy
-from ablab.study.task import perform
 from tests.run.conftest import TINY
 from tests.study.test_definition import pretend
 
@@ -141,7 +141,7 @@ def test_values_that_make_no_run_are_a_failed_trial_with_its_reason(tmp_path, mo
     def refusing(words):
         raise UserError("model.num_heads=3: no")
 
-    monkeypatch.setattr("ablab.study.search_story.compose", refusing)
+    monkeypatch.setattr("ablab.study.searches.story.compose", refusing)
     code, launched, out = done(search)
     assert (code, launched) == (FAILED, [])
     assert out.count("no run can have these values: model.num_heads=3: no") == 4
@@ -321,7 +321,7 @@ def test_a_poor_run_is_stopped_by_its_own_process_and_can_be_finished_alone(tmp_
         trials._storage.set_trial_intermediate_value(trial_id, 4, 0.1)
         trials.tell(one.number, "finished", [0.1], steps=8, total_steps=8)
     search_folder = search.folder
-    from ablab.study.search_story import _door
+    from ablab.study.searches.story import _door
 
     _door(search).write(search_folder)
     poor = trials.ask()

@@ -12,10 +12,10 @@ from ablab.identity import condition_id
 from ablab.record import Record
 from ablab.report.selection import ArmRuns, Registered, Run, Selection
 from ablab.store import RunFolder, all_runs, find_run
-from ablab.study.definition import Study
+from ablab.study.arms import Study
 from ablab.study.experiment import Experiment
 from ablab.study.ledger import entry_of
-from ablab.study.searching import BEST
+from ablab.study.searches.search import BEST
 
 
 def of_study(study: Study) -> Selection:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ablab.screen import duration
-from ablab.study.definition import Study
+from ablab.study.arms import Study
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
 
 COLOURS = {

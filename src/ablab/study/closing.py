@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ablab.files import write_text
 from ablab.mirror import RunCard, WandbMirror, closing
-from ablab.study.definition import Study
+from ablab.study.arms import Study
 from ablab.study.ledger import Entry
 from ablab.study.pictures import draw_depths, draw_learning
 from ablab.study.table import COLUMNS, figures_of, rows_of

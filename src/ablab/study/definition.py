@@ -1,10 +1,8 @@
 """A study as typed: which arms, which seeds, and the run that each pair of them is."""
 
-import hashlib
-import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,77 +10,18 @@ from typing import TYPE_CHECKING
 from ablab.config import Composed, compose
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, choices
-from ablab.plan import Planned, plan
+from ablab.plan import plan
 from ablab.record import Record
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
+from ablab.study.arms import Cell, Study, digest_of
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, Tune, find, read
-from ablab.study.searching import BEST, USUAL, Search, declared, search
+from ablab.study.searches.search import BEST, USUAL, Search, declared, search
 from ablab.study.tuning import trial_arms, tuned_arms
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
-
-
-@dataclass(frozen=True)
-class Cell:
-    """An arm under a seed: one run, and the words that make it."""
-
-    arm: str
-    seed: int
-    words: tuple[str, ...]
-    planned: Planned
-
-    @cached_property
-    def key(self) -> str:
-        """What is to be done: the run, how it is judged, in which store."""
-        planned = self.planned
-        return f"{planned.outputs} {planned.run_id} {planned.evaluation_id} {planned.curve_id}"
-
-
-@dataclass(frozen=True)
-class Study:
-    """Arms by seeds. Two arms whose settings have the same effect share their runs."""
-
-    name: str
-    arms: Sequence[Arm]
-    baseline: str
-    seeds: Sequence[int]
-    cells: Sequence[Cell]
-    experiment: Experiment | None
-    is_tuning: bool = False
-    """Whether it only finds the values that the experiment's own runs will have."""
-    typed: tuple[str, ...] = ()
-    """The words that define it."""
-
-    @cached_property
-    def runs(self) -> dict[str, Cell]:
-        """Everything that is to be done, once, by its key. Judging a run in two ways is two things to do."""
-        runs: dict[str, Cell] = {}
-        for cell in self.cells:
-            runs.setdefault(cell.key, cell)
-        return runs
-
-    def words_of(self, cell: Cell) -> list[str]:
-        """What makes the run, and says to W&B where it belongs."""
-        arm = cell.arm.replace("\\", "\\\\").replace("'", "\\'")
-        return [*cell.words, f"logger.group={self.name}", f"logger.arm='{arm}'"]
-
-    @property
-    def digest(self) -> str:
-        """Of its runs: a study that gets another seed or arm is another comparison."""
-        return _digest(self.cells)
-
-    @property
-    def outputs(self) -> Path:
-        """The store of its runs."""
-        return self.cells[0].planned.outputs
-
-    @property
-    def folder(self) -> Path:
-        """What belongs to the study and to none of its runs."""
-        return self.outputs / "studies" / self.name
 
 
 @cache
@@ -200,7 +139,7 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
         arms.append(Arm(",".join(varied) or "one arm", combination))
     seeds = _seeds(overrides, [1])
     cells = list(_cells(arms, seeds, ()))
-    return Study(f"s{_digest(cells)}", arms, arms[0].name, seeds, cells, None)
+    return Study(f"s{digest_of(cells)}", arms, arms[0].name, seeds, cells, None)
 
 
 def _declared(name: str, overrides: Sequence["Override"]) -> Study:
@@ -316,9 +255,3 @@ def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, 
 def _reseeded(composed: Composed, seed: int) -> Composed:
     config = composed.config.model_copy(update={"seed": seed})
     return Composed(config, composed.choices, composed.changes | {"seed": seed})
-
-
-def _digest(cells: Sequence[Cell]) -> str:
-    """11 hex digits: the same runs are the same study, in whichever order they were typed."""
-    ids = sorted({cell.planned.run_id for cell in cells})
-    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]

@@ -7,11 +7,11 @@ from typing import Any
 from ablab.config.folder import conf_dir
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED
+from ablab.launching.task import perform
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings
 from ablab.study.definition import define, define_search
 from ablab.study.sweep import policy_of
-from ablab.study.task import perform
 
 OURS = "hydra_plugins.ablab_hydra."
 """Where the launchers are that check their settings when they are made."""

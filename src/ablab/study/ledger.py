@@ -13,7 +13,7 @@ from ablab.provenance import comes_from_elsewhere
 from ablab.pulse import Pulse, read_pulse
 from ablab.record import Record
 from ablab.store import RunFolder
-from ablab.study.definition import Cell, Study
+from ablab.study.arms import Cell, Study
 
 
 class State(str, Enum):

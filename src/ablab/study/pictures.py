@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ablab.record import Curve, Point
-from ablab.study.definition import Study
+from ablab.study.arms import Study
 from ablab.study.ledger import Entry
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.record import now
-from ablab.study.definition import Study
+from ablab.study.arms import Study
 
 LONGEST = 100
 """Bytes of a folder's name."""

@@ -11,9 +11,9 @@ from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
 from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.screen import Screen
+from ablab.study.arms import Cell, Study
 from ablab.study.board import Board, summary
 from ablab.study.closing import COMPARISON, close
-from ablab.study.definition import Cell, Study
 from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.registry import link, register
 from ablab.study.table import table_lines

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ablab.screen import aligned, duration
-from ablab.study.definition import Study
+from ablab.study.arms import Study
 from ablab.study.ledger import RESULTS, Entry, State
 
 

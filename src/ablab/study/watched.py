@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from rich.live import Live
 
 from ablab.exits import BUSY
+from ablab.launching.launcher import Ending, Job, Launcher
 from ablab.screen import Screen
+from ablab.study.arms import Cell
 from ablab.study.board import NEVER_AGAIN, Board, ended_line
-from ablab.study.definition import Cell
-from ablab.study.launch import Ending, Job, Launcher
 from ablab.study.ledger import Entry, State
 
 REFRESH = 1.0

@@ -1,4 +1,4 @@
-"""Hydra's face of ablab.study.launch; each launcher is a small class beside this one."""
+"""Hydra's face of ablab.launching.launcher; each launcher is a small class beside this one."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -40,8 +40,8 @@ class StudyLauncher(Launcher):
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """For any other sweeper."""
         from ablab.config import compose
+        from ablab.launching.launcher import Job
         from ablab.plan import plan
-        from ablab.study.launch import Job
 
         planned = [plan(compose(words)) for words in job_overrides]
         jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]

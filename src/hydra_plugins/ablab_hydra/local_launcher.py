@@ -27,7 +27,7 @@ class LocalLauncher(StudyLauncher):
     """Processes of this machine."""
 
     def __init__(self, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> None:
-        from ablab.study.processes import Places
+        from ablab.launching.processes import Places
 
         self.places = Places.of(jobs, threads, list(gpus), per_gpu)
 
@@ -38,7 +38,7 @@ class LocalLauncher(StudyLauncher):
 
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """With all places, or with fewer."""
-        from ablab.study.processes import Processes
+        from ablab.launching.processes import Processes
 
         jobs = min(self.places.jobs, at_most or self.places.jobs)
         return Processes(replace(self.places, jobs=jobs), on_end, on_look)

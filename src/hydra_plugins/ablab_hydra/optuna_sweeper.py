@@ -8,7 +8,7 @@ from hydra_plugins.ablab_hydra.study_sweeper import StudySweeper
 
 
 class OptunaSweeper(StudySweeper):
-    """Hydra's face of ablab.study.search_story. Its settings are those of ablab.search.settings."""
+    """Hydra's face of ablab.study.searches.story. Its settings are those of ablab.search.settings."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ class RayLauncher(StudyLauncher):
         jobs: int | None,
         retries: int,
     ) -> None:
-        from ablab.study.on_ray import Resources
+        from ablab.launching.on_ray import Resources
 
         self.address, self.jobs = address, jobs
         self.resources = Resources.of(cpus, gpus, memory_gb, retries, jobs)
@@ -51,7 +51,7 @@ class RayLauncher(StudyLauncher):
 
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """As many tasks as the cluster has room for, or at most so many."""
-        from ablab.study.on_ray import RayTasks
+        from ablab.launching.on_ray import RayTasks
 
         return RayTasks(
             self.address, self.resources, min(filter(None, (self.jobs, at_most)), default=None), on_end, on_look

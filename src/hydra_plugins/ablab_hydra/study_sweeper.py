@@ -66,7 +66,7 @@ class StudySweeper(Sweeper):
         return code
 
     def _search(self, search: Any, policy: Any, screen: Any) -> int:
-        from ablab.study.search_story import search_trials
+        from ablab.study.searches.story import search_trials
 
         assert self.launcher is not None
         assert self.config is not None
@@ -110,7 +110,7 @@ def _code_of(result: JobReturn) -> int | None:
 def _note(entry: Any, result: JobReturn) -> None:
     """What became of a run is in the store, unless it failed before it could write."""
     from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED
-    from ablab.study.launch import note_failure
+    from ablab.launching.launcher import note_failure
     from ablab.study.ledger import State
 
     raised = result.status is not JobStatus.COMPLETED

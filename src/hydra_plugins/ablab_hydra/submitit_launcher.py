@@ -53,7 +53,7 @@ class SubmititLauncher(StudyLauncher):
     """Jobs of a queue."""
 
     def __init__(self, cluster: Any, cpus_per_task: int, jobs: int | None, **parameters: Any) -> None:
-        from ablab.study.on_submitit import Queue
+        from ablab.launching.on_submitit import Queue
 
         given = {key: value for key, value in parameters.items() if value is not None}
         self.queue = Queue(cluster, cpus_per_task, jobs, given)
@@ -65,7 +65,7 @@ class SubmititLauncher(StudyLauncher):
 
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """All in the queue, or at most so many."""
-        from ablab.study.on_submitit import SubmititJobs
+        from ablab.launching.on_submitit import SubmititJobs
 
         jobs = min(filter(None, (self.queue.jobs, at_most)), default=None)
         return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_look)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.failure import Kind
-from ablab.study.launch import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launching.launcher import LOOK, Cause, Ending, Job, Launcher, cause_of
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """What Slurm says of jobs that could not say anything themselves; any other end is a kill."""
@@ -137,8 +137,8 @@ class Work:
 
     def __call__(self) -> int:
         """The exit code of the run."""
-        from ablab.study.child import into
-        from ablab.study.task import perform
+        from ablab.launching.child import into
+        from ablab.launching.task import perform
 
         into(self.log)
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")

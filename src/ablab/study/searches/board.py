@@ -4,10 +4,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ablab.search.trials import Trial, Trials, best_of, count
+from ablab.study.arms import Cell, Study
 from ablab.study.board import Board
-from ablab.study.definition import Cell, Study
 from ablab.study.ledger import Entry, entry_of
-from ablab.study.searching import Search
+from ablab.study.searches.search import Search
 
 
 class SearchBoard(Board):

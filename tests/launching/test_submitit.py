@@ -11,12 +11,12 @@ from ablab.config import compose
 from ablab.errors import UserError
 from ablab.exits import DONE
 from ablab.failure import read_failure
+from ablab.launching.launcher import Job
+from ablab.launching.on_submitit import Queue, SubmititJobs
 from ablab.metrics import read_metrics
 from ablab.plan import plan
 from ablab.pulse import read_pulse
 from ablab.store import SELECTED, RunFolder
-from ablab.study.launch import Job
-from ablab.study.on_submitit import Queue, SubmititJobs
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left
 

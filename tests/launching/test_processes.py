@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ablab.failure import kind_of, read_failure, write_failure
+from ablab.launching import child
+from ablab.launching.launcher import Job
+from ablab.launching.processes import Places, Processes
 from ablab.pulse import Heart, beating, read_pulse
 from ablab.store import RunFolder
-from ablab.study import child
-from ablab.study.launch import Job
-from ablab.study.processes import Places, Processes
 
 
 def _sleepy(words, log, environment):
@@ -42,7 +42,7 @@ def _sleepy(words, log, environment):
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(child, "work", _sleepy)
-    monkeypatch.setattr(child, "PRELOADED", ["ablab.study.processes"])
+    monkeypatch.setattr(child, "PRELOADED", ["ablab.launching.processes"])
 
 
 def job(folder, *words):
@@ -109,7 +109,7 @@ def test_asked_twice_it_kills(tmp_path):
 
 
 def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.study.processes.cores", lambda: 8)
+    monkeypatch.setattr("ablab.launching.processes.cores", lambda: 8)
     assert Places.of(4, None, [], 1).threads == 2
     assert Places.of(None, None, [], 1).jobs == 1
     gpus = Places.of(None, 1, [0, 1], 2)

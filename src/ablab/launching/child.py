@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ablab.exits import FAILED
-from ablab.study.task import perform
+from ablab.launching.task import perform
 
-PRELOADED = ["ablab.complete", "ablab.study.child", "ablab.config.values"]
+PRELOADED = ["ablab.complete", "ablab.launching.child", "ablab.config.values"]
 """What the server imports once for all runs."""
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
-from ablab.study.launch import LOOK, Cause, Ending, Job, Launcher, cause_of
-from ablab.study.processes import cores
+from ablab.launching.launcher import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launching.processes import cores
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ def _carried() -> Iterator[tuple[str, str]]:
 
 def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
     """In a process of the cluster: where the user stands, with all output in the run's log."""
-    from ablab.study.child import into
-    from ablab.study.task import perform
+    from ablab.launching.child import into
+    from ablab.launching.task import perform
 
     os.chdir(folder)
     os.environ.update(environment)

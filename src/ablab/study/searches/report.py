@@ -12,8 +12,8 @@ from ablab.mirror import RunCard, WandbMirror, closing
 from ablab.record import now
 from ablab.screen import aligned
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
-from ablab.study.search_pictures import draw_front, draw_history
-from ablab.study.searching import BEST, REPORT, USUAL, Search
+from ablab.study.searches.pictures import draw_front, draw_history
+from ablab.study.searches.search import BEST, REPORT, USUAL, Search
 
 TRIALS = "trials.csv"
 MOST_ROWS = 10

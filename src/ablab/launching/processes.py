@@ -13,8 +13,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
 from ablab.errors import UserError
-from ablab.study import child
-from ablab.study.launch import LOOK, Ending, Job, Launcher, cause_of
+from ablab.launching import child
+from ablab.launching.launcher import LOOK, Ending, Job, Launcher, cause_of
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,78 @@
+"""What a study is once it is defined: arms by seeds, and the run that each pair of them is."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ablab.plan import Planned
+from ablab.study.design import Arm
+from ablab.study.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An arm under a seed: one run, and the words that make it."""
+
+    arm: str
+    seed: int
+    words: tuple[str, ...]
+    planned: Planned
+
+    @cached_property
+    def key(self) -> str:
+        """What is to be done: the run, how it is judged, in which store."""
+        planned = self.planned
+        return f"{planned.outputs} {planned.run_id} {planned.evaluation_id} {planned.curve_id}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms by seeds. Two arms whose settings have the same effect share their runs."""
+
+    name: str
+    arms: Sequence[Arm]
+    baseline: str
+    seeds: Sequence[int]
+    cells: Sequence[Cell]
+    experiment: Experiment | None
+    is_tuning: bool = False
+    """Whether it only finds the values that the experiment's own runs will have."""
+    typed: tuple[str, ...] = ()
+    """The words that define it."""
+
+    @cached_property
+    def runs(self) -> dict[str, Cell]:
+        """Everything that is to be done, once, by its key. Judging a run in two ways is two things to do."""
+        runs: dict[str, Cell] = {}
+        for cell in self.cells:
+            runs.setdefault(cell.key, cell)
+        return runs
+
+    def words_of(self, cell: Cell) -> list[str]:
+        """What makes the run, and says to W&B where it belongs."""
+        arm = cell.arm.replace("\\", "\\\\").replace("'", "\\'")
+        return [*cell.words, f"logger.group={self.name}", f"logger.arm='{arm}'"]
+
+    @property
+    def digest(self) -> str:
+        """Of its runs: a study that gets another seed or arm is another comparison."""
+        return digest_of(self.cells)
+
+    @property
+    def outputs(self) -> Path:
+        """The store of its runs."""
+        return self.cells[0].planned.outputs
+
+    @property
+    def folder(self) -> Path:
+        """What belongs to the study and to none of its runs."""
+        return self.outputs / "studies" / self.name
+
+
+def digest_of(cells: Sequence[Cell]) -> str:
+    """11 hex digits: the same runs are the same study, in whichever order they were typed."""
+    ids = sorted({cell.planned.run_id for cell in cells})
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]
