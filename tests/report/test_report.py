@@ -190,6 +190,23 @@ def test_what_cannot_be_is_one_line(reported, words, said):
     assert err.count("\n") == 1
 
 
+def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_path):
+    code, _, err = typed(reported.words[0], f"outputs={tmp_path / 'nowhere'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "none of its runs has begun in" in err
+    assert not (tmp_path / "nowhere").exists()
+    copy = tmp_path / "outputs"
+    shutil.copytree(reported.study.outputs, copy)
+    (copy / "studies" / "claims" / "registered.json").write_text("{")
+    code, _, err = typed(reported.words[0], f"outputs={copy}")
+    assert code == 2
+    assert "registered.json: cannot be read as what the study registered" in err
+    next(copy.glob("runs/*/recipe.yaml")).write_text("")
+    code, _, err = typed("where=norm=pre", f"outputs={copy}")
+    assert code == 2
+    assert "recipe.yaml: cannot be read as" in err
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
 def test_the_latex_compiles(reported, tmp_path):
     shutil.copy(reported.folder / "report.tex", tmp_path)

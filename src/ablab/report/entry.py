@@ -41,6 +41,10 @@ def report(arguments: Sequence[str]) -> int:
     own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
     options = read_words(Options, own)
     selection = _asked_for(_selected(options, [word for word in arguments if word not in own]), options)
+    if not selection.where(lambda run: run.folder.path.exists()):
+        raise UserError(
+            f"{selection.name}: none of its runs has begun in {selection.outputs}; there is nothing to report"
+        )
     screen = Screen()
     if options.verify and not verify(selection, screen):
         return FAILED

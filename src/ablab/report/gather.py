@@ -125,6 +125,8 @@ def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], out
     conditions: dict[str, list[tuple[RunFolder, Record, dict[str, Any]]]] = {}
     for folder, record in found:
         recipe = folder.recipe()
+        if "seed" not in recipe:
+            raise UserError(f"{folder.path / 'recipe.yaml'}: cannot be read as a recipe")
         conditions.setdefault(condition_id(recipe), []).append((folder, record, recipe))
     names = _names([runs[0][1] for runs in conditions.values()])
     arms = []

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.metrics import read_metrics
 from ablab.record import Curve, Evaluation, Record, Selected
@@ -81,8 +82,11 @@ class Registered:
         path = folder / "registered.json"
         if not path.exists():
             return None
-        first = read_json(path)[0]
-        return cls(first["claims"], first["seeds"], first["registered"], first["runs_already_done"])
+        try:
+            first = read_json(path)[0]
+            return cls(first["claims"], first["seeds"], first["registered"], first["runs_already_done"])
+        except (ValueError, LookupError, TypeError):
+            raise UserError(f"{path}: cannot be read as what the study registered") from None
 
 
 @dataclass(frozen=True)

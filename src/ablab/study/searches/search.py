@@ -74,8 +74,11 @@ class Search:
     def report(self) -> dict[str, Any] | None:
         """What it has found so far; None for nothing, or for what another space has found."""
         path = self.folder / REPORT
-        content: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return content if content is not None and content["digest"] == self.digest else None
+        try:
+            content: dict[str, Any] | None = read_json(path) if path.exists() else None
+            return content if content is not None and content["digest"] == self.digest else None
+        except (ValueError, LookupError, TypeError):
+            raise UserError(f"{path}: cannot be read as what a search has found") from None
 
     def winner(self) -> tuple[str, ...] | None:
         """The best trial's words once all trials are told; None before."""
