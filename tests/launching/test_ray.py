@@ -44,6 +44,7 @@ def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         made.remove_node(nodes[0], allow_graceful=False)
+        assert len(list(tmp_path.glob("smoke/runs/*/record.json"))) < 2  # there was something to lose
         out, err = process.communicate(timeout=200)
     assert process.returncode == DONE, out + err
     assert "2 runs: 2 finished" in out

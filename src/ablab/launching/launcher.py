@@ -68,7 +68,7 @@ class Launcher(ABC):
             while self.running or (more and not self.stopping):
                 if more and not self.stopping:
                     more = self._start_what_fits(waiting)
-                for ending in self.ended():
+                for ending in self.ended() if self.running else ():
                     self._note(ending)
                     endings.append(ending)
                     self.on_end(ending)
@@ -95,7 +95,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def ended(self) -> Iterator[Ending]:
-        """Those that have ended since the last look; waits for about LOOK seconds."""
+        """Those that have ended since the last look; waits for about LOOK seconds. Asked only while something runs."""
 
     @abstractmethod
     def end(self, *, kill: bool) -> None:

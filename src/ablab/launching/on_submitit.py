@@ -89,7 +89,7 @@ class SubmititJobs(Launcher):
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit them."""
-        executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit" / "%j"))
+        executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
         with executor.batch():
             handles = [executor.submit(self._work(job)) for job in jobs]
         self._submitted.update(zip(handles, jobs, strict=True))

@@ -1,0 +1,68 @@
+"""What every launcher promises, on one that needs neither processes nor a cluster."""
+
+import pytest
+
+from ablab.exits import DONE, INTERRUPTED
+from ablab.launching.launcher import Ending, Job, Launcher
+from ablab.store import RunFolder
+
+
+class Instant(Launcher):
+    """A job ends at the first look after its start."""
+
+    def __init__(self, rooms, **hears):
+        super().__init__(**hears)
+        self.rooms, self.now, self.kills = rooms, [], []
+
+    @property
+    def running(self):
+        return self.now
+
+    @property
+    def room(self):
+        return self.rooms - len(self.now)
+
+    def start(self, jobs):
+        assert len(jobs) <= self.room
+        self.now.extend(jobs)
+
+    def ended(self):
+        assert self.now, "nothing runs: a cluster would be asked to wait for no task at all"
+        while self.now:
+            yield Ending(self.now.pop(), INTERRUPTED if self.kills else DONE)
+
+    def end(self, *, kill):
+        self.kills.append(kill)
+
+
+def jobs(folder, count):
+    for number in range(count):
+        yield Job(RunFolder(folder / f"r{number}"), str(number), [])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 6])
+@pytest.mark.parametrize("rooms", [1, 2, 3])
+def test_every_job_once_and_no_waiting_for_nothing(tmp_path, count, rooms):
+    endings = Instant(rooms).run(jobs(tmp_path, count))
+    assert sorted(ending.job.key for ending in endings) == [str(number) for number in range(count)]
+
+
+def test_the_next_job_is_asked_for_when_there_is_room(tmp_path):
+    over: list[Ending] = []
+    asked = []
+
+    def watched():
+        for job in jobs(tmp_path, 5):
+            asked.append(len(over))
+            yield job
+
+    Instant(2, on_end=over.append).run(watched())
+    assert asked == [0, 0, 2, 2, 4]
+
+
+def test_nothing_is_started_after_a_stop(tmp_path):
+    launcher = Instant(1)
+    launcher.on_end = lambda _: launcher.stop()
+    endings = launcher.run(jobs(tmp_path, 5))
+    assert [ending.code for ending in endings] == [DONE]
+    assert launcher.kills == [False]
