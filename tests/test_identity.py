@@ -327,3 +327,16 @@ def test_every_process_gives_the_same_name(hash_seed):
         check=True,
     )
     assert done.stdout.strip() == _id(typed)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["layerdrop=0.2,s1", "s1"], ["layerdrop=0.2", "the defaults"]),
+        (["a=1,b=2,s1", "a=1,b=3,s1"], ["b=2", "b=3"]),
+        (["sites=[a,b],c=1", "sites=[a],c=1"], ["sites=[a,b]", "sites=[a]"]),
+        (["a=1,s1"], ["a=1,s1"]),
+    ],
+)
+def test_names_side_by_side_say_what_differs(names, shown):
+    assert identity.distinct(names) == shown

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -102,6 +103,13 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
         if key != "seed" and roles[key] is Role.RECIPE
     ]
     return ",".join([*parts, f"s{composed.config.seed}"])
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Display names without the parts that all of them have."""
+    parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # a list's commas part nothing
+    common = set.intersection(*(set(mine) for mine in parts)) if len(parts) > 1 else set()
+    return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]
 
 
 def _written(value: object) -> str:

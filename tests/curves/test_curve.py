@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from ablab.curves.artefacts import COLUMNS
-from ablab.curves.several import differing
 from ablab.scoring import score
 from tests.curves.conftest import pruned, the_run
 
@@ -138,8 +137,3 @@ def test_the_strategies_of_one_run_share_what_is_equal(deep):
     pruned(deep, "pruning=first", "pruning.curves=[decoder]", "save=none")
     whole = {curve.points[0].evaluation_id for curve in run.curves() if curve.settings["decoding"]["beam_size"] == 4}
     assert len(whole) == 1
-
-
-def test_names_in_a_legend_say_what_differs():
-    assert differing(["layerdrop=0.2,s1", "s1"]) == ["layerdrop=0.2", "the defaults"]
-    assert differing(["a=1,b=2,s1", "a=1,b=3,s1"]) == ["b=2", "b=3"]

@@ -47,7 +47,7 @@ def test_a_pace_takes_away_the_end_and_nothing_else():
 def test_models_take_turns(monkeypatch):
     turns = []
     monkeypatch.setattr("ablab.curves.speed._translate", lambda model, *_: turns.append(model))
-    assert len(sentences_per_second(["a", "b"], Sentences.of([[5]]), SEARCH)) == 2  # type: ignore[list-item]
+    assert len(sentences_per_second(["a", "b"], Sentences.of([[5]]), SEARCH)) == 2
     assert turns == ["a", "b"] * (ROUNDS + 1)
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ablab.curves.artefacts import rows, searched, write_csv
 from ablab.curves.picture import draw, lines_of
+from ablab.identity import distinct
 from ablab.record import Curve
 
 
@@ -20,7 +21,7 @@ class Pruned(NamedTuple):
 def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
     """Writes the picture, and the table beside it under the same name. All curves are of one test set and search."""
     first = runs[0].curves[0]
-    names = differing([run.name for run in runs])
+    names = distinct([run.name for run in runs])
     lines = [
         line
         for name, run in zip(names, runs, strict=True)
@@ -30,10 +31,3 @@ def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
     table = [{"run": run.run_id, "name": run.name, **row} for run in runs for row in rows(run.curves)]
     write_csv(path.with_suffix(".csv"), table)
     return path
-
-
-def differing(names: Sequence[str]) -> list[str]:
-    """Display names without the parts that all of them have."""
-    parts = [name.split(",") for name in names]
-    common = set(parts[0]).intersection(*parts)
-    return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]

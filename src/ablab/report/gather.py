@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
-from ablab.identity import condition_id
+from ablab.identity import condition_id, distinct
 from ablab.record import Record
 from ablab.report.selection import ArmRuns, Registered, Run, Selection
 from ablab.store import RunFolder, all_runs, find_run
@@ -53,7 +53,7 @@ def where(conditions: str, outputs: Path) -> Selection:
         known = {name for _, record in records for name in _values(record)}
         if records and key not in known:
             raise UserError(f"where={conditions}: no run has {key}; {choices(key, known)}")
-    found = [pair for pair in records if all(_values(pair[1]).get(key) == value for key, value in wanted)]
+    found = [pair for pair in records if all(_same(_values(pair[1]).get(key), value) for key, value in wanted)]
     if not found:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
     return _ad_hoc("where", f"where={conditions}", found, outputs)
@@ -117,6 +117,14 @@ def _values(record: Record) -> dict[str, str]:
     return {**fields, **record.choices, "seed": str(record.config["seed"])}
 
 
+def _same(there: str | None, wanted: str) -> bool:
+    """Numbers by their value: 0 is 0.0 and 1e-3 is 0.001."""
+    try:
+        return there is not None and float(there) == float(wanted)
+    except ValueError:
+        return there == wanted
+
+
 def _typed(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
 
@@ -155,8 +163,6 @@ def _run(folder: RunFolder, record: Record, recipe: dict[str, Any]) -> Run:
 
 
 def _names(records: Sequence[Record]) -> list[str]:
-    """What sets each apart from the others, by the words of their display names."""
-    words = [record.name.split(",")[:-1] for record in records]
-    shared = set.intersection(*(set(one) for one in words)) if len(words) > 1 else set()
-    names = [",".join(word for word in one if word not in shared) or "usual" for one in words]
+    """What sets each apart from the others, by the words of their display names; the seed is none of it."""
+    names = distinct([record.name.rpartition(",")[0] for record in records])
     return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
