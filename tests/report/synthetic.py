@@ -8,7 +8,7 @@ from pathlib import Path
 from ablab.identity import condition_id
 from ablab.metrics import COLUMNS
 from ablab.record import Cost, Curve, Evaluation, Point, Record, Selected
-from ablab.scoring import score
+from ablab.scoring import Scores, score
 from ablab.study.arms import Cell, Study
 from ablab.study.definition import define
 
@@ -17,7 +17,7 @@ WORDS = (
     *("with", "ball", "hat", "small", "big", "two"),
 )
 SENTENCES = 220
-Diverged = frozenset[tuple[str, int]]
+STEPS = range(100, 1001, 100)
 
 
 def corpus(outputs: Path) -> tuple[str, list[str]]:
@@ -59,21 +59,19 @@ def fill(
 
 def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpus_name: str) -> None:
     """One run; without hypotheses it has diverged."""
-    folder, config = cell.planned.folder, cell.planned.config
+    folder = cell.planned.folder
     folder.begin(cell.planned.recipe)
     noise = int(hashlib.sha256(folder.run_id.encode()).hexdigest(), 16) % 1000 / 1000
-    steps = range(100, 1001, 100)
     found = None if hypotheses is None else score(hypotheses, references)
-    bleu = 0.0 if found is None else found.bleu
-    validations = [
-        {
-            "step": float(step),
-            "loss": 2 + math.exp(-step / 100),
-            "perplexity": 9.0,
-            "bleu": bleu * (1 - math.exp(-step / 80)),
-        }
-        for step in steps
-    ]
+    rows = [f"{step},{step / 10},{2 + 100 / step},,{1 + noise},0,1000,,,," for step in STEPS]
+    folder.metrics.write_text("\n".join([",".join(COLUMNS), *rows, ""]))
+    folder.write_record(_record(cell, found, noise))
+    if found is not None and hypotheses is not None:
+        folder.write_evaluation(_evaluation(cell, found, corpus_name, noise), hypotheses)
+        folder.write_curve(_curve(cell, found.bleu))
+
+
+def _record(cell: Cell, found: Scores | None, noise: float) -> Record:
     cost = Cost(
         steps=1000,
         epochs=2.0,
@@ -85,33 +83,44 @@ def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpu
         parameters=10**6,
         flops_per_token=10.0**7,
     )
-    record = Record(
-        run_id=folder.run_id,
+    best = 0.0 if found is None else found.bleu
+    return Record(
+        run_id=cell.planned.run_id,
         condition_id=condition_id(cell.planned.recipe),
         name=cell.planned.name,
         choices=cell.planned.composed.choices,
         state="diverged" if found is None else "finished",
         reason="the training loss is not a number at step 7" if found is None else "steps",
         time_limited=False,
-        selected=None if found is None else Selected(steps=[1000], loss=2 + noise / 50, perplexity=7.4, bleu=bleu),
-        validations=[] if found is None else validations,
+        selected=None if found is None else Selected(steps=[1000], loss=2 + noise / 50, perplexity=7.4, bleu=best),
+        validations=[] if found is None else _validations(best),
         cost=cost,
         data={},
         runtime={"device": "cpu", "threads": 1},
         provenance={"commit": "0" * 40, "code": "abc"},
-        config=config.model_dump(serialize_as_any=True),
+        config=cell.planned.config.model_dump(serialize_as_any=True),
         ended="2026-01-01T00:00:00Z",
     )
-    rows = [f"{step},{step / 10},{2 + 100 / step},,{1 + noise},0,1000,,,," for step in steps]
-    folder.metrics.write_text("\n".join([",".join(COLUMNS), *rows, ""]))
-    folder.write_record(record)
-    if found is None or hypotheses is None:
-        return
-    evaluation = Evaluation(
+
+
+def _validations(best: float) -> list[dict[str, float]]:
+    return [
+        {
+            "step": float(step),
+            "loss": 2 + math.exp(-step / 100),
+            "perplexity": 9.0,
+            "bleu": best * (1 - math.exp(-step / 80)),
+        }
+        for step in STEPS
+    ]
+
+
+def _evaluation(cell: Cell, found: Scores, corpus_name: str, noise: float) -> Evaluation:
+    return Evaluation(
         evaluation_id=cell.planned.evaluation_id,
         settings=cell.planned.evaluation,
         test_name="test",
-        sentences=len(references),
+        sentences=SENTENCES,
         bleu=found.bleu,
         chrf=found.chrf,
         signatures=found.signatures,
@@ -124,8 +133,6 @@ def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpu
         provenance_code="abc",
         ended="2026-01-01T00:00:00Z",
     )
-    folder.write_evaluation(evaluation, hypotheses)
-    folder.write_curve(_curve(cell, found.bleu))
 
 
 def _curve(cell: Cell, bleu: float) -> Curve:

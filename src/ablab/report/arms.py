@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.report.document import ArmLine, RunLine
-from ablab.report.evidence import CONVERGED, convergence
+from ablab.report.evidence import convergence
 from ablab.report.judge import span
-from ablab.report.measures import Measure
+from ablab.report.measures import BLEU, Measure, Progress
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.arm import summarise
 from ablab.statistics.proportions import share
@@ -45,7 +45,7 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         train_seconds=mean([cost.train_seconds for cost in costs]),
         tokens_per_second=mean([cost.tokens_per_second for cost in costs]),
         decoding_speed=mean([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
-        convergence=_convergence(arm),
+        convergence=_convergence(arm, measure.progress or BLEU),
         differs={} if arm is baseline else _differs(baseline, arm),
         notes=_arm_notes(arm, baseline),
         runs=[_run(run, measure, place) for run in arm.runs],
@@ -71,11 +71,11 @@ def _run(run: Run, measure: Measure, place: Path) -> RunLine:
     )
 
 
-def _convergence(arm: ArmRuns) -> str:
+def _convergence(arm: ArmRuns, progress: Progress) -> str:
     if not arm.finished:
         return "unknown: no finished run"
     try:
-        return convergence(arm, CONVERGED["bleu"], "bleu").state
+        return convergence(arm, progress, progress.enough).state
     except NotTestable as reason:
         return f"unknown: {reason}"
 

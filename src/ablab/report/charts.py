@@ -1,9 +1,9 @@
 """The report's pictures, as Plotly takes them: data and layout; colours come from the page, dark or light."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ablab.report.document import Document, Series, Span
-from ablab.report.tables import interval_text, signed
+from ablab.report.written import interval_text, signed
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 """Okabe and Ito (2008), told apart with any kind of colour vision; yellow and black give way to the page."""
@@ -27,76 +27,90 @@ def styles(document: Document) -> dict[str, tuple[str, str]]:
     }
 
 
+class _Row(NamedTuple):
+    """A difference in the forest plot. `margin`: 0 where none is claimed."""
+
+    name: str
+    difference: float
+    span: Span
+    digits: int
+    margin: float = 0.0
+    outcome: str = ""
+
+    @property
+    def told(self) -> str:
+        """When pointed at."""
+        figures = f"{signed(self.difference, self.digits)} {interval_text(self.span, self.digits)}"
+        lines = [self.name, figures, f"{100 * self.span.level:.4g} % interval", self.outcome]
+        return "<br>".join(line for line in lines if line)
+
+
 def _forest(document: Document) -> dict[str, Any] | None:
-    """Differences with their intervals: of claims about the metric; without any, of all arms."""
-    rows: list[tuple[str, float, Span, int, float, str]] = [
-        (f"{c.arm} - {c.baseline}", c.difference, c.interval, c.digits, c.margin, c.outcome)
-        for c in document.claims
-        if c.difference is not None and c.interval is not None and c.title == document.title
-    ]
-    if not rows:
-        rows = [
-            (line.arm, line.difference, line.interval, document.digits, 0.0, "")
-            for line in document.differences
-            if line.difference is not None and line.interval is not None
-        ]
+    """Differences with their intervals, the first on top."""
+    rows = _forest_rows(document)[::-1]
     if not rows:
         return None
-    rows = rows[::-1]
-    margins = [
-        {
-            "type": "rect",
-            "x0": -margin,
-            "x1": margin,
-            "y0": number - 0.32,
-            "y1": number + 0.32,
-            "fillcolor": "rgba(128,128,128,0.16)",
-            "line": {"width": 0},
-            "layer": "below",
-        }
-        for number, (*_, margin, _outcome) in enumerate(rows)
-        if margin
-    ]
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [difference for _, difference, *_ in rows],
-                "y": list(range(len(rows))),
-                "error_x": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [span.high - difference for _, difference, span, *_ in rows],
-                    "arrayminus": [difference - span.low for _, difference, span, *_ in rows],
-                    "thickness": 2,
-                    "width": 6,
-                },
-                "marker": {"size": 10, "color": COLOURS[0]},
-                "customdata": [
-                    f"{name}<br>{signed(difference, digits)} {interval_text(span, digits)}"
-                    f"<br>{100 * span.level:.4g} % interval" + (f"<br>{outcome}" if outcome else "")
-                    for name, difference, span, digits, _, outcome in rows
-                ],
-                "hovertemplate": "%{customdata}<extra></extra>",
-                "showlegend": False,
-            }
-        ],
-        "layout": {
-            "height": 150 + 46 * len(rows),
-            "title": {"text": f"Differences in {document.title}"},
-            "xaxis": {"title": {"text": document.unit}, "zeroline": True, "zerolinewidth": 2},
-            "yaxis": {
-                "tickvals": list(range(len(rows))),
-                "ticktext": [name for name, *_ in rows],
-                "range": [-0.7, len(rows) - 0.3],
-                "showgrid": False,
-                "zeroline": False,
-                "automargin": True,
-            },
-            "shapes": margins,
+    places = list(range(len(rows)))
+    differences = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [row.difference for row in rows],
+        "y": places,
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [row.span.high - row.difference for row in rows],
+            "arrayminus": [row.difference - row.span.low for row in rows],
+            "thickness": 2,
+            "width": 6,
         },
+        "marker": {"size": 10, "color": COLOURS[0]},
+        "customdata": [row.told for row in rows],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "showlegend": False,
     }
+    layout = {
+        "height": 150 + 46 * len(rows),
+        "title": {"text": f"Differences in {document.title}"},
+        "xaxis": {"title": {"text": document.unit}, "zeroline": True, "zerolinewidth": 2},
+        "yaxis": {
+            "tickvals": places,
+            "ticktext": [row.name for row in rows],
+            "range": [-0.7, len(rows) - 0.3],
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+        "shapes": [_band(place, row.margin) for place, row in zip(places, rows, strict=True) if row.margin],
+    }
+    return {"data": [differences], "layout": layout}
+
+
+def _forest_rows(document: Document) -> list[_Row]:
+    """Of claims about the metric; without any, of all arms."""
+    claimed = [
+        _Row(
+            f"{claim.arm} - {claim.baseline}",
+            claim.difference,
+            claim.interval,
+            claim.digits,
+            claim.margin,
+            claim.outcome,
+        )
+        for claim in document.claims
+        if claim.difference is not None and claim.interval is not None and claim.title == document.title
+    ]
+    return claimed or [
+        _Row(line.arm, line.difference, line.interval, document.digits)
+        for line in document.differences
+        if line.difference is not None and line.interval is not None
+    ]
+
+
+def _band(place: int, margin: float) -> dict[str, Any]:
+    """What is too small to matter, behind a row."""
+    corners = {"x0": -margin, "x1": margin, "y0": place - 0.32, "y1": place + 0.32}
+    return {"type": "rect", **corners, "fillcolor": "rgba(128,128,128,0.16)", "line": {"width": 0}, "layer": "below"}
 
 
 def _curves(document: Document, series: Series) -> dict[str, Any]:

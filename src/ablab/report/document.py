@@ -72,19 +72,19 @@ class DifferenceLine(Strict):
 
     arm: str
     n: int
-    difference: float | None
-    interval: Span | None
-    p: float | None
-    refused: str | None
-    crossed: Span | None
-    crossed_p: float | None
-    crossed_refused: str | None
-    randomisation_p: float | None
-    randomisation_refused: str | None
-    detectable: float | None
-    effect: float | None
-    seeds_needed: int | None
-    seconds_needed: float | None
+    difference: float | None = None
+    interval: Span | None = None
+    p: float | None = None
+    refused: str | None = None
+    crossed: Span | None = None
+    crossed_p: float | None = None
+    crossed_refused: str | None = None
+    randomisation_p: float | None = None
+    randomisation_refused: str | None = None
+    detectable: float | None = None
+    effect: float | None = None
+    seeds_needed: int | None = None
+    seconds_needed: float | None = None
 
 
 Outcome = Literal[

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ablab.report.measures import MEASURES, Measure, depth_measure
+from ablab.report.measures import MEASURES, Measure, Progress, depth_measure
 from ablab.report.selection import ArmRuns, Run
+from ablab.report.written import number
 from ablab.statistics.drift import Drift, drift
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Failures
 from ablab.study.experiment import Claim
-
-CONVERGED = {"bleu": 0.5, "loss": 0.01}
-"""What validation may still gain over the last fifth of training where a claim states no margin."""
-
 
 Evidence = Sequence[float] | Failures | NotTestable
 
@@ -53,10 +50,12 @@ def measure_of(claim: Claim, metric: str) -> Measure:
 
 def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:
     """What a claim may be judged by: as `observed`, of arms that had converged, and were not cut off by a clock."""
-    if measure.is_quality and not (arm.diverged or baseline.diverged):
+    progress = measure.progress
+    if progress is not None and not (arm.diverged or baseline.diverged):
+        matters = margin if margin and measure.unit == progress.unit else progress.enough
         try:
             for one in (arm, baseline):
-                _check_quality(one, margin if measure.unit == "BLEU" else 0.0)
+                _check_quality(one, progress, matters)
         except NotTestable as reason:
             return reason
     return observed(arm, baseline, measure)
@@ -69,7 +68,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
     """
     try:
         _comparable(arm, baseline)
-        if measure.is_quality and (arm.diverged or baseline.diverged):
+        if measure.progress is not None and (arm.diverged or baseline.diverged):
             return failures(arm, baseline, higher_is_better=measure.higher_is_better)
         found = pairs(arm, baseline)
         if not found.arm:
@@ -90,17 +89,17 @@ def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Fail
     return Failures(shares, higher_is_better)
 
 
-def convergence(arm: ArmRuns, threshold: float, key: str) -> Drift:
+def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     """Whether validation was still getting better; raises NotTestable where it cannot be told."""
     curves = []
     for run in arm.finished:
         assert run.record is not None
         steps = [validation["step"] for validation in run.record.validations]
-        curves.append((steps, [validation[key] for validation in run.record.validations]))
-    return drift(curves, threshold=threshold, higher_is_better=key == "bleu")
+        curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
+    return drift(curves, threshold=threshold, higher_is_better=progress.higher_is_better)
 
 
-def _check_quality(arm: ArmRuns, margin: float) -> None:
+def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
     limited = [run for run in arm.finished if run.record is not None and run.record.time_limited]
     if limited:
         raise NotTestable(f"{arm.name}: training ended by the clock, so that scores depend on the machine")
@@ -109,11 +108,10 @@ def _check_quality(arm: ArmRuns, margin: float) -> None:
         raise NotTestable("smoke runs: their scores mean nothing")
     if not arm.finished:
         raise NotTestable(f"{arm.name} has no finished run")
-    state = convergence(arm, margin or CONVERGED["bleu"], "bleu")
+    state = convergence(arm, progress, threshold)
     if state.state == "moving":
-        raise NotTestable(
-            f"{arm.name} is under-trained: validation BLEU gained {state.improvement:.2f} in the last fifth of training"
-        )
+        gained = f"{progress.title} got better by {number(state.improvement, progress.digits)}"
+        raise NotTestable(f"{arm.name} is under-trained: {gained} in the last fifth of training")
 
 
 def _comparable(arm: ArmRuns, baseline: ArmRuns) -> None:

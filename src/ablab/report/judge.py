@@ -6,12 +6,13 @@ from ablab.report.document import ClaimLine, Span
 from ablab.report.evidence import evidence, failures, measure_of
 from ablab.report.measures import Measure
 from ablab.report.selection import ArmRuns, Selection
+from ablab.report.written import interval_text, number, p_text, signed
 from ablab.statistics.interval import Interval
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
 from ablab.study.experiment import Claim
 
-SHARE = Measure("share of failures", "share of runs", 2, False, False, lambda _: None)
+SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
@@ -80,24 +81,19 @@ def _words(claim: Claim, baseline: str, of: tuple[Measure, Measure], verdict: Ve
     """A sentence that can stand alone; `of`: what is claimed, and what was compared."""
     measure, shown = of
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
-    margin = f" (margin {measure.text(claim.margin)})" if claim.margin else ""
+    margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
     claimed = f"{claim.arm} {expected} {baseline} in {measure.title}{margin}"
     if verdict.outcome == "not testable":
         return f"{claimed}: not testable. {verdict.reason}."
     instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
-    said = f"{claimed}: {verdict.outcome}. {instead}The difference is {shown.signed(verdict.difference)} {shown.unit}"
+    difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
+    said = f"{claimed}: {verdict.outcome}. {instead}The difference is {difference}"
     if verdict.interval is not None:
-        low, high = shown.signed(verdict.interval.low), shown.signed(verdict.interval.high)
-        said += f", {100 * verdict.interval.level:.4g} % interval [{low}, {high}]"
+        said += f", {100 * verdict.interval.level:.4g} % interval {interval_text(span(verdict.interval), shown.digits)}"
     corrected = "" if verdict.corrected is None else f", p = {p_text(verdict.corrected)}"
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
     return f"{said}{corrected}{several}, {verdict.n} {seeds}."
-
-
-def p_text(p: float) -> str:
-    """Never 0: no test can say that."""
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
 
 
 def _exploratory(selection: Selection, claim: Claim) -> str | None:

@@ -9,25 +9,36 @@ from ablab.report.selection import Run
 
 
 @dataclass(frozen=True)
+class Progress:
+    """A validation curve by which one sees whether training has converged. `key`: in a record's validations.
+
+    `enough`: what it may still gain over the last fifth of training where a claim states no margin.
+    """
+
+    key: str
+    title: str
+    unit: str
+    digits: int
+    higher_is_better: bool
+    enough: float
+
+
+BLEU = Progress("bleu", "validation BLEU", "BLEU", 2, True, 0.5)
+LOSS = Progress("loss", "validation loss", "nats per token", 4, False, 0.01)
+
+
+@dataclass(frozen=True)
 class Measure:
-    """`value`: of one finished run, None where it has none. `digits`: after the point. `is_quality`: whether it needs
-    training to have converged, and runs that were not cut off by a clock.
+    """`value`: of one finished run, None where it has none. `digits`: after the point. `progress`: by which training
+    must have converged before two arms are compared; None where that, or a clock that ended it, does not matter.
     """
 
     title: str
     unit: str
     digits: int
     higher_is_better: bool
-    is_quality: bool
+    progress: Progress | None
     value: Callable[[Run], float | None]
-
-    def text(self, value: float | None) -> str:
-        """As every table and sentence writes it."""
-        return "" if value is None else f"{value:,.{self.digits}f}"
-
-    def signed(self, value: float | None) -> str:
-        """A difference, with its sign."""
-        return "" if value is None else f"{value:+,.{self.digits}f}"
 
 
 def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float | None]:
@@ -35,24 +46,24 @@ def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float
 
 
 MEASURES = {
-    "test_bleu": Measure("test BLEU", "BLEU", 2, True, True, _of_evaluation(lambda found: found.bleu)),
-    "test_chrf": Measure("test chrF", "chrF", 2, True, True, _of_evaluation(lambda found: found.chrf)),
+    "test_bleu": Measure("test BLEU", "BLEU", 2, True, BLEU, _of_evaluation(lambda found: found.bleu)),
+    "test_chrf": Measure("test chrF", "chrF", 2, True, BLEU, _of_evaluation(lambda found: found.chrf)),
     "valid_bleu": Measure(
-        "validation BLEU", "BLEU", 2, True, True, lambda run: run.selected.bleu if run.selected else None
+        "validation BLEU", "BLEU", 2, True, BLEU, lambda run: run.selected.bleu if run.selected else None
     ),
     "valid_loss": Measure(
-        "validation loss", "nats per token", 4, False, True, lambda run: run.selected.loss if run.selected else None
+        "validation loss", "nats per token", 4, False, LOSS, lambda run: run.selected.loss if run.selected else None
     ),
     "training_speed": Measure(
         "training speed",
         "target tokens/s",
         0,
         True,
-        False,
+        None,
         lambda run: run.record.cost.tokens_per_second if run.record else None,
     ),
     "decoding_speed": Measure(
-        "decoding speed", "sentences/s", 0, True, False, _of_evaluation(lambda found: found.sentences_per_second)
+        "decoding speed", "sentences/s", 0, True, None, _of_evaluation(lambda found: found.sentences_per_second)
     ),
 }
 """By their names in experiment files. Shares of failures and depths are not among them: they are compared otherwise."""
@@ -64,7 +75,7 @@ def depth_measure(fall: float) -> Measure:
     def value(run: Run) -> float | None:
         return None if run.curve is None else depth_at_fall(run.curve, fall)
 
-    return Measure(f"decoder layers at a fall of {fall:g} BLEU", "layers", 2, False, True, value)
+    return Measure(f"decoder layers at a fall of {fall:g} BLEU", "layers", 2, False, BLEU, value)
 
 
 def depth_at_fall(curve: Curve, fall: float) -> float | None:

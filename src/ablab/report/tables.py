@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document, Span
-from ablab.report.judge import p_text
+from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
+from ablab.report.written import interval_text, number, p_text, signed
 from ablab.screen import duration
 
 
@@ -86,24 +86,6 @@ def effects_table(document: Document) -> Table:
     )
 
 
-def number(value: float | None, digits: int) -> str:
-    """`1,234.50`; nothing where there is nothing."""
-    return "" if value is None else f"{value:,.{digits}f}"
-
-
-def signed(value: float | None, digits: int) -> str:
-    """With its sign."""
-    return "" if value is None else f"{value:+,.{digits}f}"
-
-
-def interval_text(interval: Span | None, digits: int, *, sign: bool = True) -> str:
-    """`[-0.31, +0.52]`."""
-    if interval is None:
-        return ""
-    write = signed if sign else number
-    return f"[{write(interval.low, digits)}, {write(interval.high, digits)}]"
-
-
 def _claim(claim: ClaimLine) -> list[str]:
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f", margin {number(claim.margin, claim.digits)}" if claim.margin else ""
@@ -112,7 +94,7 @@ def _claim(claim: ClaimLine) -> list[str]:
         claim.outcome + (" (exploratory)" if claim.exploratory else ""),
         signed(claim.difference, claim.digits),
         interval_text(claim.interval, claim.digits),
-        "" if claim.corrected is None else p_text(claim.corrected),
+        p_text(claim.corrected),
         str(claim.n),
         claim.published or "",
     ]
@@ -150,10 +132,10 @@ def _difference(document: Document, line: DifferenceLine) -> list[str]:
         line.arm,
         signed(line.difference, digits),
         interval_text(line.interval, digits),
-        "" if line.p is None else p_text(line.p),
+        p_text(line.p),
         interval_text(line.crossed, digits),
-        "" if line.crossed_p is None else p_text(line.crossed_p),
-        "" if line.randomisation_p is None else p_text(line.randomisation_p),
+        p_text(line.crossed_p),
+        p_text(line.randomisation_p),
         number(line.detectable, digits),
         str(line.n),
         "; ".join(note for note in notes if note),

@@ -1,0 +1,47 @@
+"""What may be judged: an arm whose training had not ended by the measure in question is no evidence."""
+
+from dataclasses import replace
+
+import pytest
+
+from ablab.report.evidence import evidence
+from ablab.report.gather import of_study
+from ablab.report.measures import MEASURES
+from ablab.report.selection import ArmRuns
+from ablab.statistics.refusal import NotTestable
+
+
+def with_last_fifth(arm, key, gain):
+    """The arm with validations that gain so much over the last fifth of training, and are flat otherwise."""
+
+    def told(run):
+        steps = range(50, 1001, 50)
+        rows = [{"step": float(step), "loss": 2.0, "bleu": 20.0, "perplexity": 7.4} for step in steps]
+        for row in rows:
+            row[key] += gain * max(0.0, row["step"] - 800) / 200
+        return replace(run, record=run.record.model_copy(update={"validations": rows}))
+
+    return ArmRuns(arm.name, [told(run) for run in arm.runs])
+
+
+@pytest.mark.parametrize(
+    ("key", "gain", "metric", "margin", "is_under_trained"),
+    [
+        ("bleu", 2.0, "test_bleu", 0.5, True),
+        ("bleu", 2.0, "test_bleu", 3.0, False),  # less than what matters
+        ("bleu", 2.0, "test_chrf", 3.0, True),  # a margin in chrF says nothing of BLEU
+        ("bleu", -2.0, "test_bleu", 0.5, False),  # getting worse is not under-trained
+        ("bleu", 2.0, "valid_loss", 0.05, False),
+        ("bleu", 2.0, "training_speed", 0.0, False),
+        ("loss", -0.2, "valid_loss", 0.05, True),
+        ("loss", -0.2, "valid_loss", 0.5, False),
+        ("loss", -0.2, "test_bleu", 0.05, False),
+    ],
+)
+def test_each_measure_has_its_own_curve_to_come_to_rest(reported, key, gain, metric, margin, is_under_trained):
+    selection = of_study(reported.study)
+    usual, other = (with_last_fifth(arm, key, gain) for arm in selection.arms[:2])
+    found = evidence(other, usual, MEASURES[metric], margin)
+    assert (isinstance(found, NotTestable) and "under-trained" in str(found)) == is_under_trained
+    if not is_under_trained:
+        assert len(found) == 5
