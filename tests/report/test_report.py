@@ -130,6 +130,19 @@ def test_a_claim_that_came_later_is_exploratory(reported):
     assert "4 of 24 runs are missing: 4 planned" in out
 
 
+def test_another_metric_or_baseline_is_a_report_of_its_own(reported):
+    declared = reported.text("report.json")
+    code, out, _ = typed(*reported.words, "metric=test_chrf", "baseline=layerdrop=0.2", "resamples=1000")
+    assert code == 0
+    assert "6 claims are about test_bleu against layerdrop=0: the report claims judges them" in out
+    folder = reported.folder.parent / "claims-in-test_chrf-against-layerdrop=0.2"
+    other = json.loads((folder / "report.json").read_text())
+    assert (other["claims"], other["metric"], other["baseline"]) == ([], "test_chrf", "layerdrop=0.2")
+    assert reported.text("report.json") == declared
+    code, out, _ = typed(*reported.words, "metric=test_bleu", "resamples=1000")  # what it says anyway
+    assert f"Results: {reported.folder / 'report.html'}" in out
+
+
 def test_scores_are_made_again_from_their_hypotheses(reported, tmp_path):
     copy = tmp_path / "outputs"
     shutil.copytree(reported.study.outputs, copy)
@@ -141,6 +154,7 @@ def test_scores_are_made_again_from_their_hypotheses(reported, tmp_path):
     code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true")
     assert code == 1
     assert "its statistics per sentence are not those of its hypotheses" in out
+    assert "No report was written" in out
 
 
 def test_it_says_by_which_scores_settings_were_chosen(tmp_path):

@@ -59,7 +59,9 @@ def _check_kind(override: Override) -> None:
     """Of all that Hydra's grammar offers, a single run takes `key=value`."""
     key, line = override.key_or_group, override.input_line
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
-        raise UserError(f"{line}: a single run has nothing of Hydra's to set; allowed: outputs=FOLDER for the results")
+        raise UserError(
+            f"{line}: a single run has nothing of Hydra's to set; allowed with -m, or outputs=FOLDER for results"
+        )
     if key == "experiment":
         raise UserError(f"{line}: an experiment has many runs; type python train.py -m {line}")
     if override.is_delete():

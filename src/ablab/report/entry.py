@@ -47,6 +47,7 @@ def report(arguments: Sequence[str]) -> int:
         )
     screen = Screen()
     if options.verify and not verify(selection, screen):
+        screen.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")
         return FAILED
     with screen.counting_bar("comparing arms", len(selection.arms)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
@@ -80,17 +81,23 @@ def _references(runs: str) -> list[str]:
 
 
 def _asked_for(selection: Selection, options: Options) -> Selection:
-    """With another baseline or metric, where one was typed."""
-    if options.metric is not None:
-        if options.metric not in MEASURES:
-            raise UserError(f"metric={options.metric}: no such metric; {choices(options.metric, MEASURES)}")
-        selection = replace(selection, metric=options.metric)
-    if options.baseline is not None:
-        if selection.arm(options.baseline) is None:
-            names = [arm.name for arm in selection.arms]
-            raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
-        selection = replace(selection, baseline=options.baseline)
-    return selection
+    """With another baseline or metric, where one was typed: a report beside the declared one, without its claims."""
+    if options.metric is not None and options.metric not in MEASURES:
+        raise UserError(f"metric={options.metric}: no such metric; {choices(options.metric, MEASURES)}")
+    if options.baseline is not None and selection.arm(options.baseline) is None:
+        names = [arm.name for arm in selection.arms]
+        raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
+    metric, baseline = options.metric or selection.metric, options.baseline or selection.baseline
+    news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
+    if not news:
+        return selection
+    said = (
+        f"{len(selection.claims)} claims are about {selection.metric} against {selection.baseline}: "
+        f"the report {selection.name} judges them, this one does not"
+    )
+    notes = (*selection.notes, said) if selection.claims else selection.notes
+    name = "-".join((selection.name, *news))
+    return replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)
 
 
 def _write(document: Document, folder: Path) -> None:

@@ -54,7 +54,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
 
 def _notes(selection: Selection) -> list[str]:
     """What is missing, for the top of the page."""
-    notes = []
+    notes = list(selection.notes)
     states = Counter(run.state for arm in selection.arms for run in arm.runs)
     total = sum(states.values())
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}

@@ -93,7 +93,8 @@ class Registered:
 class Selection:
     """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design.
 
-    `choosing`: by which scores settings of the arms were chosen before, where they were.
+    `choosing`: by which scores settings of the arms were chosen before, where they were. `notes`: for the top of the
+    report.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Selection:
     outputs: Path
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     choosing: str | None = None
+    notes: Sequence[str] = ()
 
     def arm(self, name: str) -> ArmRuns | None:
         """By its name."""
