@@ -29,6 +29,7 @@ claims:
   - {arm: layerdrop=0.5, expect: greater, margin: 1}
   - {arm: layerdrop=0.5, expect: greater, metric: failures}
   - {arm: layerdrop=0.1, expect: less, metric: depth, fall: 5}
+  - {arm: layerdrop=0.1, expect: greater, metric: pruned_bleu, layers: 2}
 """
 ERRORS = {"layerdrop=0": 0.3, "layerdrop=0.1": 0.15, "layerdrop=0.2": 0.3, "layerdrop=0.5": 0.5}
 

@@ -134,7 +134,7 @@ def test_another_metric_or_baseline_is_a_report_of_its_own(reported):
     declared = reported.text("report.json")
     code, out, _ = typed(*reported.words, "metric=test_chrf", "baseline=layerdrop=0.2", "resamples=1000")
     assert code == 0
-    assert "6 claims are about test_bleu against layerdrop=0: the report claims judges them" in out
+    assert "7 claims are about test_bleu against layerdrop=0: the report claims judges them" in out
     folder = reported.folder.parent / "claims-in-test_chrf-against-layerdrop=0.2"
     other = json.loads((folder / "report.json").read_text())
     assert (other["claims"], other["metric"], other["baseline"]) == ([], "test_chrf", "layerdrop=0.2")
@@ -231,3 +231,17 @@ def test_the_latex_compiles(reported, tmp_path):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_a_pruned_model_is_compared_with_a_small_one(reported):
+    (claim,) = [claim for claim in reported.data["claims"] if claim["metric"] == "pruned_bleu"]
+    assert claim["title"] == "test BLEU with 2 decoder layers"
+    ours, theirs = (
+        [
+            next(point.bleu for point in run.curve.points if len(point.decoder) == 2)
+            for run in of_study(reported.study).arm(f"layerdrop={level}").finished
+        ]
+        for level in ("0.1", "0")
+    )
+    assert claim["difference"] == pytest.approx(sum(ours) / 5 - sum(theirs) / 5)
+    assert claim["outcome"] == "supported"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ablab.report.measures import MEASURES, Measure, Progress, depth_measure
+from ablab.report.measures import MEASURES, Measure, Progress, depth_measure, pruned_measure
 from ablab.report.selection import ArmRuns, Run
 from ablab.report.written import number
 from ablab.statistics.drift import Drift, drift
@@ -44,8 +44,9 @@ def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
 
 def measure_of(claim: Claim, metric: str) -> Measure:
     """What the claim is about; shares of failures have no measure of one run."""
-    name = claim.metric or metric
-    return depth_measure(claim.fall) if name == "depth" and claim.fall is not None else MEASURES[name]
+    if claim.fall is not None:
+        return depth_measure(claim.fall)
+    return MEASURES[claim.metric or metric] if claim.layers is None else pruned_measure(claim.layers)
 
 
 def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:

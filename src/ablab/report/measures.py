@@ -78,6 +78,16 @@ def depth_measure(fall: float) -> Measure:
     return Measure(f"decoder layers at a fall of {fall:g} BLEU", "layers", 2, False, BLEU, value)
 
 
+def pruned_measure(layers: int) -> Measure:
+    """Test BLEU with so many decoder layers: of a whole model that has no more, or of one cut down to them."""
+
+    def value(run: Run) -> float | None:
+        curve = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
+        return next((point.bleu for point in curve if _depth(point) == layers), None)
+
+    return Measure(f"test BLEU with {layers} decoder layers", "BLEU", 2, True, BLEU, value)
+
+
 def depth_at_fall(curve: Curve, fall: float) -> float | None:
     """The depth at which the curve of the decoder alone first lies `fall` below the whole model, from the deep end.
 

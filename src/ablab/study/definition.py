@@ -231,10 +231,13 @@ def _check_claims(experiment: Experiment, arms: Sequence[Arm]) -> None:
         for key, name in (("arm", claim.arm), ("baseline", claim.baseline)):
             if name is not None and name not in names:
                 raise UserError(f"claims.{key}={name}: no such arm; {choices(name, names)}")
-        if (claim.metric == "depth") != (claim.fall is not None):
-            raise UserError(
-                f"claims.fall={claim.fall}: the BLEU that pruning may cost, for claims with metric: depth and no others"
-            )
+        for metric, key, meaning in (
+            ("depth", "fall", "the BLEU that pruning may cost"),
+            ("pruned_bleu", "layers", "the number of decoder layers"),
+        ):
+            value = getattr(claim, key)
+            if (claim.metric == metric) != (value is not None):
+                raise UserError(f"claims.{key}={value}: {meaning}, for claims with metric: {metric} and no others")
 
 
 def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False) -> Iterator[Cell]:

@@ -34,8 +34,11 @@ Claimed = Literal[
     "decoding_speed",
     "failures",
     "depth",
+    "pruned_bleu",
 ]
-"""`failures`: share of runs that diverge. `depth`: decoder layers that are left when pruning has cost `fall` BLEU."""
+"""`failures`: share of runs that diverge. `depth`: decoder layers that are left when pruning has cost `fall` BLEU.
+`pruned_bleu`: test BLEU with `layers` decoder layers, whether the others were cut away or never there.
+"""
 
 
 class Claim(Declared):
@@ -47,6 +50,7 @@ class Claim(Declared):
     expect: Literal["greater", "less", "equal"]
     margin: Annotated[float, Field(ge=0)] = 0.0
     fall: Annotated[float, Field(gt=0)] | None = None
+    layers: Annotated[int, Field(ge=1)] | None = None
     published: str | None = None
     source: str | None = None
 
