@@ -38,6 +38,9 @@ class Mirror(Protocol):
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
         """A picture from a file."""
 
+    def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
+        """A picture that can be pointed at, as Plotly takes it: data and layout."""
+
     def summary(self, values: Mapping[str, Any]) -> None:
         """Figures that stand for the whole run."""
 
@@ -58,6 +61,9 @@ class NoMirror:
         """Nothing."""
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
+        """Nothing."""
+
+    def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
         """Nothing."""
 
     def summary(self, values: Mapping[str, Any]) -> None:
@@ -140,6 +146,12 @@ class WandbMirror:
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
         """A W&B image."""
         self._log({STEP: step, key: self._wandb.Image(str(path), caption=caption)})
+
+    def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
+        """A W&B panel with Plotly in it."""
+        from plotly.graph_objects import Figure
+
+        self._log({STEP: step, key: self._wandb.Plotly(Figure(figure))})
 
     def _log(self, row: Mapping[str, Any]) -> None:
         """Unless an earlier session has it: after a kill some steps are trained again."""

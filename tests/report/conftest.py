@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.report.synthetic import fill
 EXPERIMENT = """
 question: Is an arm that errs less a better arm?
 source: nobody
-common: [smoke=false]
+common: [smoke=false, logger=none]
 factors:
   layerdrop: [0, 0.1, 0.2, 0.5]
 design: one_at_a_time
@@ -75,4 +76,11 @@ def reported(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _nothing_from_outside(monkeypatch):
-    monkeypatch.setattr("socket.socket.connect", lambda *_: (_ for _ in ()).throw(OSError("a report needs no network")))
+    connect = socket.socket.connect
+
+    def to_here(self, address):
+        if isinstance(address, tuple) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise OSError("a report needs no network")
+        return connect(self, address)
+
+    monkeypatch.setattr("socket.socket.connect", to_here)

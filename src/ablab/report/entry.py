@@ -10,17 +10,19 @@ from pydantic import Field
 from ablab.errors import UserError, choices
 from ablab.exits import DONE, FAILED
 from ablab.fields import Group
-from ablab.files import write_json, write_text
+from ablab.files import read_json, write_json, write_text
 from ablab.report.document import Document
 from ablab.report.findings import findings
 from ablab.report.gather import of_runs, of_study, where
 from ablab.report.measures import MEASURES
+from ablab.report.mirrored import mirror_report
 from ablab.report.page import page
 from ablab.report.plain import comma_separated, latex, markdown
 from ablab.report.selection import Selection
 from ablab.report.tables import tables
 from ablab.report.verify import verify
 from ablab.screen import Screen, aligned
+from ablab.study.arms import Study
 from ablab.study.definition import define
 from ablab.words import read_words
 
@@ -39,8 +41,9 @@ class Options(Group):
 def report(arguments: Sequence[str]) -> int:
     """Compute, write, say where."""
     own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
-    options = read_words(Options, own)
-    selection = _asked_for(_selected(options, [word for word in arguments if word not in own]), options)
+    options, words = read_words(Options, own), [word for word in arguments if word not in own]
+    study = None if options.runs is not None or options.where is not None else _study(words)
+    selection = _asked_for(_ad_hoc(options, words) if study is None else of_study(study), options)
     if not selection.where(lambda run: run.folder.path.exists()):
         raise UserError(
             f"{selection.name}: none of its runs has begun in {selection.outputs}; there is nothing to report"
@@ -51,16 +54,20 @@ def report(arguments: Sequence[str]) -> int:
         return FAILED
     with screen.counting_bar("comparing arms", len(selection.arms)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
-    _write(document, selection.folder)
+    is_news = _write(document, selection.folder)
+    if is_news and study is not None and study.folder.exists():  # one that was never launched has no run there
+        mirror_report(document, study)
     _say(document, selection.folder, screen)
     return DONE
 
 
-def _selected(options: Options, words: Sequence[str]) -> Selection:
-    if options.runs is None and options.where is None:
-        if not words:
-            raise UserError("report: say experiment=<name>, the words of a sweep, runs=<id>,<id> or where='model=tiny'")
-        return of_study(define(tuple(words)))
+def _study(words: Sequence[str]) -> Study:
+    if not words:
+        raise UserError("report: say experiment=<name>, the words of a sweep, runs=<id>,<id> or where='model=tiny'")
+    return define(tuple(words))
+
+
+def _ad_hoc(options: Options, words: Sequence[str]) -> Selection:
     outputs = [word for word in words if word.partition("=")[0] == "outputs"]
     if len(outputs) < len(words):
         other = next(word for word in words if word not in outputs)
@@ -100,13 +107,24 @@ def _asked_for(selection: Selection, options: Options) -> Selection:
     return replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)
 
 
-def _write(document: Document, folder: Path) -> None:
-    write_json(folder / "report.json", document.model_dump())
+def _write(document: Document, folder: Path) -> bool:
+    """Whether it says anything that the report before it did not."""
+    before, data = _said_before(folder / "report.json"), document.model_dump()
+    write_json(folder / "report.json", data)
     write_text(folder / "report.html", page(document))
     write_text(folder / "report.md", markdown(document))
     write_text(folder / "report.tex", latex(document))
     for table in tables(document):
         write_text(folder / f"{table.key}.csv", comma_separated(table))
+    return before != {**data, "made": None}
+
+
+def _said_before(path: Path) -> object:
+    """But for when it was made; nothing where there was none."""
+    try:
+        return {**read_json(path), "made": None}
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def _say(document: Document, folder: Path, screen: Screen) -> None:

@@ -1,0 +1,31 @@
+"""The report in W&B: its tables and pictures in the run of its study, once."""
+
+from ablab.report.charts import charts
+from ablab.report.document import Document
+from ablab.report.tables import tables
+from ablab.study.definition import define
+from ablab.study.registry import register
+from tests.report.conftest import ERRORS, EXPERIMENT, typed
+from tests.report.synthetic import fill
+from tests.test_mirror import Seen
+
+
+def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):
+    (tmp_path / "told.yaml").write_text(EXPERIMENT.replace("logger=none", "logger=wandb"))
+    words = (f"experiment={tmp_path / 'told.yaml'}", f"outputs={tmp_path}")
+    study = define(words)
+    fill(words[:1], ERRORS, outputs=tmp_path)
+    line = (*words, "resamples=1000")
+    assert typed(*line)[0] == 0
+    assert not study.folder.exists()  # never launched: there is no such run
+    register(study, already_done=0)
+    (tmp_path / "reports" / "told" / "report.json").unlink()
+    assert typed(*line)[::2] == (0, "")
+    assert typed(*line)[::2] == (0, "")  # nothing new
+    seen = Seen.of(study.folder)
+    document = Document.model_validate_json((tmp_path / "reports" / "told" / "report.json").read_text())
+    wanted = {f"report/{table.key}" for table in tables(document)} | {f"report/{key}" for key in charts(document)}
+    there = {key.partition(".")[0] for row in seen.history for key in row}
+    assert wanted <= there
+    assert seen.kind("run")[0]["job_type"] == "study"
+    assert seen.summary["report/verdicts/1"] == document.claims[0].words
