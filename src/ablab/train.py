@@ -33,9 +33,11 @@ from ablab.record import Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.search.stopping import Stopping
+from ablab.training.audience import Listener
+from ablab.training.conductor import Outcome
 from ablab.training.cost import flops_per_token, parameter_count
 from ablab.training.crew import Crew, crew
-from ablab.training.fit import Listener, Outcome, fit
+from ablab.training.fit import fit
 from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
 from ablab.training.ranks import ALONE, Alone

@@ -15,8 +15,8 @@ from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
 from ablab.pulse import Heart
 from ablab.screen import Screen, TrainingBar
+from ablab.training.audience import Measurements
 from ablab.training.course import Course
-from ablab.training.fit import Measurements
 from ablab.training.validation import Validation
 
 SAMPLES = 8
