@@ -5,9 +5,9 @@ from ablab.report.document import Document
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.registry import register
+from tests.mirror.seen import Seen
 from tests.report.conftest import ERRORS, EXPERIMENT, typed
 from tests.report.synthetic import fill
-from tests.test_mirror import Seen
 
 
 def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):

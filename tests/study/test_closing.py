@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from ablab.store import all_runs
+from tests.mirror.seen import Seen
 from tests.study.test_sweep import typed
-from tests.test_mirror import Seen
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,55 @@
+"""Without a server, without a logger, or with a failure: training goes its way, and the mirror is closed."""
+
+from typing import Any
+
+import pytest
+import wandb
+
+from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
+from tests.mirror.seen import Seen
+from tests.run.conftest import TINY, typed
+
+
+@pytest.mark.parametrize("where", ["ablab.train.fit", "ablab.complete.evaluate"])
+def test_the_run_is_finished_as_failed_when_something_raises(where, trap, tmp_path, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(where, fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        typed("smoke=true", *TINY, f"outputs={tmp_path}")
+    (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
+    assert Seen.of(run).exit_code == 1
+
+
+def test_no_logger_leaves_no_trace(tmp_path):
+    assert typed("smoke=true", *TINY, f"outputs={tmp_path}", "logger=none").code == 0
+    assert not list(tmp_path.rglob("wandb"))
+
+
+def test_a_server_that_refuses_makes_the_run_offline(trap, tmp_path, monkeypatch):
+    """The record is the truth: training must not wait for a dashboard."""
+    real, modes = wandb.init, []
+
+    def init(**options: Any) -> Any:
+        modes.append(options["mode"])
+        if options["mode"] == "online":
+            raise wandb.errors.CommError("refused\nand more")
+        return real(**options)
+
+    monkeypatch.setattr(wandb, "init", init)
+    card = RunCard("rabc", "s1", {"seed": 1}, [], tmp_path)
+    mirror = WandbMirror(card, mode="online", project="x", entity=None)
+    mirror.log(1, {"train/loss": 2.0})
+    mirror.finish(failed=False)
+    assert modes == ["online", "offline"]
+    assert mirror.offline_because == "refused"
+    assert Seen.of(tmp_path).history[0]["train/loss"] == 2.0
+
+
+def test_both_mirrors_have_the_whole_face():
+    """Whoever adds a method adds it to each."""
+    face = {name for name in vars(Mirror) if not name.startswith("_")}
+    assert face
+    for mirror in (NoMirror, WandbMirror):
+        assert face <= set(vars(mirror))
