@@ -1,0 +1,67 @@
+"""Searches whose runs take no time, and how to make one and see how it went."""
+
+import io
+
+import pytest
+
+from ablab.failure import write_failure
+from ablab.screen import Screen
+from ablab.search.settings import of_hydra
+from ablab.store import RunFolder
+from ablab.study.definition import define_search
+from ablab.study.searches.story import known_trials, search_trials
+from ablab.study.sweep import Policy
+from tests.run.conftest import TINY
+from tests.study.pretend import pretend
+
+SPACE = ("optim.lr=tag(log,interval(1e-3,1e-1))", "layerdrop=interval(0,0.4)")
+WORDS = tuple(word for word in (*TINY, "smoke=true", "logger=none") if not word.startswith(("layerdrop", "optim.lr")))
+
+
+def searched(folder, *words, space=SPACE, **settings):
+    return define_search((*WORDS, *space, *words, f"outputs={folder}"), of_hydra({"trials": 4, **settings}))
+
+
+def loss_of(cell):
+    return cell.planned.config.layerdrop + cell.planned.config.optim.lr
+
+
+class Fake:
+    """A launcher that trains nothing: how each run ends, by the number of its trial."""
+
+    def __init__(self, endings=None):
+        self.endings, self.launched = endings or {}, []
+
+    def __call__(self, board, cells, alone, screen, on_end):
+        for cell in cells:
+            self.launched.append(cell.arm)
+            kind = self.endings.get(cell.arm, "finished")
+            if kind == "stop":
+                return False
+            if kind in ("finished", "diverged"):
+                pretend(cell, loss_of(cell), kind)
+                folder, settings = cell.planned.folder, cell.planned.evaluation_id
+                (folder.path / "evaluations").mkdir(exist_ok=True)
+                (folder.path / "evaluations" / f"{settings}.json").write_text("{}")
+            else:
+                write_failure(cell.planned.folder.failure, kind, "x", None, "now")
+            if (line := on_end(board.of(cell.key), None)) is not None:
+                screen.say(line)
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _no_evaluations(monkeypatch):
+    monkeypatch.setattr(RunFolder, "evaluation", lambda *_: None)
+
+
+def done(search, fake=None, policy=None, jobs=1):
+    screen = Screen(bars=False)
+    screen.console.file = io.StringIO()
+    fake = fake or Fake()
+    code = search_trials(search, fake, policy or Policy(), screen, jobs=jobs)
+    return code, fake.launched, screen.console.file.getvalue()
+
+
+def outcomes(search):
+    return [trial.outcome for trial in known_trials(search).all()]

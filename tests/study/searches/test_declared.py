@@ -1,0 +1,72 @@
+"""What makes two searches one; and a declared one, whose winner meets seeds that it was not chosen on."""
+
+import json
+
+import pytest
+
+from ablab.cli import main
+from ablab.errors import UserError
+from ablab.exits import DONE
+from ablab.study.definition import define, define_search
+from ablab.study.registry import register
+from ablab.study.searches.story import known_trials
+from tests.study.conftest import SEARCH
+from tests.study.searches.conftest import SPACE, done, searched
+
+
+def test_the_name_says_what_the_trials_depend_on(tmp_path):
+    one = searched(tmp_path)
+    same = [
+        searched(tmp_path, trials=9),
+        searched(tmp_path, space=SPACE[::-1]),
+        searched(tmp_path, "trainer.micro_batches=2"),
+        searched(tmp_path / "elsewhere"),
+    ]
+    others = [
+        searched(tmp_path, space=(SPACE[0], "layerdrop=interval(0,0.5)")),
+        searched(tmp_path, space=(SPACE[0], "layerdrop=0,0.4")),
+        searched(tmp_path, "norm=post"),
+        searched(tmp_path, "seed=2"),
+        searched(tmp_path, seed=2),
+        searched(tmp_path, sampler="random"),
+        searched(tmp_path, stopping="median"),
+        searched(tmp_path, objectives=["valid_bleu"]),
+    ]
+    assert {search.study_name for search in same} == {one.study_name}
+    assert len({search.study_name for search in [one, *others]}) == 1 + len(others)
+
+
+def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
+    words = ("experiment=find",)
+    with pytest.raises(UserError, match="its search comes first"):
+        define(words)
+    search = define_search(words)
+    assert main(["study", *words]) == 0
+    assert "0 of 3 trials told; 3 left" in capsys.readouterr().out
+    assert not search.folder.exists()
+    assert done(search)[0] == DONE
+    (registered,) = json.loads((search.folder / "registered.json").read_text())
+    assert registered["claims"][0]["arm"] == "best"
+    study = define(words)
+    register(study, already_done=0)
+    assert len(json.loads((search.folder / "registered.json").read_text())) == 1  # before any trial, and unchanged
+    assert [arm.name for arm in study.arms] == ["usual", "best"]
+    assert {cell.seed for cell in study.cells} == {101, 102}
+    best = min(known_trials(search).all(), key=lambda trial: trial.values)
+    assert study.arms[1].words == best.words
+    assert study.folder == search.folder
+    assert main(["study", *words]) == 0
+    out = capsys.readouterr().out
+    assert "3 of 3 trials told: 3 finished" in out
+    assert "4 runs: 4 planned" in out
+    assert main(["study", *words, "format=json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == 0
+
+
+def test_another_space_under_the_same_name_is_another_search(place):
+    assert done(define_search(("experiment=find",)))[0] == DONE
+    path = place / "experiments" / "find.yaml"
+    path.write_text(SEARCH.replace("high: 0.4", "high: 0.5"))
+    changed = define_search(("experiment=find",))
+    assert changed.winner() is None
+    assert done(changed)[1] == ["trial 0", "trial 1", "trial 2"]

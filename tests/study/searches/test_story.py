@@ -1,0 +1,109 @@
+"""So many trials in all, whatever is interrupted, fails or diverges; what is found is said, and how it was chosen."""
+
+import csv
+import json
+
+import pytest
+from filelock import FileLock
+
+from ablab.errors import UserError
+from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.study.searches.story import known_trials
+from ablab.study.sweep import Policy
+from tests.study.searches.conftest import Fake, done, outcomes, searched
+
+
+def test_so_many_trials_in_all_over_interruptions(tmp_path):
+    undisturbed = searched(tmp_path / "a")
+    assert done(undisturbed)[0] == DONE
+    search = searched(tmp_path / "b")
+    code, launched, out = done(search, Fake({"trial 1": "stop"}))
+    assert (code, launched) == (INTERRUPTED, ["trial 0", "trial 1"])
+    assert "continues from there" in out
+    code, launched, _ = done(search)
+    assert (code, launched) == (DONE, ["trial 1", "trial 2", "trial 3"])  # the one that was left goes first
+    assert outcomes(search) == ["finished"] * 4
+    assert [t.words for t in known_trials(search).all()] == [t.words for t in known_trials(undisturbed).all()]
+    assert done(search)[1] == []
+    more = searched(tmp_path / "b", trials=6)
+    assert more.study_name == search.study_name
+    assert done(more)[1] == ["trial 4", "trial 5"]
+
+
+def test_a_finished_run_costs_nothing(tmp_path):
+    space = ("layerdrop=0.1,0.2", "model.dropout=0,0.1")
+    search = searched(tmp_path, space=space, trials=12)
+    code, launched, _ = done(search)
+    assert code == DONE
+    assert outcomes(search) == ["finished"] * 12
+    assert len(launched) == len({trial.words for trial in known_trials(search).all()}) <= 4
+    other = searched(tmp_path, space=space, trials=12, seed=2)
+    assert other.name != search.name
+    assert len(done(other)[1]) + len(launched) <= 4
+
+
+def test_what_failed_or_diverged_is_counted_and_told(tmp_path):
+    search = searched(tmp_path, trials=5)
+    endings = {"trial 0": "error", "trial 1": "diverged", "trial 2": "killed", "trial 3": "finished"}
+    code, launched, out = done(search, Fake(endings))
+    assert code == DONE
+    assert outcomes(search) == ["failed", "diverged", "failed", "finished", "finished"]
+    assert launched.count("trial 2") == 2  # a kill deserves another attempt, an error does not
+    assert launched.count("trial 0") == 1
+    states = [trial.state.name for trial in known_trials(search)._study.get_trials()]
+    assert states == ["FAIL", "PRUNED", "FAIL", "COMPLETE", "COMPLETE"]
+    assert "2 failed" in out
+    assert done(searched(tmp_path / "x", trials=1), Fake({"trial 0": "diverged"}))[0] == FAILED
+
+
+def test_with_several_objectives_a_diverged_trial_is_a_failed_one_to_optuna(tmp_path):
+    search = searched(tmp_path, objectives=["valid_loss", "parameters"], trials=2)
+    assert done(search, Fake({"trial 0": "diverged"}))[0] == DONE
+    assert [trial.state.name for trial in known_trials(search)._study.get_trials()] == ["FAIL", "COMPLETE"]
+    assert (search.folder / "pareto.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_values_that_make_no_run_are_a_failed_trial_with_its_reason(tmp_path, monkeypatch):
+    search = searched(tmp_path)
+
+    def refusing(words):
+        raise UserError("model.num_heads=3: no")
+
+    monkeypatch.setattr("ablab.study.searches.story.compose", refusing)
+    code, launched, out = done(search)
+    assert (code, launched) == (FAILED, [])
+    assert out.count("no run can have these values: model.num_heads=3: no") == 4
+
+
+def test_fail_fast_asks_for_no_more(tmp_path):
+    code, launched, _ = done(searched(tmp_path), Fake({"trial 0": "error"}), Policy(fail_fast=True))
+    assert (code, launched) == (FAILED, ["trial 0"])
+
+
+def test_trials_are_not_made_anew(tmp_path):
+    search = searched(tmp_path)
+    with pytest.raises(UserError, match="keeps its trials"):
+        done(search, policy=Policy(rerun=True))
+    assert done(search)[0] == DONE
+    assert done(search, policy=Policy(rerun=True))[:2] == (DONE, [])
+
+
+def test_one_command_at_a_time(tmp_path):
+    search = searched(tmp_path)
+    search.folder.mkdir(parents=True)
+    with FileLock(search.folder / "search.lock"), pytest.raises(UserError, match="being searched by another command"):
+        done(search)
+
+
+def test_the_files_say_what_was_found_and_how_it_was_chosen(tmp_path):
+    search = searched(tmp_path, stopping="median")
+    _, _, out = done(search)
+    with (search.folder / "trials.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    best = min(rows, key=lambda row: float(row["valid_loss"]))
+    content = json.loads((search.folder / "search.json").read_text())
+    assert content["best"]["trial"] == int(best["trial"])
+    assert content["chosen_by"]["valid_loss"]["of"] == "validation"
+    assert set(content["space"]) == {"optim.lr", "layerdrop"}
+    assert f"optim.lr={best['optim.lr']} layerdrop={best['layerdrop']} seed=101,102,103" in out
+    assert (search.folder / "history.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,90 @@
+"""What is no study and no search is said in one line, before anything runs or is written."""
+
+import pytest
+
+from ablab.cli import main
+from ablab.errors import UserError
+from ablab.study.definition import define, define_search
+from tests.study.conftest import SEARCH, STUDY
+
+LINES = {
+    "experiment=hlep": "did you mean help?",
+    "experiment=help norm=post": "norm varies in experiment=help",
+    "experiment=help model.d_ff=16,32": "says what varies",
+    "experiment=help optim.lr=-1": "optim.lr=-1",
+    "experiment=help,other": "one experiment at a time",
+    "seed=1,2 hydra.launcher.jobs=0": "hydra.launcher.jobs=0: allowed: 1 and more",
+    "seed=1,2 hydra.launcher.threads=-1": "hydra.launcher.threads=-1",
+    "seed=1,2 outputs=/proc/x": "outputs",
+    "norm=pre,pst": "did you mean post?",
+    "seed=1,1": "seeds must differ",
+    "seed=-1,2": "seed=-1: allowed: whole numbers",
+    "layerdrop=interval(0,1)": "a range without steps; allowed: values with commas, choice(), range(); "
+    "hydra/sweeper=optuna searches it",
+    "layerdrop=0.1,2": "less than or equal to 1",
+    "hydra.launcher.jobs=x seed=1,2": "hydra.launcher.jobs=x",
+    "hydra/launcher=nowhere seed=1,2": "hydra/launcher=nowhere",
+    "rerun=perhaps seed=1,2": "rerun=perhaps",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.objectives=[test_bleu]": "never on the test set",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.objectives=[valid_bleu,parameters] "
+    "hydra.sweeper.stopping=median": "allowed with valid_bleu, parameters: none",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.objectives=[parameters] hydra.sweeper.stopping=median": "none",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.trials=0": "hydra.sweeper.trials=0",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.sampler=tp": "hydra.sweeper.sampler=tp",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.trails=3": "did you mean trials?",
+    "hydra/sweeper=optuna layerdrop=0,0.1 seed=1,2": "one seed for all trials",
+    "hydra/sweeper=optuna layerdrop=0.1": "nothing varies",
+    "hydra/sweeper=optuna layerdrop=0,0.1 experiment=find": "declares its search itself",
+    "experiment=find layerdrop=0.3": "layerdrop varies in experiment=find",
+    "experiment=find seed=1,2": "search.training_seed",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_bad_line_is_said_before_anything_runs(line, place, capsys):
+    assert main(["train", "-m", *line.split()]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert LINES[line] in err
+    assert [path.name for path in place.iterdir()] == ["experiments"]
+
+
+FILES = {
+    "question: x\nseeds: [1]\nfactors: {norm: [pre, post]}\nclaims: [{arm: nosuch, expect: less}]\n": "no such arm",
+    "question: x\nseeds: [1]\nfactors: {norm: [pre]}\nmetric: bleurt\n": "metric=bleurt",
+    "question: \udcff\n": "not readable",
+    "question: x\nseeds: [1]\nfactors: {model.d_model: [16, 17]}\n": "model.d_model=17: ",
+    "question: x\nseeds: [1]\nfactor: {}\n": "factor",
+    "question: x\nseeds: []\n": "seeds",
+    STUDY + "tune: {values: [1, 2], seeds: [2]}\n": "tune.seeds: 2 are seeds of the study too",
+    STUDY + "tune: {key: layerdrop, values: [0.1, 0.2], seeds: [9]}\n": "tune.key=layerdrop",
+    STUDY + "tune: {values: [0.1], seeds: [9]}\n": "at least 2",
+    "question: x\nseeds: [1, two]\n": "two",
+    "seeds: [1]\n": "question",
+    "question: [\n": "not readable as YAML",
+    "- a\n": "not an experiment",
+    "question: x\nseeds: [1]\nfactors: {norm: [pre, nope]}\n": "norm=nope",
+    SEARCH.replace("layerdrop: {", "layerdop: {"): "did you mean layerdrop?",
+    SEARCH.replace("high: 0.4", "high: 1.4"): "layerdrop=1.4",
+    SEARCH.replace("high: 0.4", "hi: 0.4"): "allowed: low, high, log, step",
+    SEARCH.replace("{low: 0, high: 0.4}", "3"): "a list of levels, or {low, high, log, step}",
+    SEARCH.replace("{low: 0, high: 0.4}", "[0.1]"): "two levels that differ",
+    SEARCH.replace("trials: 3", "trials: 3\n  objectives: [test_chrf]"): "never on the test set",
+    SEARCH.replace("trials: 3", "sampler: tpe"): "search.trials: missing",
+    SEARCH.replace("trials: 3", "trials: 3\n  stoping: median"): "stoping",
+    SEARCH.replace("[101, 102]", "[1, 2]"): "seeds: 1 is search.training_seed",
+    SEARCH + "tune: {values: [1, 2], seeds: [3]}\n": "tune: ",
+    SEARCH.replace("arm: best", "arm: bset"): "did you mean best?",
+    SEARCH.replace("common: [", "common: [layerdrop=0.1, "): "layerdrop: the search varies it",
+}
+
+
+@pytest.mark.parametrize("content", FILES)
+def test_a_bad_file_is_named_with_what_is_wrong(content, place):
+    (place / "experiments" / "bad.yaml").write_text(content, errors="surrogateescape")
+    with pytest.raises(UserError) as refusal:
+        define_search(("experiment=bad",)) or define(("experiment=bad",))
+    assert str(refusal.value).startswith("experiments/bad.yaml: ")
+    assert FILES[content] in str(refusal.value)
+    assert "\n" not in str(refusal.value)
