@@ -1,4 +1,4 @@
-"""A small share of benchmarks/calibration.py, seeded: rates of error on simulated studies, to 4 standard errors."""
+"""A small share of benchmarks/calibration, seeded: rates of error on simulated studies, to 4 standard errors."""
 
 import json
 import sys
@@ -8,8 +8,11 @@ import pytest
 
 from ablab.statistics.multiple import family
 from ablab.statistics.verdict import Case, _judge
-from benchmarks import calibration
-from benchmarks.calibration import Row, over_claims, over_seeds, over_sentences, over_sentences_alone, planted
+from benchmarks.calibration.__main__ import main
+from benchmarks.calibration.claims import over_claims
+from benchmarks.calibration.effects import planted
+from benchmarks.calibration.nulls import over_seeds, over_sentences, over_sentences_alone
+from benchmarks.calibration.rows import Row
 
 
 def rates(make, scenario, n, repetitions):
@@ -76,8 +79,8 @@ def test_a_row_outside_its_range_is_seen():
 
 
 def test_quick_mode_writes_all_rows(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["calibration.py", "quick", str(tmp_path / "rows.json")])
-    calibration.main()
+    monkeypatch.setattr(sys, "argv", ["calibration", "quick", str(tmp_path / "rows.json")])
+    main()
     rows = json.loads((tmp_path / "rows.json").read_text())
     printed = capsys.readouterr().out
     assert {"method", "scenario", "n", "rate", "error", "promised", "kept"} <= set(rows[0])

@@ -9,8 +9,8 @@ from ablab.statistics.paired import of_differences
 from ablab.statistics.randomisation import approximate_randomisation
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.sentences import differences
-from benchmarks.calibration import Noise
-from benchmarks.calibration import simulated as simulate
+from benchmarks.calibration.noise import Noise
+from benchmarks.calibration.noise import simulated as simulate
 
 
 def simulated(rng, seeds, sentences, gap=0.0):

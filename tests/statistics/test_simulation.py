@@ -5,7 +5,7 @@ import pytest
 
 from ablab.scoring import sentence_statistics
 from ablab.statistics.bleu import corpus_bleu
-from benchmarks.calibration import Noise, counted, simulated
+from benchmarks.calibration.noise import Noise, counted, simulated
 
 
 def test_counts_are_sacrebleus():

@@ -14,7 +14,7 @@ from ablab.statistics.student import Floats
 
 MINIMUM_SEEDS = 3
 MINIMUM_SENTENCES = 200
-"""Below these, benchmarks/calibration.py does not show the coverage that the interval claims."""
+"""Below these, benchmarks/calibration does not show the coverage that the interval claims."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ablab.statistics.refusal import NotTestable
 from ablab.statistics.student import Floats
 
 MINIMUM_SEEDS = 3
-"""From here on benchmarks/calibration.py shows the error rates. Two seeds give valid but useless intervals."""
+"""From here on benchmarks/calibration shows the error rates. Two seeds give valid but useless intervals."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""The verdicts of whole studies: how often any is false."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ablab.statistics.verdict import Case, Expectation, Verdict, verdicts
+from benchmarks.calibration.jobs import FAMILY, SEEDS, Job
+from benchmarks.calibration.noise import SD
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A claim, and the difference that is true."""
+
+    expect: Expectation
+    margin: float
+    difference: float
+
+    def belied_by(self, verdict: Verdict) -> bool:
+        """Whether the verdict says anything that is not so. As large as the margin is not within it."""
+        within = abs(self.difference) < self.margin
+        if verdict.small and not within:
+            return True
+        if self.expect == "equal":
+            different = not within and not (self.margin == 0 and self.difference == 0)
+            return verdict.outcome == "refuted" and not different
+        towards = self.difference if self.expect == "greater" else -self.difference
+        if verdict.outcome in ("supported", "real, but smaller than matters"):
+            return towards <= 0
+        return verdict.outcome == "refuted" and towards >= 0
+
+
+FAMILIES: dict[str, list[Truth]] = {
+    "6 claims, no difference anywhere": [Truth("greater", 0, 0)] * 6,
+    "10 claims, no difference, wide margins": [Truth("greater", 10, 0)] * 5 + [Truth("less", 10, 0)] * 5,
+    "6 claims, differences equal to the margin": [Truth("greater", 5, 5), Truth("less", 5, 5), Truth("equal", 5, 5)]
+    * 2,
+    "8 claims, half large, half none": [Truth("greater", 1, 9)] * 4 + [Truth("less", 1, 0)] * 4,
+    "8 claims, half large, half at the margin": [Truth("greater", 5, 50)] * 4 + [Truth("greater", 5, 5)] * 4,
+    "8 claims, half real but small, half none": [Truth("greater", 20, 9)] * 4 + [Truth("greater", 20, 0)] * 4,
+    "9 claims, tiny differences": [Truth("greater", 0, 0.02), Truth("less", 0, 0.02), Truth("equal", 0, 0)] * 3,
+    "7 claims of all kinds": [
+        Truth("greater", 0.5, 0.0),
+        Truth("less", 0.5, 0.5),
+        Truth("equal", 0.5, 0.5),
+        Truth("equal", 5.0, 0.2),
+        Truth("greater", 0.5, 3.0),
+        Truth("less", 0.0, -3.0),
+        Truth("greater", 5.0, 5.0),
+    ],
+}
+
+
+def over_claims() -> Iterator[Job]:
+    """Verdicts of whole studies. Arms share a baseline, as in most studies, or each has its own."""
+    for name, truths in FAMILIES.items():
+        for baseline in ("one baseline", "a baseline each"):
+            for n in SEEDS:
+
+                def once(
+                    rng: np.random.Generator,
+                    n: int = n,
+                    truths: Sequence[Truth] = truths,
+                    alone: bool = baseline != "one baseline",
+                ) -> dict[str, bool]:
+                    usual = rng.normal(0, SD / 2**0.5, (len(truths) if alone else 1, n))
+                    noise = rng.normal(0, SD / 2**0.5, (len(truths), n)) - usual
+                    cases = [Case(t.expect, t.margin, t.difference + e) for t, e in zip(truths, noise, strict=True)]
+                    judged = zip(truths, verdicts(cases), strict=True)
+                    return {"verdicts": any(truth.belied_by(verdict) for truth, verdict in judged)}
+
+                yield Job(f"{name}, {baseline}", n, 2000, once, "any verdict is false", {"verdicts": FAMILY})
