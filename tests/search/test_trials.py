@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ablab.errors import UserError
 from ablab.search.sampling import StatelessSampler, stopping_rule
 from ablab.search.settings import Interval
 from ablab.search.space import Levels, Range, Space
@@ -120,6 +121,22 @@ def test_a_journal_that_is_cut_off_while_it_is_open_is_healed_too(tmp_path):
         file.write(b'{"op_code": 4, "wor')
     tell(trials, trials.ask())
     assert len(opened(tmp_path).all()) == 2
+
+
+@pytest.mark.parametrize("where", [0, 2, -1])
+@pytest.mark.parametrize("line", [b"garbled", b"\xff\x00", b"", b"{}", b"null", b'{"op_code": 4, "worker_id": "x"}'])
+def test_a_journal_that_says_something_else_is_named_in_one_line(line, where, tmp_path):
+    trials = opened(tmp_path)
+    for _ in range(2):
+        tell(trials, trials.ask())
+    path = tmp_path / JOURNAL
+    lines = path.read_bytes().splitlines()
+    lines[where] = line
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(UserError, match="cannot be read as the trials of a search") as refusal:
+        opened(tmp_path)
+    assert str(refusal.value).startswith(f"{path}: ")
+    assert "\n" not in str(refusal.value)
 
 
 def validations(*losses):

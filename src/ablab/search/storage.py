@@ -1,5 +1,6 @@
 """Where trials are kept: a journal that no kill can spoil, or any database that Optuna can use."""
 
+import json
 import logging
 import os
 import re
@@ -22,7 +23,11 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     if url is None:
-        return JournalStorage(_journal(folder / JOURNAL))
+        journal = _journal(folder / JOURNAL)
+        try:
+            return JournalStorage(journal)
+        except Exception as error:  # whatever it meets in lines that are JSON, and say something else
+            raise _spoilt(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
     try:
         # Alembic, by which Optuna makes its tables, talks.
         logging.getLogger("alembic").setLevel(logging.ERROR)
@@ -70,6 +75,23 @@ def heal(path: Path) -> None:
         return
 
 
+def _check(path: Path) -> None:
+    """UserError names a line that is no JSON. Optuna would pass over the last one, and trip when others follow it."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                json.loads(line)
+            except ValueError:
+                raise _spoilt(path, f"line {number}") from None
+
+
+def _spoilt(path: Path, where: str) -> UserError:
+    return UserError(
+        f"{path}: cannot be read as the trials of a search ({where}); bring it back, or take it away: "
+        "the search begins anew, and finished runs are not made again"
+    )
+
+
 def _journal(path: Path) -> "JournalFileBackend":
     from filelock import FileLock
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
@@ -91,8 +113,12 @@ def _journal(path: Path) -> "JournalFileBackend":
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = HealingLock()
+        backend = JournalFileBackend(str(path), lock_obj=lock)
         lock.acquire()
-        lock.release()
-        return JournalFileBackend(str(path), lock_obj=lock)
+        try:
+            _check(path)  # with the lock, for else a line may be half written
+        finally:
+            lock.release()
+        return backend
     except OSError as error:
         raise UserError(f"outputs: nothing can be written in {path.parent} ({error.strerror})") from None
