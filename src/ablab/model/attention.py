@@ -1,16 +1,14 @@
 """Multi-head attention: a sequence looks at itself, or at the encoder's output.
 
-The maths is softmax(Q K^T / sqrt(d_k)) V (Vaswani et al. 2017, eq. 1), in PyTorch's fused
-scaled_dot_product_attention. Projections of one input are one matrix product.
+The maths is in attend.py. Projections of one input are one matrix product.
 """
 
-import math
 from typing import NamedTuple
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+from ablab.model.attend import attend, weights
 
 
 class KeysValues(NamedTuple):
@@ -39,7 +37,7 @@ class Attention(nn.Module):
     def split(self, x: Float[Tensor, "batch length width"], parts: int) -> tuple[Tensor, ...]:
         """Cut [batch, length, parts * d_model] into `parts` tensors [batch, heads, length, d_head]."""
         cut = x.unflatten(-1, (parts, self.num_heads, -1))
-        return cut.permute(2, 0, 3, 1, 4).unbind(0)
+        return tuple(part.transpose(1, 2) for part in cut.unbind(2))
 
     def mix(
         self,
@@ -50,14 +48,8 @@ class Attention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend, drop heads, join them, project."""
-        heads = F.scaled_dot_product_attention(
-            queries,
-            memory.keys,
-            memory.values,
-            attn_mask=mask,
-            dropout_p=self.drop_prob if self.training else 0.0,
-            is_causal=causal,
-        )
+        drop_prob = self.drop_prob if self.training else 0.0
+        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, drop_prob=drop_prob)
         return self.output(self.drophead(heads).transpose(1, 2).flatten(2))
 
 
@@ -119,7 +111,4 @@ class CrossAttention(Attention):
     ) -> Float[Tensor, "batch heads length src_len"]:
         """softmax(Q K^T / sqrt(d_k)), for looking at: how much each query attends to each source token."""
         (queries,) = self.split(self.query(x), 1)
-        scores = queries @ memory.keys.transpose(-1, -2) / math.sqrt(queries.size(-1))
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -math.inf)
-        return torch.softmax(scores, dim=-1)
+        return weights(queries, memory.keys, mask)

@@ -21,17 +21,22 @@ class Dropout(nn.Module):
         self.drop_prob = drop_prob
 
     def forward(self, x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-        if not self.training or self.drop_prob == 0:
-            return x
-        if x.device.type != "cpu":
-            return F.dropout(x, self.drop_prob)
-        dropped = round(self.drop_prob * LEVELS)
-        # Four draws from each 64-bit number of the default generator.
-        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        draws = bits.view(torch.int16)[: x.numel()].view(x.shape)
-        kept = (draws >= dropped - LEVELS // 2).to(x.dtype)
-        return x * kept.mul_(LEVELS / (LEVELS - dropped))
+        return dropped(x, self.drop_prob if self.training else 0.0)
 
     def extra_repr(self) -> str:
         """The rate, in the model's printed form."""
         return f"drop_prob={self.drop_prob}"
+
+
+def dropped(x: Float[Tensor, "*batch"], drop_prob: float) -> Float[Tensor, "*batch"]:
+    """x with elements dropped, drawn from the default generator; at rate 0 x itself, and nothing is drawn."""
+    if drop_prob == 0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, drop_prob)
+    threshold = round(drop_prob * LEVELS)
+    # Four draws from each 64-bit number of the default generator.
+    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = bits.view(torch.int16)[: x.numel()].view(x.shape)
+    kept = x.new_tensor(LEVELS / (LEVELS - threshold))
+    return x * torch.where(draws >= threshold - LEVELS // 2, kept, x.new_zeros(()))

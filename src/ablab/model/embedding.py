@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ablab.model.precision import as_products_take_it
+
 
 class Embedding(nn.Module):
     """A table of word vectors, one row per type; usable at the input, at the output, or at both (tied)."""
@@ -53,7 +55,7 @@ class TokenInput(nn.Module):
         self, embedded: Float[Tensor, "batch length d_model"], start: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """`start`: the position of the first token, above 0 when decoding goes on."""
-        return self.dropout(embedded + self.positions(start, embedded.size(1)))
+        return self.dropout(as_products_take_it(embedded + self.positions(start, embedded.size(1))))
 
 
 class WordTables(nn.Module):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -27,8 +28,9 @@ class ScaleNorm(nn.Module):
             self.register_buffer("g", g)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return x * (self.g / norm.clamp(min=self.EPSILON))
+        precise = torch.promote_types(x.dtype, torch.float32)
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=precise)
+        return x * (self.g / norm.clamp(min=self.EPSILON)).to(x.dtype)
 
 
 class RMSNorm(nn.RMSNorm):
@@ -36,6 +38,10 @@ class RMSNorm(nn.RMSNorm):
 
     def __init__(self, d_model: int) -> None:
         super().__init__(d_model, eps=1e-6)
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        # PyTorch's fused way takes no weight of another precision.
+        return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
 
 
 class LayerNorm(nn.LayerNorm):

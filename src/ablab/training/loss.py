@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ablab.data.steps import Batch
+from ablab.model.precision import as_products_take_it
 from ablab.model.tokens import PAD
 from ablab.model.transformer import Transformer
 
@@ -43,7 +44,7 @@ def projected_cross_entropy(
     Smoothed: (1 - e) (-log p_label) + e mean over the vocabulary of (-log p) (Szegedy et al. 2016, section 7; the
     same as `F.cross_entropy(label_smoothing=e)`). Only the smoothed sum has a gradient.
     """
-    smoothed, true = _ProjectedCrossEntropy.apply(hidden, matrix, labels, label_smoothing)
+    smoothed, true = _ProjectedCrossEntropy.apply(as_products_take_it(hidden), matrix, labels, label_smoothing)
     return smoothed, true
 
 
@@ -57,29 +58,34 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, matrix: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         needs_gradient = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        vocab = matrix.size(0)
-        smoothed = hidden.new_zeros((), dtype=torch.promote_types(hidden.dtype, torch.float32))
-        true = torch.zeros_like(smoothed)
+        vocab, precise = matrix.size(0), torch.promote_types(hidden.dtype, torch.float32)
+        table = matrix.to(hidden.dtype)
         d_hidden = torch.empty_like(hidden) if needs_gradient else None
         d_matrix = torch.zeros_like(matrix) if needs_gradient else None
-        rows = max(1, CHUNK_ELEMENTS // vocab)
+        true = normalisers = hidden.new_zeros((), dtype=precise)
+        rows = max(1, min(len(labels), CHUNK_ELEMENTS // vocab))
+        # Two buffers for all chunks: asking for such memory anew costs as much as a pass over it.
+        logits_of, p_of = (hidden.new_empty((rows, vocab)) for _ in range(2))
         for start in range(0, len(labels), rows):
             part = slice(start, start + rows)
             h, label = hidden[part], labels[part, None]
-            log_p = F.linear(h, matrix).to(smoothed.dtype).log_softmax(dim=-1)
-            nll = -log_p.gather(1, label).sum()
-            true += nll
-            smoothed += (1 - smoothing) * nll
-            if smoothing:
-                smoothed -= smoothing * log_p.sum() / vocab
+            logits, p = logits_of[: len(h)], p_of[: len(h)]
+            torch.mm(h, table.T, out=logits)
+            torch.softmax(logits, dim=-1, out=p)
+            # log sum exp, from the one p that is never too small for it; so exp is taken of every logit once.
+            normaliser = logits.amax(dim=-1).to(precise) - p.amax(dim=-1).to(precise).log()
+            normalisers = normalisers + normaliser.sum()
+            true = true + (normaliser - logits.gather(1, label)[:, 0]).sum()
             if d_hidden is not None and d_matrix is not None:
-                gradient = log_p.exp_().scatter_add_(1, label, log_p.new_full(label.shape, smoothing - 1))
-                gradient = gradient.to(matrix.dtype)
-                d_hidden[part] = gradient @ matrix
-                d_matrix.addmm_(gradient.T, h.to(matrix.dtype))
+                p.scatter_add_(1, label, p.new_full(label.shape, smoothing - 1))
+                torch.mm(p, table, out=d_hidden[part])
+                _add_product(d_matrix, p.T, h)
+        of_hidden, of_table = hidden.sum(dim=0, dtype=precise), matrix.sum(dim=0, dtype=precise)
+        # The mean over the vocabulary of -log p: all logits of a row add up to its vector times the table's sum.
+        smoothed = (1 - smoothing) * true + smoothing * (normalisers - (of_hidden * of_table).sum() / vocab)
         if d_hidden is not None and d_matrix is not None and smoothing:
-            d_hidden -= smoothing / vocab * matrix.sum(dim=0)
-            d_matrix -= smoothing / vocab * hidden.sum(dim=0)
+            d_hidden -= (smoothing / vocab * of_table).to(hidden.dtype)
+            d_matrix -= (smoothing / vocab * of_hidden).to(matrix.dtype)
         ctx.save_for_backward(d_hidden, d_matrix)
         ctx.mark_non_differentiable(true)
         return smoothed, true
@@ -88,3 +94,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, d_smoothed: Tensor, d_true: Tensor) -> tuple[Tensor, Tensor, None, None]:
         d_hidden, d_matrix = ctx.saved_tensors
         return d_hidden * d_smoothed, d_matrix * d_smoothed, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """total += left @ right; sums over chunks stay in the total's precision."""
+    if total.dtype == right.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right

@@ -1,0 +1,17 @@
+"""In which precision vectors travel between matrix products."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def as_products_take_it(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """x in autocast's precision where autocast is on, else as it is.
+
+    Who enters a stack like this stays like this: norms, dropout and residual sums keep what they are given, so that
+    nothing is cast at every layer and half the bytes are moved. Weights, their gradients, norms' sums, softmax and
+    the loss stay in single precision inside.
+    """
+    if not torch.is_autocast_enabled(x.device.type):
+        return x
+    return x.to(torch.get_autocast_dtype(x.device.type))
