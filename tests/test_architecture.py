@@ -30,7 +30,7 @@ STOREYS = (
     ),
     ("corpora",),
     ("config",),
-    ("identity", "record", "store", "scoring", "metrics", "mirror", "help"),
+    ("identity", "record", "artefacts", "store", "scoring", "metrics", "mirror", "help"),
     ("saved",),
     ("screen", "plan"),
     ("search",),
@@ -85,7 +85,7 @@ LIGHT = (
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
     *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
-    "launching",
+    *("launching", "artefacts"),
 )
 
 

@@ -87,9 +87,10 @@ def test_curves_and_artefacts_are_there(store):
     assert all(0 <= row["padding"] < 1 for row in rows if "loss" in row)
     assert (store.run.artefacts / "cross_attention.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     matrix = json.loads((store.run.artefacts / "cross_attention.json").read_text())
-    assert [len(matrix["values"])] == [len(matrix["y"]["labels"])]
-    assert {len(row) for row in matrix["values"]} == {len(matrix["x"]["labels"])}
-    assert all(sum(row) == pytest.approx(1, abs=0.01) for row in matrix["values"])
+    (values,) = (part["values"] for part in matrix["slices"])
+    assert [len(values)] == [len(matrix["y"]["labels"])]
+    assert {len(row) for row in values} == {len(matrix["x"]["labels"])}
+    assert all(sum(row) == pytest.approx(1, abs=0.01) for row in values)
 
 
 def test_the_end_says_where_it_lies_and_what_comes_next(store):

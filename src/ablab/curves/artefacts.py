@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ablab.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.curves.picture import Line, draw, layers, lines_of
-from ablab.files import write_json, write_text
+from ablab.files import write_text
 from ablab.mirror import Mirror
 from ablab.record import Curve
 from ablab.store import RunFolder
@@ -68,7 +69,7 @@ def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:
     write_csv(folder.artefacts / "depth_quality.csv", rows(curves))
     lines = lines_of(curves)
     about = f"{title}\n{latest.test_name}, {searched(latest)}"
-    write_json(folder.artefacts / "depth_quality.json", series(lines, about))
+    write_artefact(folder.artefacts / "depth_quality.json", series(lines, about))
     draw(lines, about, folder.artefacts / PICTURE)
 
 
@@ -87,22 +88,21 @@ def searched(curve: Curve) -> str:
     return "greedy" if beam == 1 else f"beam {beam}"
 
 
-def series(lines: Sequence[Line], title: str) -> dict[str, Any]:
+def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
     """The same as a generic artefact."""
-    return {
-        "kind": "series",
-        "title": title,
-        "x": {"title": "layers kept"},
-        "y": {"title": "test BLEU"},
-        "series": [
-            {
-                "label": f"{line.curve}: {line.label}",
-                "x": [layers(point) for point in line.points],
-                "y": [round(point.bleu, 4) for point in line.points],
-            }
+    return SeriesArtefact(
+        title=title,
+        x=Axis(title="layers kept"),
+        y=Axis(title="test BLEU"),
+        series=[
+            Trace(
+                label=f"{line.curve}: {line.label}",
+                x=[layers(point) for point in line.points],
+                y=[round(point.bleu, 4) for point in line.points],
+            )
             for line in lines
         ],
-    }
+    )
 
 
 def mirror_curve(mirror: Mirror, step: int, curve: Curve, picture: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ablab.analysis import cross_attention, draw_attention
+from ablab.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.data.prepared import Prepared
 from ablab.data.steps import collate
-from ablab.files import write_json
 from ablab.metrics import MetricsFile
 from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
@@ -154,14 +154,12 @@ class AttentionPicture:
         path = self.folder / "cross_attention.png"
         weights = maps[-1].mean(dim=0)
         draw_attention(weights, self.rows, self.columns, path, title)
-        write_json(
-            self.folder / "cross_attention.json",
-            {
-                "kind": "matrix",
-                "title": title,
-                "x": {"title": "source", "labels": self.columns},
-                "y": {"title": "target", "labels": self.rows},
-                "values": [[round(value, 4) for value in row] for row in weights.tolist()],
-            },
+        matrix = MatrixArtefact(
+            title=title,
+            x=Axis(title="source", labels=self.columns),
+            y=Axis(title="target", labels=self.rows),
+            value="attention weight",
+            slices=[Slice(label="", values=[[round(value, 4) for value in row] for row in weights.tolist()])],
         )
+        write_artefact(self.folder / "cross_attention.json", matrix)
         self.mirror.picture(validation.step, "valid/cross_attention", path, title)

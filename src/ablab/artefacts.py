@@ -1,0 +1,101 @@
+"""Artefacts of a run: what a picture shows, as data. Who draws them knows the kinds and no names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from ablab.errors import UserError
+from ablab.files import read_json, write_json
+from ablab.record import Strict
+
+ARTEFACT_SCHEMA = 1
+
+
+class Axis(Strict):
+    """`labels`: what stands at each place, where that is no quantity.
+
+    `interchangeable`: what stands there has no identity beyond its run, as heads of a layer have none: whoever
+    compares runs must sort first.
+    """
+
+    title: str
+    labels: list[str] = Field(default_factory=list)
+    interchangeable: bool = False
+
+
+class Trace(Strict):
+    """Points of one line. `names`: of the places along x, where they are no quantities."""
+
+    label: str
+    x: list[float]
+    y: list[float]
+    names: list[str] = Field(default_factory=list)
+
+
+class Slice(Strict):
+    """One matrix of several with the same rows and columns."""
+
+    label: str
+    values: list[list[float]]
+
+
+class _Artefact(Strict):
+    """What every kind has.
+
+    `section`: the heading under which a report lays it beside those of other runs; None: it is its run's alone.
+    `about`: how it is defined. `settings`: what it was computed from; only equal ones are compared. `provenance`:
+    code and clock.
+    """
+
+    schema_version: int = ARTEFACT_SCHEMA
+    title: str
+    section: str | None = None
+    about: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    provenance: dict[str, str] = Field(default_factory=dict)
+
+
+class SeriesArtefact(_Artefact):
+    """Lines over one x."""
+
+    kind: Literal["series"] = "series"
+    x: Axis
+    y: Axis
+    series: list[Trace]
+
+
+class MatrixArtefact(_Artefact):
+    """Values by row (`y`) and column (`x`), `value` says of what; the first slice is the one to show first."""
+
+    kind: Literal["matrix"] = "matrix"
+    x: Axis
+    y: Axis
+    value: str
+    slices: list[Slice]
+
+
+Artefact = SeriesArtefact | MatrixArtefact
+
+_READER: TypeAdapter[Artefact] = TypeAdapter(Annotated[Artefact, Field(discriminator="kind")])
+
+
+def write_artefact(path: Path, artefact: Artefact) -> None:
+    """Replace it at once."""
+    write_json(path, artefact.model_dump())
+
+
+def comparable_artefacts(folder: Path) -> Mapping[str, Artefact]:
+    """Those that reports lay side by side, by the names of their files. UserError when one is damaged."""
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            content = read_json(path)
+            if content.get("section") is not None:
+                found[path.stem] = _READER.validate_python(content)
+        except (ValueError, AttributeError) as error:
+            raise UserError(
+                f"{path}: cannot be read as an artefact of this version ({str(error).splitlines()[0]})"
+            ) from None
+    return found
