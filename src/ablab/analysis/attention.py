@@ -1,4 +1,4 @@
-"""Looking inside a model: what the decoder looks at, as numbers and as a picture."""
+"""What the decoder looks at, as numbers and as a picture."""
 
 from collections.abc import Sequence
 from pathlib import Path
