@@ -40,13 +40,13 @@ STOREYS = (
     ("training",),
     ("assembly",),
     ("evaluate", "formats"),
-    ("curves",),
+    ("curves", "inside"),
     ("follow",),
     ("train",),
     ("complete", "trial"),
     ("run",),
     ("launching",),
-    ("prune", "translate", "export", "study", "selfcheck", "sync"),
+    ("prune", "analyse", "translate", "export", "study", "selfcheck", "sync"),
     ("report",),
     ("cli",),
 )
@@ -85,7 +85,7 @@ LIGHT = (
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
     *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
-    *("launching", "artefacts"),
+    *("launching", "artefacts", "analyse"),
 )
 
 

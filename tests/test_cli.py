@@ -41,7 +41,7 @@ def test_the_overview_names_every_verb(words, capsys):
 def test_an_unknown_verb(capsys):
     assert main(["trian"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: ablab trian: no such verb; allowed: export, prune, ")
+    assert err.startswith("error: ablab trian: no such verb; allowed: analyse, export, ")
     assert err.endswith("; did you mean train?\n")
 
 
@@ -57,7 +57,7 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys):
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 
-@pytest.mark.parametrize("verb", ["translate", "export", "selfcheck", "sync"])
+@pytest.mark.parametrize("verb", ["analyse", "translate", "export", "selfcheck", "sync"])
 def test_the_help_names_every_key(verb, capsys):
     assert main([verb, "--help"]) == 0
     out = capsys.readouterr().out

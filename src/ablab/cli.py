@@ -77,6 +77,12 @@ def _translate(arguments: Sequence[str]) -> int:
     return translate(arguments)
 
 
+def _analyse(arguments: Sequence[str]) -> int:
+    from ablab.analyse import analyse
+
+    return analyse(arguments)
+
+
 def _export(arguments: Sequence[str]) -> int:
     from ablab.export import export
 
@@ -101,6 +107,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "prune": _prune,
     "report": _report,
     "translate": _translate,
+    "analyse": _analyse,
     "export": _export,
     "sync": _sync,
     "selfcheck": _selfcheck,

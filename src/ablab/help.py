@@ -17,6 +17,7 @@ def overview() -> str:
             "  ablab report experiment=<name>  what a study has found: statistics, verdicts, pictures, LaTeX",
             "  ablab prune run=<id> ...        quality against depth of a finished run; cuts out a smaller model",
             "  ablab translate run=<id> ...    translate standard input with a run's selected weights",
+            "  ablab analyse run=<id> ...      look inside a run: ScaleNorm's g, cross-attention, worth of each head",
             "  ablab export run=<id> ...       write a model for CTranslate2, checked against ours",
             "  ablab sync                      upload to W&B what was logged offline",
             "  ablab selfcheck resume          kill a run again and again; it must end bit for bit the same",
@@ -146,6 +147,27 @@ def translate_help() -> str:
     )
 
 
+def analyse_help() -> str:
+    """How to look inside."""
+    return "\n".join(
+        [
+            "ablab analyse run=<id> [key=value ...]",
+            "",
+            "Looks inside the selected weights of a finished run: the learned g of every ScaleNorm; cross-attention on",
+            "four test sentences, the same for every run; when asked, what masking a head adds to the validation loss.",
+            "Kept in the run's artefacts/, from where report.py lays arms side by side; nothing is computed twice.",
+            "",
+            "  run              a run id, a prefix of one, a display name, or a path",
+            "  runs             several of them with commas between",
+            "  heads            true: mask every head of every attention in turn; default false",
+            "  sentences        of validation, on which heads are masked; default 200",
+            "  outputs          the store; default outputs",
+            "",
+            "Fields of trainer, logger and data that change no weights can be set too: trainer=gpu, data.path=FOLDER.",
+        ]
+    )
+
+
 def export_help() -> str:
     """How to export."""
     return "\n".join(
@@ -202,6 +224,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "report": report_help,
     "prune": prune_help,
     "translate": translate_help,
+    "analyse": analyse_help,
     "export": export_help,
     "sync": sync_help,
     "selfcheck": selfcheck_help,

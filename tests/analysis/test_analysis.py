@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from ablab.analysis import attentions, cross_attention, importance, learned_scales, masked
-from ablab.analysis.heads import SITES
+from ablab.inside.wanted import SITES
 from ablab.model.norms import ScaleNorm
 from tests.model.arms import build, source, stir, target
 

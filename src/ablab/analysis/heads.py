@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from ablab.model.attention import Attention
 from ablab.model.transformer import Decoder, Encoder, Transformer
 
-SITES = ("encoder", "decoder", "cross")
-"""The three kinds of attention, as DropHead names them: self-attention of either stack, and cross-attention."""
-
 
 def attentions(model: Transformer, site: str) -> list[Attention]:
-    """The attention of each layer at this site, the lowest layer first."""
+    """The attention of each layer, the lowest first, at a site as DropHead names it.
+
+    `encoder` and `decoder`: self-attention; `cross`: the decoder's attention to the source.
+    """
     stack: Encoder | Decoder = model.encoder if site == "encoder" else model.decoder
     name = "cross_attention" if site == "cross" else "self_attention"
     return [getattr(layer, name) for layer in stack.layers]

@@ -43,6 +43,10 @@ class Sentences:
         """The first `count` of them."""
         return Sentences(self.tokens[: self.offsets[count]], self.offsets[: count + 1])
 
+    def chosen(self, rows: Sequence[int]) -> "Sentences":
+        """Some of them, in this order."""
+        return Sentences.of([self.tokens[self.offsets[row] : self.offsets[row + 1] - 1].tolist() for row in rows])
+
     def padded(self, rows: Index) -> Ids:
         """The sentences `rows` as a matrix [rows, longest], filled up with PAD at the end."""
         starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]

@@ -10,6 +10,9 @@ from ablab.model.tokens import BOS, EOS, PAD, UNK
 
 FILES = ("src.model", "tgt.model")
 
+SPACE = "\u2581"
+"""What SentencePiece writes for the space before a word."""
+
 
 class Tokenizer:
     """A SentencePiece model: sentence -> ids without specials, and ids -> detokenised sentence."""
@@ -38,6 +41,16 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The subwords themselves, for pictures."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
+
+    def readable(self, ids: Sequence[int]) -> list[str]:
+        """The same for a reader: no mark before a word or a sign, a dot before what continues a word."""
+        return [_readable(piece) for piece in self.pieces(ids)]
+
+
+def _readable(piece: str) -> str:
+    if piece.startswith(SPACE):
+        return piece.removeprefix(SPACE) or SPACE
+    return f"·{piece}" if any(character.isalnum() for character in piece) else piece
 
 
 def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> list[str]:

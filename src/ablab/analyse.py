@@ -1,0 +1,130 @@
+"""`analyse`: looks inside finished runs, and leaves what it sees as artefacts that a report lays side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ablab.artefacts import Artefact, MatrixArtefact, comparable_artefacts
+from ablab.errors import UserError, choices
+from ablab.fields import Count, Group
+from ablab.inside.wanted import Wanted, missing, wanted
+from ablab.plan import Planned, reopened
+from ablab.record import Record
+from ablab.run import alone
+from ablab.screen import Screen
+from ablab.store import RunFolder, find_run
+from ablab.words import read_words
+
+SENTENCES = 200
+"""Of validation, on which heads are masked unless `sentences=` says otherwise."""
+
+OPEN = ("data", "trainer", "logger")
+"""Groups of a run's configuration that can be set here: where its text lies, on what device, to whom it is told."""
+
+
+class Options(Group):
+    """What `analyse` takes itself."""
+
+    run: str | None = None
+    runs: str | None = None
+    heads: bool = False
+    sentences: Count | None = None
+    outputs: str = "outputs"
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A finished run, and what it should have."""
+
+    planned: Planned
+    record: Record
+    wanted: list[Wanted]
+
+
+def analyse(arguments: Sequence[str]) -> int:
+    """Compute what is missing, say what is there."""
+    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
+    options = read_words(Options, own)
+    words = [word for word in arguments if word not in own]
+    for word in words:
+        key, equals, _ = word.partition("=")
+        if not equals or key.partition(".")[0] not in OPEN:
+            raise UserError(f"{word}: no such key; {choices(key, [*Options.model_fields, *OPEN])}")
+    runs = {folder.run_id: folder for folder in (find_run(one, Path(options.outputs)) for one in _references(options))}
+    opened = [_open(folder, options, words) for folder in runs.values()]
+    screen = Screen(bars=all(one.planned.config.trainer.progress for one in opened))
+    for one in opened:
+        _analyse(one, screen)
+    _say_what_is_next(opened, screen)
+    return 0
+
+
+def _references(options: Options) -> list[str]:
+    if (options.run is None) == (options.runs is None):
+        raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
+    if options.sentences is not None and not options.heads:
+        raise UserError(f"sentences={options.sentences}: only masked heads need them; allowed: with heads=true")
+    if options.run is not None:
+        return [options.run]
+    found = [run for run in (options.runs or "").split(",") if run]
+    if not found:
+        raise UserError(f"runs={options.runs}: names no run; allowed: run ids or paths with commas between")
+    return found
+
+
+def _open(folder: RunFolder, options: Options, words: Sequence[str]) -> _Opened:
+    record = folder.record()
+    if record is None:
+        raise UserError(f"run={folder.run_id}: has not finished; type its train line again")
+    if record.selected is None:
+        raise UserError(f"run={folder.run_id}: diverged ({record.reason}); there is nothing to analyse")
+    planned = reopened(folder, record, words)
+    return _Opened(planned, record, wanted(planned, record, options.sentences or SENTENCES if options.heads else None))
+
+
+def _analyse(one: _Opened, screen: Screen) -> None:
+    folder = one.planned.folder
+    screen.say(f"{folder.run_id}  {one.record.name}")
+    with alone(folder):
+        lacking = missing(one.planned, one.wanted)
+        if lacking:
+            from ablab.assembly import mirrored
+            from ablab.inside.look import add_artefacts
+
+            with mirrored(one.planned, screen.say) as mirror:
+                add_artefacts(one.planned, one.record, lacking, screen, mirror)
+        else:
+            screen.say("was analysed with these settings before: nothing is computed again")
+    there = comparable_artefacts(folder.artefacts)
+    for each in one.wanted:
+        screen.say(f"  {each.key:<15} {_told(there[each.key])}")
+
+
+def _told(artefact: Artefact) -> str:
+    """Its extremes, where a number is what one would ask for."""
+    if isinstance(artefact, MatrixArtefact):
+        if len(artefact.slices) > 1:
+            return artefact.title
+        cells = [
+            (value, f"{artefact.y.title} {row}, {artefact.x.title} {column}")
+            for row, values in zip(artefact.y.labels, artefact.slices[0].values, strict=True)
+            for column, value in zip(artefact.x.labels, values, strict=True)
+        ]
+    else:
+        cells = [
+            (y, f"{trace.label}, {name}")
+            for trace in artefact.series
+            for y, name in zip(trace.y, trace.names or [f"{artefact.x.title} {x:g}" for x in trace.x], strict=True)
+        ]
+    (low, there), (high, elsewhere) = min(cells), max(cells)
+    return f"{artefact.title}: from {low:.4g} ({there}) to {high:.4g} ({elsewhere})"
+
+
+def _say_what_is_next(opened: Sequence[_Opened], screen: Screen) -> None:
+    folders = [one.planned.folder for one in opened]
+    stores = {folder.outputs.resolve() for folder in folders}
+    ids = [folder.run_id if len(stores) == 1 else str(folder.path) for folder in folders]
+    elsewhere = len(stores) == 1 and stores != {Path("outputs").resolve()}
+    store = f" outputs={folders[0].outputs}" if elsewhere else ""
+    screen.say(f"Next: python report.py runs={','.join(ids)}{store}")
+    screen.say(f"Results: {', '.join(str(folder.artefacts) for folder in folders)}")

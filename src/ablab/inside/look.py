@@ -1,0 +1,158 @@
+"""Computes what an analysis wants, artefact by artefact: an interruption loses one at most."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from ablab.analysis import attentions, cross_attention, importance, learned_scales
+from ablab.analysis.scales import FINAL
+from ablab.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
+from ablab.assembly import load_model, set_threads
+from ablab.data.encoded import Sentences
+from ablab.data.prepared import nested_subsample, prepare
+from ablab.data.tokenizer import Tokenizer
+from ablab.inside.picture import draw
+from ablab.inside.wanted import Wanted
+from ablab.mirror import Mirror
+from ablab.model.tokens import BOS, EOS
+from ablab.model.transformer import Transformer
+from ablab.plan import Planned
+from ablab.provenance import code_digest
+from ablab.record import Record, now
+from ablab.saved import of_run
+from ablab.screen import Screen
+from ablab.training.validation import true_loss
+
+END = "</s>"
+
+
+def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], screen: Screen, mirror: Mirror) -> None:
+    """Computed, drawn, mirrored, written."""
+    opened = _Opened.of(planned, record, screen)
+    with screen.counting_bar("looking inside", sum(opened.passes(each.settings) for each in lacking)) as bar:
+        for each in lacking:
+            artefact = MAKERS[each.settings["analysis"]](opened, each.settings, bar.advance)
+            artefact = artefact.model_copy(
+                update={"settings": dict(each.settings), "provenance": {"code": code_digest(), "ended": now()}}
+            )
+            path = planned.folder.artefacts / f"{each.key}.json"
+            picture = path.with_suffix(".png")
+            draw(artefact, picture)
+            mirror.picture(record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}")
+            # Last: an artefact that can be read is one that is drawn.
+            write_artefact(path, artefact)
+
+
+@dataclass
+class _Opened:
+    """A finished run's model and vocabularies, and its validation set where that is asked for."""
+
+    planned: Planned
+    screen: Screen
+    model: Transformer
+    tokenizers: tuple[Tokenizer, Tokenizer]
+
+    @classmethod
+    def of(cls, planned: Planned, record: Record, screen: Screen) -> "_Opened":
+        device = set_threads(planned.config.trainer)
+        return cls(planned, screen, *load_model(of_run(planned.folder, record), device))
+
+    def passes(self, settings: Mapping[str, Any]) -> int:
+        """How often the model runs: what the bar counts."""
+        if settings["analysis"] != "heads":
+            return 1
+        return sum(attention.num_heads for attention in attentions(self.model, settings["site"]))
+
+    @cached_property
+    def valid(self) -> tuple[Sentences, Sentences]:
+        """Source and target ids of validation."""
+        return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.screen.say).valid
+
+    def loss(self, count: int) -> Callable[[], float]:
+        """Loss on so many validation pairs, always the same ones: nats per target token, without label smoothing."""
+        src, tgt = self.valid
+        rows = nested_subsample(len(src), count)
+        chosen = src.chosen(rows), tgt.chosen(rows)
+        return lambda: true_loss(self.model, *chosen)
+
+
+def _scales(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
+    """g by depth, a line per site."""
+    traces = [
+        Trace(
+            label=site,
+            x=list(range(1, len(gains) + 1)),
+            y=[round(gain, 4) for gain in gains],
+            names=["encoder", "decoder"] if site == FINAL else [],
+        )
+        for site, gains in learned_scales(opened.model).items()
+    ]
+    progress(1)
+    return SeriesArtefact(
+        title="g by depth",
+        section="ScaleNorm",
+        about="What training made of g in g x / |x| (Nguyen and Salazar 2019, eq. 5), one number for each norm; it "
+        "starts at the square root of d_model.",
+        x=Axis(title="layer"),
+        y=Axis(title="g"),
+        series=traces,
+    )
+
+
+def _attention(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
+    """What each token of a reference looks at, as the mean over heads: of all layers, and of each."""
+    (source, target), device = opened.tokenizers, next(opened.model.parameters()).device
+    src, tgt = source.encode([settings["source"]])[0], target.encode([settings["reference"]])[0]
+    maps = cross_attention(
+        opened.model, torch.tensor([[*src, EOS]], device=device), torch.tensor([[BOS, *tgt]], device=device)
+    ).mean(dim=1)
+    layers = {f"layer {number}": weights for number, weights in enumerate(maps, 1)}
+    progress(1)
+    return MatrixArtefact(
+        title=settings["source"],
+        section="Cross-attention",
+        about="How much the position that predicts each token of the reference (down) attends to each token of the "
+        "source (across): the mean over heads. The model reads the reference, so that all arms say the same; each row "
+        "sums to 1.",
+        x=Axis(title="source", labels=[*source.readable(src), END]),
+        y=Axis(title="reference", labels=[*target.readable(tgt), END]),
+        value="attention weight",
+        slices=[
+            Slice(label=label, values=_rounded(weights.tolist(), 4))
+            for label, weights in {"all layers": maps.mean(dim=0), **layers}.items()
+        ],
+    )
+
+
+TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
+
+
+def _heads(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
+    """What the loss gains when a head alone is masked, layers down, heads across."""
+    loss, sites = opened.loss(settings["sentences"]), attentions(opened.model, settings["site"])
+    gained = importance(sites, loss, loss(), progress)
+    return MatrixArtefact(
+        title=TITLES[settings["site"]],
+        section="Head importance",
+        about="What the validation loss gains when one head alone is masked (after Michel et al. 2019, section 3.2, "
+        "who take BLEU): nats per target token, without label smoothing, the reference as prefix, on "
+        f"{settings['sentences']:,} sentences. Heads that can each be spared may not be spared together.",
+        x=Axis(title="head", labels=[str(head + 1) for head in range(len(gained[0]))], interchangeable=True),
+        y=Axis(title="layer", labels=[str(layer + 1) for layer in range(len(gained))]),
+        value="nats per target token",
+        slices=[Slice(label="", values=_rounded(gained, 5))],
+    )
+
+
+MAKERS: dict[str, Callable[[_Opened, Mapping[str, Any], Callable[[int], None]], Artefact]] = {
+    "scalenorm_g": _scales,
+    "attention": _attention,
+    "heads": _heads,
+}
+
+
+def _rounded(rows: Sequence[Sequence[float]], digits: int) -> list[list[float]]:
+    return [[round(value, digits) for value in row] for row in rows]

@@ -1,0 +1,69 @@
+"""Which artefacts an analysis of a run should leave, and which of them it already has; no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ablab.artefacts import comparable_artefacts
+from ablab.errors import UserError
+from ablab.inside.pairs import readable_pairs
+from ablab.plan import Planned
+from ablab.record import Evaluation, Record
+
+SITES = ("encoder", "decoder", "cross")
+"""The kinds of attention, as DropHead names them."""
+
+VERSION = 1
+"""Raised when the same settings would give other numbers, so that what is there is computed anew."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An artefact by the name of its file, and all that decides its numbers beside the weights."""
+
+    key: str
+    settings: Mapping[str, Any]
+
+
+def wanted(planned: Planned, record: Record, heads: int | None) -> list[Wanted]:
+    """Of this run. `heads`: on how many validation sentences head importance is measured; None: it is not."""
+    found = []
+    if planned.config.norm.kind == "scalenorm" and planned.config.norm.learn_g:
+        found.append(Wanted("scalenorm_g", _settings("scalenorm_g")))
+    sources, references = _test_text(planned)
+    for place, number in enumerate(readable_pairs(sources, references), 1):
+        pair = {"source": sources[number], "reference": references[number]}
+        found.append(Wanted(f"attention_{place}", _settings("attention", **pair)))
+    if heads is not None:
+        valid = record.data["valid"]
+        on = {"corpus": record.data["corpus"], "sentences": min(heads, valid["pairs"] - valid["dropped_empty"])}
+        found += [Wanted(f"heads_{site}", _settings("heads", site=site, **on)) for site in SITES]
+    return found
+
+
+def missing(planned: Planned, wanted: list[Wanted]) -> list[Wanted]:
+    """Those that are not there, or were computed from other settings."""
+    there = {key: artefact.settings for key, artefact in comparable_artefacts(planned.folder.artefacts).items()}
+    return [each for each in wanted if there.get(each.key) != each.settings]
+
+
+def _settings(analysis: str, **others: Any) -> dict[str, Any]:
+    return {"analysis": analysis, "version": VERSION, **others}
+
+
+def _test_text(planned: Planned) -> tuple[list[str], list[str]]:
+    """What the run's own evaluation has kept of its test set: neither the corpus nor a network is needed."""
+    evaluation: Evaluation | None = planned.folder.evaluation(planned.evaluation_id)
+    if evaluation is None:
+        raise UserError(
+            f"{planned.run_id} has not translated {planned.evaluation['test']['name']}; type its train line again, "
+            "with the words that name this test set"
+        )
+    folder = planned.outputs / "corpora" / evaluation.references
+    try:
+        sources, references = (
+            (folder / f"{name}.txt").read_text(encoding="utf-8").split("\n")[:-1] for name in ("sources", "references")
+        )
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror}); its test text is needed") from None
+    return sources, references
