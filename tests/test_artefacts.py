@@ -19,8 +19,9 @@ MATRIX = MatrixArtefact(
     title="weights",
     section="Attention",
     x=Axis(title="source", labels=["ä", "ä"]),
-    y=Axis(title="head", labels=["1"], interchangeable=True),
+    y=Axis(title="head", labels=["1"]),
     value="weight",
+    interchangeable=True,
     slices=[Slice(label="all", values=[[0.5, 0.5]]), Slice(label="one", values=[[1.0, 0.0]])],
 )
 

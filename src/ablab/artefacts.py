@@ -14,15 +14,10 @@ ARTEFACT_SCHEMA = 1
 
 
 class Axis(Strict):
-    """`labels`: what stands at each place, where that is no quantity.
-
-    `interchangeable`: what stands there has no identity beyond its run, as heads of a layer have none: whoever
-    compares runs must sort first.
-    """
+    """`labels`: what stands at each place, where that is no quantity."""
 
     title: str
     labels: list[str] = Field(default_factory=list)
-    interchangeable: bool = False
 
 
 class Trace(Strict):
@@ -44,14 +39,15 @@ class Slice(Strict):
 class _Artefact(Strict):
     """What every kind has.
 
-    `section`: the heading under which a report lays it beside those of other runs; None: it is its run's alone.
-    `about`: how it is defined. `settings`: what it was computed from; only equal ones are compared. `provenance`:
-    code and clock.
+    `section`: the heading under which a report lays it beside those of other runs, `order`: its place there; None: it
+    is its run's alone. `about`: how it is defined. `settings`: what it was computed from; only equal ones are compared.
+    `provenance`: code and clock.
     """
 
     schema_version: int = ARTEFACT_SCHEMA
     title: str
     section: str | None = None
+    order: int = 0
     about: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
     provenance: dict[str, str] = Field(default_factory=dict)
@@ -67,12 +63,17 @@ class SeriesArtefact(_Artefact):
 
 
 class MatrixArtefact(_Artefact):
-    """Values by row (`y`) and column (`x`), `value` says of what; the first slice is the one to show first."""
+    """Values by row (`y`) and column (`x`), `value` says of what; the first slice is the one to show first.
+
+    `interchangeable`: the columns of a row have no identity beyond it, as head 3 of one run has nothing to do with head
+    3 of another: who compares runs must sort each row first.
+    """
 
     kind: Literal["matrix"] = "matrix"
     x: Axis
     y: Axis
     value: str
+    interchangeable: bool = False
     slices: list[Slice]
 
 

@@ -130,6 +130,18 @@ def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(
                 assert gained == pytest.approx(without - run.record().selected.loss, abs=2e-5)
 
 
+def test_a_report_lays_the_arms_side_by_side(analysed):
+    outputs, said = analysed
+    words = said.rstrip().splitlines()[-2].removeprefix("Next: python report.py ").split()
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["report", *words, "resamples=1000"]) == 0
+    (page,) = outputs.glob("reports/*/report.json")
+    pictures = json.loads(page.read_text())["artefacts"]
+    assert [picture["key"] for picture in pictures] == [*PAIRS, *HEADS, "scalenorm_g"]
+    assert [len(picture["panels"]) for picture in pictures] == [2] * 7 + [6]
+    assert {len(panel["lines"]) for panel in pictures[-1]["panels"]} == {1}
+
+
 def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, outputs, monkeypatch):
     told = analyse(outputs, f"runs={','.join(reversed(ids(outputs).split(',')))}", "heads=true", "sentences=100000")
     assert told.code == 0

@@ -5,6 +5,7 @@ import math
 import random
 from pathlib import Path
 
+from ablab.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.identity import condition_id
 from ablab.metrics import COLUMNS
 from ablab.record import Cost, Curve, Evaluation, Point, Record, Selected
@@ -69,6 +70,48 @@ def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpu
     if found is not None and hypotheses is not None:
         folder.write_evaluation(_evaluation(cell, found, corpus_name, noise), hypotheses)
         folder.write_curve(_curve(cell, found.bleu))
+        for key, artefact in artefacts(random.Random(folder.run_id)).items():
+            write_artefact(folder.artefacts / f"{key}.json", artefact)
+
+
+TOKENS = ["</s>", "the", "<b>", "the", "·s & co", "a word that is much too long for a label"]
+
+
+def artefacts(rng: random.Random) -> dict[str, SeriesArtefact | MatrixArtefact]:
+    """One of each kind as an analysis leaves them, and one that is its run's alone."""
+    series = SeriesArtefact(
+        title="gain by depth",
+        section="Norms",
+        about="What training made of it.",
+        x=Axis(title="layer"),
+        y=Axis(title="gain"),
+        series=[
+            *(Trace(label=site, x=[1, 2, 3], y=[rng.gauss(9, 1) for _ in range(3)]) for site in ("encoder", "decoder")),
+            Trace(label="ends", x=[1, 2], y=[rng.gauss(9, 1), 12], names=["first", "last"]),
+        ],
+    )
+    rows = [[rng.random() for _ in TOKENS] for _ in range(4)]
+    looks = MatrixArtefact(
+        title="A sentence </script> & more",
+        section="Looks",
+        about="Who looks at what.",
+        settings={"source": "A sentence"},
+        x=Axis(title="source", labels=TOKENS),
+        y=Axis(title="target", labels=["ein", "·e", "Satz", "</s>"]),
+        value="weight",
+        slices=[Slice(label=label, values=rows) for label in ("all", "layer 1")],
+    )
+    worth = MatrixArtefact(
+        title="What each is worth",
+        section="Heads",
+        x=Axis(title="head", labels=["1", "2", "3"]),
+        y=Axis(title="layer", labels=["1", "2"]),
+        value="nats",
+        interchangeable=True,
+        slices=[Slice(label="", values=[[rng.gauss(0, 1) for _ in range(3)] for _ in range(2)])],
+    )
+    own = series.model_copy(update={"section": None, "title": "its own"})
+    return {"gain": series, "looks_1": looks, "worth": worth, "own": own}
 
 
 def _record(cell: Cell, found: Scores | None, noise: float) -> Record:

@@ -42,7 +42,7 @@ def test_every_plot_is_drawn_and_nothing_is_complained_of(reported, tmp_path):
         assert place.index('class="main-svg"') < 3000
 
 
-def test_tables_sort_and_filter(reported, tmp_path):
+def test_tables_sort_and_filter_and_a_layer_is_chosen_for_all_maps_of_its_section(reported, tmp_path):
     script = """
         document.querySelectorAll("#arms th button")[1].click();
         const first = document.querySelectorAll("#arms tbody tr")[0].cells[0].textContent;
@@ -50,6 +50,11 @@ def test_tables_sort_and_filter(reported, tmp_path):
         input.value = "0.2"; input.dispatchEvent(new Event("input"));
         const left = [...document.querySelectorAll("#arms tbody tr")].filter((row) => !row.hidden).length;
         document.body.dataset.seen = `${first}; ${left}`;
+        const [select] = document.querySelectorAll("select[data-section]");
+        const shown = () => document.getElementById("chart-looks_1-1").data[0].z;
+        const slices = charts["looks_1-1"].slices, before = shown() === slices["all"];
+        select.value = "layer 1"; select.dispatchEvent(new Event("change"));
+        document.body.dataset.layers = [before, shown() === slices["layer 1"]];
         document.getElementById("theme").click();
     """
     dom, said = opened(reported.text("report.html"), tmp_path, script)
@@ -58,6 +63,8 @@ def test_tables_sort_and_filter(reported, tmp_path):
     (seen,) = re.findall(r'data-seen="(.*?)"', dom)
     assert seen.split("; ")[0].removesuffix(" (baseline)") == lowest["name"]
     assert seen.split("; ")[1] == "1"
+    assert 'data-layers="true,true"' in dom
+    assert dom.count("<select") == 1
     assert re.search(r'<html[^>]*data-theme="dark"', dom)
 
 

@@ -15,7 +15,7 @@ from ablab.data.encoded import Sentences
 from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer
 from ablab.inside.picture import draw
-from ablab.inside.wanted import Wanted
+from ablab.inside.wanted import SITES, Wanted
 from ablab.mirror import Mirror
 from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import Transformer
@@ -137,12 +137,14 @@ def _heads(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int
     return MatrixArtefact(
         title=TITLES[settings["site"]],
         section="Head importance",
+        order=SITES.index(settings["site"]),
         about="What the validation loss gains when one head alone is masked (after Michel et al. 2019, section 3.2, "
         "who take BLEU): nats per target token, without label smoothing, the reference as prefix, on "
         f"{settings['sentences']:,} sentences. Heads that can each be spared may not be spared together.",
-        x=Axis(title="head", labels=[str(head + 1) for head in range(len(gained[0]))], interchangeable=True),
+        x=Axis(title="head", labels=[str(head + 1) for head in range(len(gained[0]))]),
         y=Axis(title="layer", labels=[str(layer + 1) for layer in range(len(gained))]),
         value="nats per target token",
+        interchangeable=True,
         slices=[Slice(label="", values=_rounded(gained, 5))],
     )
 

@@ -2,7 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from ablab.report.document import Document, Series, Span
+from ablab.report.curves import Style, curves, facets
+from ablab.report.document import Document, Facets, Span
+from ablab.report.heat import heat_maps
 from ablab.report.written import interval_text, signed
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
@@ -13,16 +15,18 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 def charts(document: Document) -> dict[str, dict[str, Any]]:
     """Each by its key."""
-    found = {series.key: _curves(document, series) for series in document.series}
+    found = {series.key: curves(series, styles(document)) for series in document.series}
+    for picture in document.artefacts:
+        found |= facets(picture, styles(document)) if isinstance(picture, Facets) else heat_maps(picture)
     forest = _forest(document)
     return {"forest": forest, **found} if forest else found
 
 
-def styles(document: Document) -> dict[str, tuple[str, str]]:
+def styles(document: Document) -> dict[str, Style]:
     """Colour and dash of each arm, the same in every picture."""
     count = len(COLOURS)
     return {
-        arm.name: (COLOURS[number % count], DASHES[number // count % len(DASHES)])
+        arm.name: Style(COLOURS[number % count], DASHES[number // count % len(DASHES)])
         for number, arm in enumerate(document.arms)
     }
 
@@ -111,44 +115,3 @@ def _band(place: int, margin: float) -> dict[str, Any]:
     """What is too small to matter, behind a row."""
     corners = {"x0": -margin, "x1": margin, "y0": place - 0.32, "y1": place + 0.32}
     return {"type": "rect", **corners, "fillcolor": "rgba(128,128,128,0.16)", "line": {"width": 0}, "layer": "below"}
-
-
-def _curves(document: Document, series: Series) -> dict[str, Any]:
-    """A line for each arm, the mean over seeds, on a band from the lowest seed to the highest."""
-    looks = styles(document)
-    data: list[dict[str, Any]] = []
-    for line in series.lines:
-        colour, dash = looks[line.arm]
-        band = {"type": "scatter", "mode": "lines", "x": line.x, "legendgroup": line.arm, "showlegend": False}
-        band |= {"line": {"width": 0, "color": colour}, "hoverinfo": "skip"}
-        if line.low != line.high:
-            data.append({**band, "y": line.low})
-            data.append({**band, "y": line.high, "fill": "tonexty", "fillcolor": _faint(colour)})
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers" if len(line.x) <= 30 else "lines",
-                "x": line.x,
-                "y": line.mean,
-                "name": line.arm,
-                "legendgroup": line.arm,
-                "line": {"color": colour, "width": 2, "dash": dash},
-                "marker": {"size": 5},
-                "hovertemplate": f"{line.arm}<br>{series.x} %{{x}}: %{{y:.4~g}}<extra></extra>",
-            }
-        )
-    return {
-        "data": data,
-        "layout": {
-            "height": 420,
-            "title": {"text": series.title},
-            "xaxis": {"title": {"text": series.x}},
-            "yaxis": {"title": {"text": series.y}},
-            "showlegend": False,  # the page has one for all
-        },
-    }
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.15)"

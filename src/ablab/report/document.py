@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from ablab.record import Strict
 
 
@@ -144,13 +146,58 @@ class LineOf(Strict):
 
 
 class Series(Strict):
-    """A picture of curves, by kind: what it shows is in its titles."""
+    """A picture of curves, by kind: what it shows is in its titles. `names`: of the x, where they are no quantities."""
 
     key: str
     title: str
     x: str
     y: str
     lines: list[LineOf]
+    names: list[str] = Field(default_factory=list)
+
+
+class MatrixOf(Strict):
+    """One arm's: mean over `seeds` seeds, of each slice of the picture; None where the arm has no such slice."""
+
+    arm: str
+    seeds: int
+    rows: list[str]
+    columns: list[str]
+    slices: list[list[list[float]] | None]
+
+
+class Facets(Strict):
+    """A series artefact of several arms: a picture for each of its lines, and there a line for each arm."""
+
+    kind: Literal["series"] = "series"
+    key: str
+    section: str
+    title: str
+    about: str
+    panels: list[Series]
+
+
+class Matrices(Strict):
+    """A matrix artefact of several arms, side by side on one scale of colours from `low` to `high`.
+
+    `ranked`: each row was sorted before means were taken, since its columns have no identity beyond their run.
+    `slices`: what can be chosen, the first at first. `left_out`: arms that have it too and are not shown.
+    """
+
+    kind: Literal["matrix"] = "matrix"
+    key: str
+    section: str
+    title: str
+    about: str
+    x: str
+    y: str
+    value: str
+    ranked: bool
+    low: float
+    high: float
+    slices: list[str]
+    panels: list[MatrixOf]
+    left_out: int
 
 
 class SentenceLine(Strict):
@@ -196,5 +243,6 @@ class Document(Strict):
     differences: list[DifferenceLine]
     effects: list[EffectLine]
     series: list[Series]
+    artefacts: list[Facets | Matrices]
     differing: list[Sentences]
     methods: list[str]

@@ -13,6 +13,7 @@ from ablab.report.judge import judge
 from ablab.report.measures import MEASURES
 from ablab.report.pictured import pictured
 from ablab.report.selection import Selection
+from ablab.report.side_by_side import side_by_side
 
 
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -47,6 +48,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         differences=differences,
         effects=effect_lines(selection, measure),
         series=pictured(selection),
+        artefacts=side_by_side(selection),
         differing=differing_sentences(selection),
         methods=_methods(selection, resamples),
     )

@@ -2,10 +2,11 @@
 
 import json
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from ablab.report.charts import charts, styles
-from ablab.report.document import Document
+from ablab.report.document import Document, Facets, Matrices
 from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
@@ -23,17 +24,23 @@ def page(document: Document) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(read["page.html"]).render(
         document=document,
-        looks={name: (colour, STROKES[dash]) for name, (colour, dash) in styles(document).items()},
+        looks={name: (style.colour, STROKES[style.dash]) for name, style in styles(document).items()},
         claims=claims_table(document),
         arms=arms_table(document),
         differences=differences_table(document),
         effects=effects_table(document),
         charts=drawn,
+        sections=_sections(document),
         style=read["page.css"],
         script=read["page.js"],
         data=_embedded(drawn),
         plotly=get_plotlyjs() if drawn else "",
     )
+
+
+def _sections(document: Document) -> list[tuple[str, list[Facets | Matrices]]]:
+    """Pictures of artefacts under their headings."""
+    return [(name, list(pictures)) for name, pictures in groupby(document.artefacts, lambda picture: picture.section)]
 
 
 def _embedded(content: Any) -> str:

@@ -43,13 +43,13 @@ def pictured(selection: Selection) -> list[Series]:
 def _series(
     selection: Selection, key: str, title: str, x: str, y: str, read: Callable[[Run], Points], together: bool
 ) -> Series | None:
-    lines = [line for arm in selection.arms if (line := _line(arm, read)) is not None]
+    lines = [line for arm in selection.arms if (line := line_of(arm, read)) is not None]
     if not lines or (key == "drophead" and not any(max(line.high) for line in lines)):
         return None
     return Series(key=key, title=title, x=x, y=y, lines=lines)
 
 
-def _line(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
+def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
     """Where every seed has a point: a mean over fewer would jump when one ends."""
     at: defaultdict[float, list[float]] = defaultdict(list)
     curves = [points for run in arm.runs if run.record is not None and (points := dict(read(run)))]

@@ -15,16 +15,27 @@ function themed(layout) {
     title: { ...layout.title, font: { size: 15 } },
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("--ink") },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    margin: { l: 60, r: narrow ? 8 : 20, t: 48, b: 50 },
+    margin: { l: 60, r: narrow ? 8 : 20, t: 48, b: 50, ...layout.margin },
     hoverlabel: { bgcolor: colour("--panel"), font: { color: colour("--ink") } },
-    xaxis: { ...axis, ...layout.xaxis, automargin: true }, yaxis: { ...axis, ...layout.yaxis, automargin: true },
+    xaxis: { ...axis, automargin: true, ...layout.xaxis }, yaxis: { ...axis, automargin: true, ...layout.yaxis },
   };
+}
+
+const chosen = {};
+
+function filled(chart) {
+  if (!chart.slices) return chart.data;
+  const wanted = chosen[chart.section];
+  const z = (wanted in chart.slices ? chart.slices[wanted] : Object.values(chart.slices)[0]) || [];
+  const text = z.map((row, i) => row.map((value, j) => `${chart.rows[i]}<br>${chart.columns[j]}<br>${value}`));
+  const scale = ["--heat-low", "--heat-middle", "--heat-high"].map((name, i) => [i / 2, colour(name)]);
+  return [{ ...chart.data[0], z, text, colorscale: scale }];
 }
 
 function draw() {
   for (const [key, chart] of Object.entries(charts)) {
     const place = document.getElementById(`chart-${key}`);
-    Plotly.react(place, chart.data, themed(chart.layout), { responsive: true, displaylogo: false, displayModeBar: false });
+    Plotly.react(place, filled(chart), themed(chart.layout), { responsive: true, displaylogo: false, displayModeBar: false });
   }
   root.dataset.drawn = Object.keys(charts).length;
 }
@@ -34,6 +45,13 @@ document.getElementById("theme").addEventListener("click", () => {
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* opened where nothing can be kept */ }
   draw();
 });
+
+for (const select of document.querySelectorAll("select[data-section]")) {
+  select.addEventListener("change", () => {
+    chosen[select.dataset.section] = select.value;
+    draw();
+  });
+}
 
 const figure = (text) => {
   const found = text.replaceAll(",", "").match(/[-+]?\d+(\.\d+)?/);

@@ -1,0 +1,133 @@
+"""Artefacts of arms beside each other: means of what can be averaged, and of nothing else."""
+
+import random
+import re
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from ablab.artefacts import MatrixArtefact, Slice, comparable_artefacts, write_artefact
+from ablab.report.charts import charts
+from ablab.report.document import Document
+from ablab.report.gather import of_study
+from ablab.report.side_by_side import MOST_ARMS, side_by_side
+from ablab.study.definition import define
+from tests.report.synthetic import fill
+
+WORDS = ("layerdrop=0,0.1", "seed=1,2,3")
+ERRORS = {"layerdrop=0": 0.3, "layerdrop=0.1": 0.2}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    place = tmp_path_factory.mktemp("filled")
+    fill(WORDS, ERRORS, outputs=place)
+    return place
+
+
+@pytest.fixture
+def selection(filled, tmp_path):
+    """Two arms of three seeds that may be written into."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
+    return of_study(define((*WORDS, f"outputs={tmp_path}")))
+
+
+def the(pictures, key):
+    (found,) = [picture for picture in pictures if picture.key == key]
+    return found
+
+
+def rewrite(run, key, **changes):
+    path = run.folder.artefacts / f"{key}.json"
+    write_artefact(path, comparable_artefacts(path.parent)[key].model_copy(update=changes))
+
+
+def test_each_kind_is_drawn_by_section_and_what_is_a_runs_alone_is_not(reported):
+    document = Document.model_validate(reported.data)
+    assert [(picture.section, picture.key) for picture in document.artefacts] == [
+        ("Heads", "worth"),
+        ("Looks", "looks_1"),
+        ("Norms", "gain"),
+    ]
+    page, drawn = reported.text("report.html"), charts(document)
+    assert "its own" not in page
+    assert "A sentence &lt;/script&gt; &amp; more" in page
+    places = re.findall(r'id="chart-([^"]+)"', page)
+    assert sorted(places) == sorted(drawn)
+    arms = len(document.arms)
+    assert len([key for key in drawn if key.startswith(("worth", "looks_1"))]) == 2 * arms
+    assert len([key for key in drawn if key.startswith("gain")]) == 3
+
+
+def test_matrices_are_means_over_the_seeds(selection):
+    picture = the(side_by_side(selection), "looks_1")
+    for arm, panel in zip(selection.arms, picture.panels, strict=True):
+        assert (panel.arm, panel.seeds) == (arm.name, 3)
+        every = [comparable_artefacts(run.folder.artefacts)["looks_1"] for run in arm.runs]
+        for place, part in enumerate(panel.slices):
+            for i, row in enumerate(part):
+                for j, value in enumerate(row):
+                    seeds = [artefact.slices[place].values[i][j] for artefact in every]
+                    assert value == pytest.approx(sum(seeds) / 3, abs=1e-4)
+                    assert picture.low <= value <= picture.high
+
+
+def test_lines_are_means_on_the_range_of_the_seeds(selection):
+    picture = the(side_by_side(selection), "gain")
+    assert [(panel.title, panel.names) for panel in picture.panels][2] == ("ends", ["first", "last"])
+    (line, _) = picture.panels[0].lines
+    every = [comparable_artefacts(run.folder.artefacts)["gain"].series[0].y for run in selection.arms[0].runs]
+    assert line.low == pytest.approx([min(ys) for ys in zip(*every, strict=True)], abs=1e-6)
+    assert line.mean == pytest.approx([sum(ys) / 3 for ys in zip(*every, strict=True)], abs=1e-6)
+
+
+def test_the_order_of_runs_and_of_interchangeable_columns_is_nothing(selection):
+    before = side_by_side(selection)
+    rng = random.Random(1)
+    for arm in selection.arms:
+        for run in arm.runs:
+            worth = comparable_artefacts(run.folder.artefacts)["worth"]
+            rows = [rng.sample(row, len(row)) for row in worth.slices[0].values]
+            rewrite(run, "worth", slices=[Slice(label="", values=rows)])
+    arms = [replace(arm, runs=arm.runs[::-1]) for arm in selection.arms]
+    assert side_by_side(replace(selection, arms=arms)) == before
+    for panel in the(before, "worth").panels:
+        assert all(row == sorted(row, reverse=True) for row in panel.slices[0])
+
+
+def test_other_settings_are_another_picture(selection):
+    one, *_ = selection.arms[0].runs
+    rewrite(one, "looks_1", settings={"source": "another"})
+    pictures = [picture for picture in side_by_side(selection) if picture.section == "Looks"]
+    seeds = {picture.key: [(panel.arm, panel.seeds) for panel in picture.panels] for picture in pictures}
+    assert sorted(seeds) == ["looks_1", "looks_1-2"]
+    assert sorted(map(len, seeds.values())) == [1, 2]
+    assert {panel.seeds for picture in pictures for panel in picture.panels} == {1, 2, 3}
+
+
+def test_an_arm_without_a_slice_leaves_its_place_empty(selection):
+    for run in selection.arms[1].runs:
+        looks = comparable_artefacts(run.folder.artefacts)["looks_1"]
+        assert isinstance(looks, MatrixArtefact)
+        rewrite(run, "looks_1", slices=looks.slices[:1])
+    picture = the(side_by_side(selection), "looks_1")
+    assert picture.slices == ["all", "layer 1"]
+    assert picture.panels[0].slices[1] is not None
+    assert picture.panels[1].slices[1] is None
+
+
+def test_runs_that_were_not_analysed_are_left_out(selection):
+    for run in selection.arms[0].runs[1:]:
+        (run.folder.artefacts / "worth.json").unlink()
+    for run in selection.arms[1].runs:
+        (run.folder.artefacts / "worth.json").unlink()
+    (panel,) = the(side_by_side(selection), "worth").panels
+    assert (panel.arm, panel.seeds) == (selection.arms[0].name, 1)
+
+
+def test_no_more_arms_than_can_be_seen_side_by_side(selection):
+    arms = [replace(selection.arms[0], name=str(number)) for number in range(MOST_ARMS + 2)]
+    picture = the(side_by_side(replace(selection, arms=arms)), "looks_1")
+    assert [panel.arm for panel in picture.panels] == [arm.name for arm in arms[:MOST_ARMS]]
+    assert picture.left_out == 2
