@@ -1,5 +1,6 @@
 """Matrices of the arms as Plotly's heat maps: one map an arm, one scale for all; colours come from the page."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
         "hoverinfo": "text",
     }
     if written:
-        heat["texttemplate"] = "%{z:.3f}"
+        heat["texttemplate"] = f"%{{z:.{_decimals(picture)}f}}"
     wide = max(len(label) for label in panel.columns) > 3
     left = round(TITLE + LETTER * _longest(panel.rows))
     below = round(TITLE + (LETTER * SLOPE * _longest(panel.columns) if wide else 14))
@@ -55,6 +56,12 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
             "yaxis": {**_labelled(picture.y, panel.rows), "range": [len(panel.rows) - 0.5, -0.5]},
         },
     }
+
+
+def _decimals(picture: Matrices) -> int:
+    """So many that the largest value has two figures."""
+    largest = max(abs(picture.low), abs(picture.high))
+    return max(0, 1 - math.floor(math.log10(largest))) if largest else 0
 
 
 def _labelled(title: str, labels: Sequence[str]) -> dict[str, Any]:
