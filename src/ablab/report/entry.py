@@ -55,10 +55,15 @@ def report(arguments: Sequence[str]) -> int:
     with screen.counting_bar("comparing arms", len(selection.arms)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
     is_news = _write(document, selection.folder)
-    if is_news and study is not None and study.folder.exists():  # one that was never launched has no run there
+    if is_news and study is not None and _has_a_run_of_its_own(study, selection):
         mirror_report(document, study)
     _say(document, selection.folder, screen)
     return DONE
+
+
+def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:
+    """In W&B: a study that was launched, and there the declared report alone."""
+    return study.folder.exists() and selection.name == study.name
 
 
 def _study(words: Sequence[str]) -> Study:

@@ -34,7 +34,7 @@ def pictured(selection: Selection) -> list[Series]:
                 True,
             ),
             ("grad_norm", "Gradient norm", "step", "before clipping", _metric("grad_norm"), False),
-            ("drophead", "Share of heads that is dropped", "step", "probability", _metric("drophead"), False),
+            ("drophead", "Probability with which a head is dropped", "step", "probability", _metric("drophead"), False),
         )
     ]
     return [series for series in found if series is not None]

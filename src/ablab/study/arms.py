@@ -58,7 +58,7 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """Of its runs: a study that gets another seed or arm is another comparison."""
+        """Of what is to be done: a study that gets another seed, arm or way to judge is another comparison."""
         return digest_of(self.cells)
 
     @property
@@ -73,6 +73,6 @@ class Study:
 
 
 def digest_of(cells: Sequence[Cell]) -> str:
-    """11 hex digits: the same runs are the same study, in whichever order they were typed."""
-    ids = sorted({cell.planned.run_id for cell in cells})
-    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]
+    """11 hex digits: the same runs, judged alike, are the same study, in whichever order they were typed."""
+    tasks = sorted({(cell.planned.run_id, cell.planned.evaluation_id, cell.planned.curve_id) for cell in cells})
+    return hashlib.sha256(json.dumps(tasks).encode()).hexdigest()[:11]
