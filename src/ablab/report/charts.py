@@ -90,9 +90,24 @@ def _forest(document: Document) -> dict[str, Any] | None:
     return {"data": [differences], "layout": layout}
 
 
+def forest_caption(document: Document) -> str:
+    """Which intervals the forest plot shows."""
+    if _claimed(document):
+        return "Holm intervals of the claims; the grey band is the margin within which a difference does not matter."
+    return "95 % paired t intervals, uncorrected" + ("; no claim can be tested." if document.claims else ".")
+
+
 def _forest_rows(document: Document) -> list[_Row]:
     """Of claims about the metric; without any, of all arms."""
-    claimed = [
+    return _claimed(document) or [
+        _Row(line.arm, line.difference, line.interval, document.digits)
+        for line in document.differences
+        if line.difference is not None and line.interval is not None
+    ]
+
+
+def _claimed(document: Document) -> list[_Row]:
+    return [
         _Row(
             f"{claim.arm} - {claim.baseline}",
             claim.difference,
@@ -103,11 +118,6 @@ def _forest_rows(document: Document) -> list[_Row]:
         )
         for claim in document.claims
         if claim.difference is not None and claim.interval is not None and claim.title == document.title
-    ]
-    return claimed or [
-        _Row(line.arm, line.difference, line.interval, document.digits)
-        for line in document.differences
-        if line.difference is not None and line.interval is not None
     ]
 
 

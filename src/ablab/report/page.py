@@ -5,7 +5,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from ablab.report.charts import charts, styles
+from ablab.report.charts import charts, forest_caption, styles
 from ablab.report.document import Document, Facets, Matrices
 from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
 
@@ -30,6 +30,7 @@ def page(document: Document) -> str:
         differences=differences_table(document),
         effects=effects_table(document),
         charts=drawn,
+        forest_caption=forest_caption(document),
         sections=_sections(document),
         style=read["page.css"],
         script=read["page.js"],
