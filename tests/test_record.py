@@ -289,3 +289,9 @@ def test_only_what_a_kill_left_is_tidied_away(tmp_path):
     run.tidy()
     assert [path.name for path in run.checkpoints.iterdir()] == ["last.pt"]
     assert sorted(path.name for path in run.path.glob(".*")) == [".keep", ".notes.txt"]
+
+
+def test_the_share_of_the_limit_is_what_was_done_of_what_could_be():
+    cost = _record().cost
+    assert cost.share_of_limit is None  # of a time when nobody measured
+    assert cost.model_copy(update={"matmul_flops": 540.0}).share_of_limit == pytest.approx(18.0 * 3.0 / 540.0)

@@ -25,7 +25,11 @@ class Selected(Strict):
 
 
 class Cost(Strict):
-    """What training cost. Tokens are target tokens; `tokens_per_second` leaves validation out."""
+    """What training cost. Tokens are target tokens; `tokens_per_second` leaves validation out.
+
+    `matmul_flops`: what the machine did a second in one large matrix product, in the run's precision, when training had
+    ended; older records have none.
+    """
 
     steps: int
     epochs: float
@@ -36,6 +40,12 @@ class Cost(Strict):
     peak_memory_bytes: int
     parameters: int
     flops_per_token: float
+    matmul_flops: float | None = None
+
+    @property
+    def share_of_limit(self) -> float | None:
+        """Training's own operations, of those that the machine could have done: with LayerDrop fewer are done."""
+        return self.matmul_flops and self.tokens_per_second * self.flops_per_token / self.matmul_flops
 
 
 class Record(Strict):

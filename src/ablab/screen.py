@@ -154,6 +154,11 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
     rows["training"] = (
         f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
         f"{cost.tokens_per_second:,.0f} target tokens/s"
+        + (
+            ""
+            if cost.share_of_limit is None
+            else f", {100 * cost.share_of_limit:.0f} % of a large matrix product's speed"
+        )
     )
     dropped = {key: record.data["train"][key] for key in ("dropped_empty", "dropped_overlong")}
     if any(dropped.values()):

@@ -35,7 +35,7 @@ from ablab.screen import Screen
 from ablab.search.stopping import Stopping
 from ablab.training.audience import Listener
 from ablab.training.conductor import Outcome
-from ablab.training.cost import flops_per_token, parameter_count
+from ablab.training.cost import flops_per_token, matmul_limit, parameter_count
 from ablab.training.crew import Crew, crew
 from ablab.training.fit import fit
 from ablab.training.lightning_module import TranslationModule
@@ -207,6 +207,10 @@ def _select(work: Work) -> Selected:
     return Selected(steps=steps, loss=chosen.loss, perplexity=chosen.perplexity, bleu=chosen.bleu)
 
 
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+"""Of matrix products, by `training.precision`."""
+
+
 def _cost(work: Work) -> Cost:
     course, counts = work.course, work.prepared.manifest["train"]
     return Cost(
@@ -219,6 +223,7 @@ def _cost(work: Work) -> Cost:
         peak_memory_bytes=_peak_memory(),
         parameters=parameter_count(work.model),
         flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"]),
+        matmul_flops=matmul_limit(next(work.model.parameters()).device, DTYPES[work.planned.config.training.precision]),
     )
 
 

@@ -1,10 +1,17 @@
 """What a model costs to train, counted from its matrices."""
 
+import math
+import time
+
+import torch
 from torch import nn
 
 from ablab.model.attention import CrossAttention
 from ablab.model.embedding import WordTables
 from ablab.model.transformer import Transformer
+
+LARGE, SECONDS = 1024, 0.05
+"""Rows and columns of the product that stands for the machine (four times as many on a GPU), and how long to try."""
 
 
 def parameter_count(model: nn.Module) -> int:
@@ -25,6 +32,22 @@ def flops_per_token(model: Transformer, src_tokens_per_tgt_token: float) -> floa
     )
     output = _output_parameters(model.words)
     return 6.0 * ((encoder + memory) * src_tokens_per_tgt_token + decoder - memory + output)
+
+
+def matmul_limit(device: torch.device, dtype: torch.dtype) -> float:
+    """Floating-point operations a second of one large matrix product: the fastest of some, with the threads at hand.
+
+    What training would reach if it were nothing else, and nobody else were there. Takes a twentieth of a second.
+    """
+    size = LARGE if device.type == "cpu" else 4 * LARGE
+    left, right = (torch.zeros(size, size, device=device, dtype=dtype) for _ in range(2))
+    fastest, end = math.inf, time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        began = time.perf_counter()
+        product = left @ right
+        float(product[0, 0])  # a device answers when it is done
+        fastest = min(fastest, time.perf_counter() - began)
+    return 2 * size**3 / fastest
 
 
 def _matrix_parameters(module: nn.Module) -> int:
