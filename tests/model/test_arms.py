@@ -189,6 +189,7 @@ def test_decoding_step_by_step_is_the_full_pass(arm):
     [*((arm, (5, 2, 7)) for arm in (*RATES, *OTHER_ARMS)), (RATES[0], (5, 5, 5))],
     ids=lambda value: value.name if isinstance(value, Arm) else str(value[1]),
 )
+@torch.no_grad()
 def test_reordered_hypotheses_and_kept_sentences_decode_on(arm, lengths):
     """Beams continue one another, one sentence ends, the beams change again."""
     model = arm.build().eval()

@@ -7,11 +7,12 @@ from typing import TypeVar
 import torch
 
 from ablab.data.batching import like_lengths
-from ablab.data.encoded import Sentences
+from ablab.data.encoded import Index, Sentences
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy
 from ablab.decoding.hypothesis import Hypothesis
+from ablab.decoding.workers import spread
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer
 
@@ -87,9 +88,13 @@ class Translator:
     ) -> list[Result]:
         device = next(self.model.parameters()).device
         results: dict[int, Result] = {}
+
+        def translate(rows: Index) -> Sequence[Result]:
+            return search(torch.from_numpy(src.padded(rows)).long().to(device))
+
         with evaluating(self.model):
-            for rows in like_lengths(src.lengths, batch_tokens):
-                batch = torch.from_numpy(src.padded(rows)).long().to(device)
-                results.update(zip(rows.tolist(), search(batch), strict=True))
+            batches = list(like_lengths(src.lengths, batch_tokens))
+            for rows, found in spread(translate, batches, device):
+                results.update(zip(rows.tolist(), found, strict=True))
                 progress(len(rows))
         return [results[row] for row in range(len(src))]

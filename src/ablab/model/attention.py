@@ -5,7 +5,8 @@ The maths is in attend.py. Projections of one input are one matrix product.
 
 from typing import NamedTuple
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ablab.model.attend import attend, weights
@@ -20,6 +21,38 @@ class KeysValues(NamedTuple):
     def rows(self, index: Tensor) -> "KeysValues":
         """Those of some rows, in a given order."""
         return KeysValues(self.keys.index_select(0, index), self.values.index_select(0, index))
+
+
+class Past:
+    """Keys and values of the target so far, for a search that goes token by token and needs no gradients.
+
+    Two buffers, [max_len, rows, heads, d_head] each: positions first, so that what is written is one block, and a
+    second pair, so that rows are put into another order by one copy and not by two.
+    """
+
+    def __init__(self, like: Tensor, max_len: int, rows: int) -> None:
+        shape = (max_len, rows, like.size(1), like.size(3))
+        self.here = KeysValues(like.new_empty(shape), like.new_empty(shape))
+        self.there = KeysValues(like.new_empty(shape), like.new_empty(shape))
+
+    def write(
+        self, position: int, keys: Float[Tensor, "rows heads d_head"], values: Float[Tensor, "rows heads d_head"]
+    ) -> None:
+        """What was computed for the token at `position`."""
+        self.here.keys[position] = keys
+        self.here.values[position] = values
+
+    def until(self, position: int) -> KeysValues:
+        """Up to and with `position`, as attention takes them."""
+        return KeysValues(*(buffer[: position + 1].permute(1, 2, 0, 3) for buffer in self.here))
+
+    def reorder(self, rows: Int[Tensor, "rows"], written: int) -> None:
+        """Row i becomes what row `rows[i]` was, as far as positions are written; there may be fewer of them."""
+        for old, new in zip(self.here, self.there, strict=True):
+            torch.index_select(old[:written], 1, rows, out=new[:written, : len(rows)])
+        self.here, self.there = (
+            KeysValues(*(buffer[:, : len(rows)] for buffer in pair)) for pair in (self.there, self.here)
+        )
 
 
 class Attention(nn.Module):
@@ -71,15 +104,11 @@ class SelfAttention(Attention):
         queries, keys, values = self.split(self.qkv(x), 3)
         return self.mix(queries, KeysValues(keys, values), mask, causal=causal)
 
-    def step(
-        self, x: Float[Tensor, "rows 1 d_model"], cache: KeysValues, position: int
-    ) -> Float[Tensor, "rows 1 d_model"]:
-        """The same for the token at `position` alone; writes its key and value into the cache."""
+    def step(self, x: Float[Tensor, "rows 1 d_model"], past: "Past", position: int) -> Float[Tensor, "rows 1 d_model"]:
+        """The same for the token at `position` alone; adds its key and value to the past."""
         queries, keys, values = self.split(self.qkv(x), 3)
-        cache.keys[:, :, position] = keys[:, :, 0]
-        cache.values[:, :, position] = values[:, :, 0]
-        past = KeysValues(cache.keys[:, :, : position + 1], cache.values[:, :, : position + 1])
-        return self.mix(queries, past, None)
+        past.write(position, keys[:, :, 0], values[:, :, 0])
+        return self.mix(queries, past.until(position), None)
 
 
 class CrossAttention(Attention):

@@ -9,7 +9,7 @@ Each arrow is a residual connection; where its norm stands is residual.py's affa
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ablab.model.attention import CrossAttention, KeysValues, SelfAttention
+from ablab.model.attention import CrossAttention, KeysValues, Past, SelfAttention
 from ablab.model.feed_forward import FeedForward
 from ablab.model.residual import Residual
 
@@ -61,7 +61,7 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Float[Tensor, "batch beams d_model"],
-        past: KeysValues,
+        past: Past,
         position: int,
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ablab.model.attention import KeysValues
+from ablab.model.attention import KeysValues, Past
 from ablab.model.embedding import TokenInput, WordTables
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
@@ -42,11 +42,11 @@ class Encoder(nn.Module):
 class DecoderState:
     """What decoding remembers between two steps, for `batch` sentences with `beams` hypotheses each.
 
-    `past`: per layer, keys and values of the target so far, [batch * beams, heads, max_len, d_head].
+    `past`: per layer, the target so far, with batch * beams rows.
     `memory`: per layer, keys and values of the source, [batch, heads, src_len, d_head].
     """
 
-    past: list[KeysValues]
+    past: list[Past]
     memory: list[KeysValues]
     mask: Tensor | None
     beams: int
@@ -54,15 +54,14 @@ class DecoderState:
 
     def reorder(self, rows: Int[Tensor, "rows"]) -> None:
         """Each hypothesis takes over the past of the one it continues; `rows` counts over batch * beams."""
-        for buffer in (buffer for layer in self.past for buffer in layer):
-            written = buffer[:, :, : self.position]
-            written.copy_(written.index_select(0, rows))
+        for layer in self.past:
+            layer.reorder(rows, self.position)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
         """Forget all but these sentences: the finished ones cost nothing further."""
         offsets = torch.arange(self.beams, device=sentences.device)
         rows = (sentences[:, None] * self.beams + offsets).flatten()
-        self.past = [layer.rows(rows) for layer in self.past]
+        self.reorder(rows)
         self.memory = [layer.rows(sentences) for layer in self.memory]
         if self.mask is not None:
             self.mask = self.mask.index_select(0, sentences)
@@ -102,11 +101,7 @@ class Decoder(nn.Module):
     ) -> DecoderState:
         """An empty past of `max_len` positions for each beam, and the source as every layer sees it."""
         seen = [cast(DecoderLayer, layer).cross_attention.look_at(memory) for layer in self.layers]
-        past = []
-        for keys, _ in seen:
-            batch, heads, _, d_head = keys.shape
-            shape = (batch * beams, heads, max_len, d_head)
-            past.append(KeysValues(keys.new_empty(shape), keys.new_empty(shape)))
+        past = [Past(keys, max_len, len(keys) * beams) for keys, _ in seen]
         return DecoderState(past, seen, mask, beams)
 
     def step(
