@@ -58,7 +58,12 @@ def _free(options: Options, saved: SavedModel) -> Path:
     """Where the model goes: by default beside its weights."""
     if options.folder is not None:
         return Path(options.folder)
-    return _home(saved) / "exports" / f"{options.format}-{options.quantization}"
+    return export_folder(saved, options.format, options.quantization)
+
+
+def export_folder(saved: SavedModel, format: str, quantization: str) -> Path:
+    """Where an export lies unless somebody said otherwise."""
+    return _home(saved) / "exports" / f"{format}-{quantization}"
 
 
 def _home(saved: SavedModel) -> Path:

@@ -142,6 +142,8 @@ def translate_help() -> str:
             "  max_extra_tokens most tokens a translation has beyond its source; default 50",
             "  attention        a folder for cross-attention pictures, one a sentence",
             "  device           cpu (default) or gpu",
+            "  backend          ablab (default) or ctranslate2 (pip install 'ablab[ctranslate2]'): quick on CPUs; cuts",
+            "                   what meets the length limit, and an empty sentence stays empty",
             "  outputs          the store; default outputs",
         ]
     )

@@ -3,16 +3,21 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from ablab.errors import UserError
+from ablab.export import export_folder
 from ablab.fields import Count, Group
 from ablab.record import n_best_lines
 from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
+from ablab.threads import cores
 from ablab.words import read_words
+
+if TYPE_CHECKING:
+    from ablab.decoding.translate import Search
 
 
 class Options(Group):
@@ -25,6 +30,7 @@ class Options(Group):
     max_extra_tokens: Annotated[int, Field(ge=0)] = 50
     attention: str | None = None
     device: Literal["cpu", "gpu"] = "cpu"
+    backend: Literal["ablab", "ctranslate2"] = "ablab"
     outputs: str = "outputs"
 
 
@@ -33,6 +39,10 @@ def parse(arguments: Sequence[str]) -> Options:
     options = read_words(Options, arguments)
     if options.n_best > options.beam_size:
         raise UserError(f"n_best={options.n_best}: must be at most beam_size={options.beam_size}")
+    if options.backend == "ctranslate2":
+        for key, usual in (("attention", None), ("device", "cpu")):
+            if getattr(options, key) != usual:
+                raise UserError(f"{key}={getattr(options, key)}: not with backend=ctranslate2; allowed: backend=ablab")
     return options
 
 
@@ -56,22 +66,56 @@ def _read() -> list[str]:
 
 
 def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
+    from ablab.decoding.translate import Search
+
+    search = Search(options.beam_size, options.length_penalty, options.max_extra_tokens)
+    screen = Screen(stderr=True)
+    if options.backend == "ctranslate2":
+        _say(options, _by_ctranslate2(saved, sentences, search, screen))
+        return
+
     from ablab.assembly import device_of, load_model
-    from ablab.decoding.translate import Search, Translator
+    from ablab.decoding.translate import Translator
 
     translator = Translator(*load_model(saved, device_of(options.device)))
-    search = Search(options.beam_size, options.length_penalty, options.max_extra_tokens)
     encoded = translator.encode(sentences)
-    screen = Screen(stderr=True)
     with screen.counting_bar("translating", len(sentences)) as bar:
         found = translator.hypotheses(encoded, search, bar.advance)
     best = [beams[: options.n_best] for beams in found]
-    texts = [translator.texts(hypotheses) for hypotheses in best]
+    _say(options, [translator.texts(hypotheses) for hypotheses in best])
+    if options.attention is not None:
+        _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], screen)
+
+
+def _by_ctranslate2(
+    saved: SavedModel, sentences: Sequence[str], search: "Search", screen: Screen
+) -> list[list[tuple[float, str]]]:
+    """Score and text of each hypothesis; the model is exported first where it has not been."""
+    from ablab.formats.translator import CTranslate2Translator
+
+    folder = export_folder(saved, "ctranslate2", "float32")
+    if not folder.exists():
+        import torch
+
+        from ablab.assembly import load_model
+        from ablab.formats.ctranslate2 import to_ctranslate2
+
+        screen.say(f"{saved.name} is exported to {folder}")
+        to_ctranslate2(*load_model(saved, torch.device("cpu")), folder, quantization="float32")
+    translator = CTranslate2Translator(folder)
+    ids = translator.source.encode(sentences)
+    found = translator.hypotheses(ids, search, threads=cores())
+    return [
+        list(zip([beam.score for beam in beams], translator.target.decode([beam.ids for beam in beams]), strict=True))
+        for beams in found
+    ]
+
+
+def _say(options: Options, found: Sequence[Sequence[tuple[float, str]]]) -> None:
+    texts = [beams[: options.n_best] for beams in found]
     lines = n_best_lines(texts) if options.n_best > 1 else (f"{hypotheses[0][1]}\n" for hypotheses in texts)
     sys.stdout.writelines(lines)
     sys.stdout.flush()
-    if options.attention is not None:
-        _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], screen)
 
 
 def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Sequence[int]], screen: Screen) -> None:

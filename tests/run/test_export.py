@@ -1,5 +1,8 @@
 """`ablab export`: a model for CTranslate2, whole or pruned, compared with ours on the test set."""
 
+import io
+import sys
+
 import pytest
 
 from ablab.cli import main
@@ -38,6 +41,30 @@ def test_it_goes_beside_its_weights_and_is_never_overwritten(store, capsys):
     assert main(["export", f"run={store.run.run_id}", f"outputs={store.outputs}", "check=0"]) == 2
     assert "exists" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_either_backend_translates_alike_and_an_export_is_made_once(small, capsys, monkeypatch):
+    text = "twelve\n\none hundred and five\nninety-nine\n"
+
+    def translated(backend: str) -> tuple[list[str], str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert main(["translate", f"run={small}", f"backend={backend}", "beam_size=2"]) == 0
+        out, err = capsys.readouterr()
+        return out.split("\n"), err
+
+    ours, _ = translated("ablab")
+    theirs, said = translated("ctranslate2")
+    assert f"is exported to {small / 'exports' / 'ctranslate2-float32'}" in said
+    assert len(theirs) == len(ours) == 5
+    assert theirs[1] == ""
+    assert [theirs[i] for i in (0, 2, 3)] == [ours[i] for i in (0, 2, 3)]
+    assert "exported" not in translated("ctranslate2")[1]
+
+
+@pytest.mark.parametrize("word", ["attention=maps", "device=gpu"])
+def test_what_only_our_own_search_can_do_is_said(word, small, capsys):
+    assert main(["translate", f"run={small}", "backend=ctranslate2", word]) == 2
+    assert capsys.readouterr().err == f"error: {word}: not with backend=ctranslate2; allowed: backend=ablab\n"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.launching.launcher import LOOK, Cause, Ending, Job, Launcher, cause_of
-from ablab.launching.processes import cores
+from ablab.threads import cores
 
 
 @dataclass(frozen=True)

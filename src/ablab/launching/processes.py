@@ -15,6 +15,7 @@ from multiprocessing.context import ForkServerProcess
 from ablab.errors import UserError
 from ablab.launching import child
 from ablab.launching.launcher import LOOK, Ending, Job, Launcher, cause_of
+from ablab.threads import cores
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,3 @@ def _start_server() -> None:
         forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
