@@ -1,0 +1,62 @@
+"""What the machine can do at best: the matrix products of a training step, and nothing else.
+
+python -m benchmarks.speed.machine fp32|bf16      one JSON line
+"""
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from benchmarks.speed.task import BATCH_TOKENS, D_FF, D_MODEL, LAYERS, VOCAB
+
+SECONDS = 0.6
+
+
+def products() -> Iterator[tuple[int, int, int, int]]:
+    """(tokens, in, out, how often in a step) of every linear map; attention's own products are left out."""
+    yield BATCH_TOKENS, D_MODEL, 3 * D_MODEL, 2 * LAYERS  # queries, keys and values of self-attention
+    yield BATCH_TOKENS, D_MODEL, D_MODEL, 4 * LAYERS  # outputs of all attention, queries of cross-attention
+    yield BATCH_TOKENS, D_MODEL, 2 * D_MODEL, LAYERS  # keys and values of cross-attention
+    yield BATCH_TOKENS, D_MODEL, D_FF, 2 * LAYERS
+    yield BATCH_TOKENS, D_FF, D_MODEL, 2 * LAYERS
+    yield BATCH_TOKENS, D_MODEL, VOCAB, 1
+
+
+def main() -> None:
+    """Seconds of all products, forward, and backward to inputs and weights, each at its best."""
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[sys.argv[1]]
+    seconds = flops = 0.0
+    for tokens, inner, outer, often in products():
+        x, y, weight = (torch.randn(shape).to(dtype) for shape in ((tokens, inner), (tokens, outer), (outer, inner)))
+        for product in (lambda x=x, w=weight: x @ w.T, lambda y=y, w=weight: y @ w, lambda x=x, y=y: y.T @ x):
+            seconds += often * best(product)
+            flops += often * 2 * tokens * inner * outer
+    print(json.dumps({"tokens_per_second": BATCH_TOKENS / seconds, "gflops": flops / seconds / 1e9}))
+
+
+def name_of_machine() -> str:
+    """The processor's name, as Linux tells it."""
+    cpus = Path("/proc/cpuinfo")
+    lines = cpus.read_text().splitlines() if cpus.exists() else []
+    names = {line.partition(":")[2].strip() for line in lines if line.startswith("model name")}
+    return ", ".join(sorted(names)) or platform.processor()
+
+
+def best(product: object) -> float:
+    """Seconds of the fastest of many: what the machine does when left alone."""
+    assert callable(product)
+    fastest, end = float("inf"), time.perf_counter() + SECONDS / 3
+    while time.perf_counter() < end:
+        began = time.perf_counter()
+        product()
+        fastest = min(fastest, time.perf_counter() - began)
+    return fastest
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""A training loop as tutorials write it, for models that map padded source and target ids to logits."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
+from benchmarks.speed.task import BATCH_TOKENS, LOOK, PEAK_RATE, SMOOTHING, WARMUP
+
+PAD, BOS = 1, 2
+Model = Callable[[Tensor, Tensor], Tensor]
+
+
+def sentences(folder: Path, name: str) -> list[np.ndarray]:
+    """Ids of each, its end included."""
+    tokens, offsets = (np.load(folder / f"{name}.{part}.npy") for part in ("tokens", "offsets"))
+    return np.split(tokens, offsets[1:-1])
+
+
+def batches(src: list[np.ndarray], tgt: list[np.ndarray]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Sentences of like length together, at most BATCH_TOKENS padded target tokens, in random order."""
+    rng = np.random.default_rng(1)
+    while True:
+        order = sorted(rng.permutation(len(src)), key=lambda i: (len(tgt[i]), len(src[i])))
+        found: list[list[int]] = [[]]
+        for i in order:
+            if found[-1] and (len(found[-1]) + 1) * len(tgt[i]) > BATCH_TOKENS:
+                found.append([])
+            found[-1].append(i)
+        for number in rng.permutation(len(found)):
+            rows = found[number]
+            labels = _padded([tgt[i] for i in rows])
+            begin = torch.full((len(rows), 1), BOS)
+            yield _padded([src[i] for i in rows]), torch.cat([begin, labels[:, :-1]], dim=1), labels
+
+
+def train(model: Model, parameters: list[Tensor], folder: Path, steps: int, *, bf16: bool) -> None:
+    """Prints the target tokens per second of every LOOK steps, but for the first, as one JSON line."""
+    optimizer = torch.optim.Adam(parameters, lr=PEAK_RATE, betas=(0.9, 0.98), eps=1e-9)
+    rates, tokens, began = [], 0, time.perf_counter()
+    data = batches(sentences(folder, "train.src"), sentences(folder, "train.tgt"))
+    for step in range(1, steps + 1):
+        src, tgt, labels = next(data)
+        for group in optimizer.param_groups:
+            group["lr"] = PEAK_RATE * min(step / WARMUP, (WARMUP / step) ** 0.5)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            logits = model(src, tgt)
+            loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        tokens += int((labels != PAD).sum())
+        if step % LOOK == 0:
+            now = time.perf_counter()
+            rates.append(tokens / (now - began))
+            tokens, began = 0, now
+    print(json.dumps({"tokens_per_second": rates[1:], "loss": float(loss)}))
+
+
+def _padded(rows: list[np.ndarray]) -> Tensor:
+    filled = np.full((len(rows), max(map(len, rows))), PAD)
+    for row, ids in zip(filled, rows, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(filled)

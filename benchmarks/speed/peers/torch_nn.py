@@ -1,0 +1,58 @@
+"""torch.nn.Transformer in a plain loop.
+
+python -m benchmarks.speed.peers.torch_nn PREPARED STEPS fp32|bf16
+"""
+
+import math
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.speed.peers.plain import PAD, train
+from benchmarks.speed.task import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, VOCAB
+
+
+class Model(nn.Module):
+    """As PyTorch's tutorial puts it together, with tied embeddings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB, D_MODEL, padding_idx=PAD)
+        nn.init.normal_(self.embedding.weight, std=D_MODEL**-0.5)
+        angles = torch.arange(512)[:, None] * torch.exp(torch.arange(0, D_MODEL, 2) * (-math.log(1e4) / D_MODEL))
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
+        self.transformer = nn.Transformer(D_MODEL, HEADS, LAYERS, LAYERS, D_FF, DROPOUT, batch_first=True)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.output = nn.Linear(D_MODEL, VOCAB, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Logits [batch, tgt_len, vocab]."""
+        padding = src == PAD
+        hidden = self.transformer(
+            self.embed(src),
+            self.embed(tgt),
+            tgt_mask=torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool).triu(1),
+            src_key_padding_mask=padding,
+            tgt_key_padding_mask=tgt == PAD,
+            memory_key_padding_mask=padding,
+        )
+        return self.output(hidden)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Words and positions."""
+        return self.dropout(self.embedding(tokens) * math.sqrt(D_MODEL) + self.positions[: tokens.size(1)])
+
+
+def main() -> None:
+    """One measurement."""
+    torch.manual_seed(1)
+    model = Model().train()
+    folder, steps, precision = sys.argv[1:]
+    train(model, list(model.parameters()), Path(folder), int(steps), bf16=precision == "bf16")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Target tokens a second in training, beside others: medians, everybody in turns, the machine's limit in the same run.
+
+    python -m benchmarks.speed.training data.path=../multi30k [rounds=3] [steps=40] [systems=ablab,torch]
+
+ablab runs as it is typed: through Lightning, with logging, Weights & Biases offline and checkpoints; validation is not
+counted.
+"""
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from ablab.metrics import read_metrics
+from ablab.screen import aligned
+from benchmarks.speed.field import Field, python_of
+from benchmarks.speed.machine import name_of_machine
+from benchmarks.speed.task import LOOK
+
+RESULTS = Path(__file__).parents[1] / "results" / "training.json"
+BASELINE, LIMIT = "torch.nn, fp32", "matrix products alone"
+KEY = "tokens_per_second"
+
+Race = Callable[[], list[float]]
+"""Target tokens a second, look by look."""
+
+
+def main() -> None:
+    """Rounds of everybody."""
+    options = {"rounds": "3", "steps": "40", "systems": "ablab,torch,transformers,joeynmt"}
+    words = [word for word in sys.argv[1:] if word.partition("=")[0] not in options]
+    options |= dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
+    field = Field(tuple(words), threads=len(os.sched_getaffinity(0)))
+    prepared, steps = str(field.prepared()), int(options["steps"])
+    racers = _racers(field, prepared, steps, options["systems"].split(","))
+    rates: dict[str, list[float]] = {name: [] for name in racers}
+    for number in range(1, int(options["rounds"]) + 1):
+        for name, race in racers.items():
+            found = race()
+            rates[name] += found
+            print(f"round {number}  {name}: {statistics.median(found):,.0f} target tokens/s", flush=True)
+    _tell(rates, field.threads)
+
+
+def _racers(field: Field, prepared: str, steps: int, systems: list[str]) -> dict[str, Race]:
+    def peer(module: str, *arguments: str, python: Path | str = sys.executable) -> list[float]:
+        rates: list[float] = field.said(["-m", f"benchmarks.speed.peers.{module}", *arguments], python)[KEY]
+        return rates
+
+    def limit(precision: str) -> list[float]:
+        return [field.said(["-m", "benchmarks.speed.machine", precision])[KEY]]
+
+    many, plain = str(steps), ("fp32", "bf16")
+    every: dict[str, dict[str, Race]] = {
+        "ablab": {f"ablab, {p}": partial(_ablab, field, steps, p) for p in plain},
+        "torch": {f"torch.nn, {p}": partial(peer, "torch_nn", prepared, many, p) for p in plain},
+        "transformers": {
+            "Hugging Face Marian, fp32": lambda: peer(
+                "marian", prepared, many, "fp32", python=python_of("transformers")
+            )
+        },
+        "joeynmt": {
+            "JoeyNMT, fp32": lambda: peer("joeynmt", "train", str(field.work), many, python=python_of("joeynmt"))
+        },
+    }
+    chosen = {name: race for system in systems for name, race in every[system].items()}
+    return chosen | {f"{LIMIT}, {p}": partial(limit, p) for p in plain}
+
+
+def _ablab(field: Field, steps: int, precision: str) -> list[float]:
+    """Of every LOOK steps but the first, from the run's own curves."""
+    with tempfile.TemporaryDirectory(dir=field.work) as folder:
+        corpora = Path(folder) / "corpora"
+        corpora.symlink_to(field.outputs / "corpora")
+        words = [word for word in field.line if not word.startswith("outputs=")]
+        short = ["data.valid_pairs=4", "data.test_pairs=4", f"training.max_steps={steps}"]
+        field.run(
+            [
+                "train.py",
+                *words,
+                *short,
+                f"training.valid_every={steps}",
+                f"training.precision={precision}",
+                f"outputs={folder}",
+            ]
+        )
+        (metrics,) = Path(folder).glob("runs/*/metrics.csv")
+        rows = [row[KEY] for row in read_metrics(metrics) if KEY in row]
+    return rows[1 : steps // LOOK]
+
+
+def _tell(rates: dict[str, list[float]], threads: int) -> None:
+    medians = {name: statistics.median(found) for name, found in rates.items()}
+    base = medians.get(BASELINE)
+    rows = [["system", "target tokens/s", "lowest", "highest", "ratio", "share of the matrix products' limit"]]
+    for name, found in rates.items():
+        limit = medians[f"{LIMIT}, {name.rpartition(', ')[2]}"]
+        rows.append(
+            [
+                name,
+                f"{medians[name]:,.0f}",
+                f"{min(found):,.0f}",
+                f"{max(found):,.0f}",
+                "" if base is None else f"{medians[name] / base:.2f}",
+                f"{100 * medians[name] / limit:.0f} %",
+            ]
+        )
+    for line in aligned(rows, left=1):
+        print(line.rstrip())
+    content = {"machine": name_of_machine(), "threads": threads, "rates": rates, "medians": medians}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+    print(f"Results: {RESULTS}")
+
+
+if __name__ == "__main__":
+    main()
