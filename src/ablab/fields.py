@@ -6,6 +6,7 @@ judged; it names an evaluation inside the run. *Runtime* is where and how the wo
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,8 +51,9 @@ class Group(BaseModel):
         return content
 
     @classmethod
-    def roles(cls) -> dict[str, Role]:
-        """The role of each direct field."""
+    @cache
+    def roles(cls) -> Mapping[str, Role]:
+        """The role of each direct field; remembered, since planning a large study asks 100,000 times."""
         return {
             name: next((mark for mark in field.metadata if isinstance(mark, Role)), cls.role)
             for name, field in cls.model_fields.items()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ablab.errors import UserError
-from ablab.files import half_written, read_json, write_json, write_text
+from ablab.files import half_written, write_json, write_text
 from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 
 SELECTED = "selected.safetensors"
@@ -178,7 +178,7 @@ class RunFolder:
 
 def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
     try:
-        return kind.model_validate(read_json(path))
+        return kind.model_validate_json(path.read_bytes())
     except ValueError as error:
         raise UserError(
             f"{path}: cannot be read as {kind.__name__} of this version ({str(error).splitlines()[0]})"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from ablab.statistics.bleu import corpus_bleu
-from ablab.statistics.bootstrap import crossed_bootstrap
+from ablab.statistics.bootstrap import crossed, crossed_bootstrap
 from ablab.statistics.paired import of_differences
 from ablab.statistics.randomisation import approximate_randomisation
 from ablab.statistics.refusal import NotTestable
-from ablab.statistics.sentences import differences
+from ablab.statistics.sentences import BLOCK, Resamples, differences, exact
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate
 
@@ -31,6 +31,29 @@ def test_difference_is_that_of_the_corpus_scores():
     expected = corpus_bleu(arm.sum(1)).mean() - corpus_bleu(baseline.sum(1)).mean()
     assert crossed_bootstrap(arm, baseline, generator(), resamples=50).difference == pytest.approx(expected)
     assert approximate_randomisation(arm, baseline, generator(), trials=50).difference == pytest.approx(expected)
+
+
+def test_draws_are_shared_and_scored_side_by_side():
+    """What a report does, once for all its arms, is what the bootstrap of one pair does."""
+    arm, baseline = simulated(generator(), 4, 300)
+    draws = Resamples(300, 2 * BLOCK + 50, generator())
+    shared = crossed(draws.scores(arm), draws.scores(baseline), sentences=300)
+    assert shared == crossed_bootstrap(arm, baseline, generator(), resamples=2 * BLOCK + 50)
+
+
+def test_counts_are_summed_without_rounding():
+    """Half the width, and still the very scores; what is not whole, or could grow too large, keeps its width."""
+    arm, _ = simulated(generator(), 3, 250)
+    assert exact(arm).dtype == np.float32
+    assert exact(arm + 0.5).dtype == exact(arm * 2**20).dtype == np.float64
+    small, large = (Resamples(250, 100, generator()).scores(arm * factor, lambda s: s[..., 0]) for factor in (1, 2**20))
+    np.testing.assert_array_equal(small.drawn * 2**20, large.drawn)
+
+
+def test_draws_of_another_test_set_are_refused():
+    arm, _ = simulated(generator(), 3, 250)
+    with pytest.raises(ValueError, match="300 sentences"):
+        Resamples(300, 10, generator()).scores(arm)
 
 
 def test_seed_part_is_the_paired_standard_error():

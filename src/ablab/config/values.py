@@ -1,8 +1,8 @@
 """What Hydra makes of overrides: options composed once for all runs that share them, fields set on a copy."""
 
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -29,14 +29,17 @@ def values_of(overrides: Sequence[Override]) -> Values:
     """What Hydra's compose gives for these overrides of single values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
     base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())))
-    config = _apply(base.config, [override for override in overrides if not _chooses(override)])
-    return Values(_plain(base.config), _plain(config), _resolved(config, overrides), dict(base.choices))
+    config = _apply(base, [override for override in overrides if not _chooses(override)])
+    return Values(base.plain, _plain(config), _resolved(config, overrides), dict(base.choices))
 
 
 class _Base(NamedTuple):
-    """What Hydra composed of options alone, and the option of each group."""
+    """What Hydra composed of options alone, and the option of each group. `pickled`: copies are made of it, as
+    unpickling a DictConfig takes a tenth of the time of a deep copy.
+    """
 
-    config: DictConfig
+    pickled: bytes
+    plain: dict[str, Any]
     choices: dict[str, str]
 
 
@@ -67,12 +70,12 @@ def _compose_options(options: tuple[str, ...]) -> _Base:
     }
     with open_dict(composed):
         composed.pop("hydra")
-    return _Base(composed, chosen)
+    return _Base(pickle.dumps(composed), _plain(composed), chosen)
 
 
-def _apply(base: DictConfig, overrides: Sequence[Override]) -> DictConfig:
+def _apply(base: _Base, overrides: Sequence[Override]) -> DictConfig:
     """Set fields as Hydra does."""
-    config = deepcopy(base)
+    config = cast(DictConfig, pickle.loads(base.pickled))
     for override in overrides:
         try:
             OmegaConf.update(config, override.key_or_group, override.value(), merge=True)

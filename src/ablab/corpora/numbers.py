@@ -101,13 +101,13 @@ def _distinct(pairs: Iterator[Pair]) -> Iterator[Pair]:
         yield source, target
 
 
-def _languages() -> set[str]:
+@cache
+def _languages() -> frozenset[str]:
     """What num2words speaks, read off its file names: importing it would cost every `--help` its patience."""
     spec = util.find_spec("num2words")
     if spec is None or spec.origin is None:
         raise UserError("data=numbers needs num2words: pip install num2words.")
     stems = (path.stem.removeprefix("lang_") for path in Path(spec.origin).parent.glob("lang_*.py"))
     parts = (stem.split("_", 1) for stem in stems)
-    return {"_".join([language.lower(), *region]) for language, *region in parts} - {
-        "eu"
-    }  # no language, but what several share
+    spoken = {"_".join([language.lower(), *region]) for language, *region in parts}
+    return frozenset(spoken - {"eu"})  # no language, but what several share

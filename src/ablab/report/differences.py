@@ -10,23 +10,19 @@ from ablab.report.document import DifferenceLine
 from ablab.report.evidence import Pairs, observed, pairs
 from ablab.report.judge import span
 from ablab.report.measures import Measure
+from ablab.report.on_sentences import OnSentences
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.written import p_text
-from ablab.statistics.bootstrap import crossed_bootstrap
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect, seeds_needed
-from ablab.statistics.randomisation import approximate_randomisation
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Failures
 
-SEED = 20190527
-"""Of resampling: the same records give the same report."""
-
 
 def difference_line(
-    selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, resamples: int
+    selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, on_sentences: OnSentences | None
 ) -> DifferenceLine:
-    """What two arms' runs say of each other, whatever anybody has claimed."""
+    """What two arms' runs say of each other, whatever anybody has claimed. `on_sentences`: where the metric has any."""
     found = observed(arm, baseline, measure)
     both = pairs(arm, baseline)
     if isinstance(found, Failures):
@@ -37,8 +33,8 @@ def difference_line(
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=str(found))
     told_more = _over_seeds(selection, arm.name, both, found)
-    if selection.metric == "test_bleu":
-        told_more |= _on_sentences(both, resamples)
+    if on_sentences is not None:
+        told_more |= on_sentences.told(both)
     if "refused" in told_more:
         told_more.pop("crossed_refused", None)  # it needs more seeds still
     return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **told_more)
@@ -57,23 +53,3 @@ def _over_seeds(selection: Selection, arm: str, both: Pairs, differences: Sequen
     seconds = mean([run.record.cost.seconds for run in (*both.arm, *both.baseline) if run.record]) or 0.0
     needed = seeds_needed(margins[0], paired.sd, existing=paired.n, seconds_per_run=seconds)
     return {**told, "effect": margins[0], "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}
-
-
-def _on_sentences(both: Pairs, resamples: int) -> dict[str, Any]:
-    """Over seeds and sentences, and over sentences alone."""
-    arm, baseline = (
-        np.array([run.evaluation.statistics for run in runs if run.evaluation], dtype=np.float64)
-        for runs in (both.arm, both.baseline)
-    )
-    told: dict[str, Any] = {}
-    try:
-        crossed = crossed_bootstrap(arm, baseline, np.random.default_rng(SEED), resamples=resamples)
-        told |= {"crossed": span(crossed.interval), "crossed_p": crossed.p}
-    except NotTestable as reason:
-        told["crossed_refused"] = str(reason)
-    try:
-        swapped = approximate_randomisation(arm, baseline, np.random.default_rng(SEED), trials=resamples)
-        told["randomisation_p"] = swapped.p
-    except NotTestable as reason:
-        told["randomisation_refused"] = str(reason)
-    return told

@@ -11,8 +11,9 @@ from ablab.report.document import Document
 from ablab.report.factors import effect_lines
 from ablab.report.judge import judge
 from ablab.report.measures import MEASURES
+from ablab.report.on_sentences import OnSentences
 from ablab.report.pictured import pictured
-from ablab.report.selection import Selection
+from ablab.report.selection import ArmRuns, Selection
 from ablab.report.side_by_side import side_by_side
 
 
@@ -21,12 +22,13 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
     measure = MEASURES[selection.metric]
     baseline = selection.arm(selection.baseline)
     assert baseline is not None
+    evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
+    on_sentences = _on_sentences(selection, baseline, resamples)
     for arm in selection.arms:
         if arm is not baseline:
-            differences.append(difference_line(selection, arm, baseline, measure, resamples))
+            differences.append(difference_line(selection, arm, baseline, measure, on_sentences))
         advance()
-    evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     return Document(
         name=selection.name,
         question=selection.question,
@@ -52,6 +54,12 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         differing=differing_sentences(selection),
         methods=_methods(selection, resamples),
     )
+
+
+def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> OnSentences | None:
+    """Where the metric is one of sentences; arms judged on another test set than the baseline are not compared."""
+    judged = next((run.evaluation for run in baseline.finished if run.evaluation), None)
+    return None if judged is None or selection.metric != "test_bleu" else OnSentences(judged.sentences, resamples)
 
 
 def _notes(selection: Selection) -> list[str]:

@@ -19,11 +19,13 @@ def corpus_bleu(sums: npt.ArrayLike) -> Floats:
     values = np.asarray(sums, dtype=np.float64)
     if values.ndim < 1 or values.shape[-1] != WIDTH:
         raise ValueError(f"sums must be [..., {WIDTH}], got shape {values.shape}.")
-    system, reference = values[..., 0], values[..., 1]
-    matches, totals = values[..., 2 : 2 + ORDERS], values[..., 2 + ORDERS :]
-    scored = (matches > 0).any(axis=-1) & (totals > 0).all(axis=-1) & (system > 0)
-    smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
-    log_precision = np.log(smoothed / np.where(totals > 0, totals, 1.0)).mean(axis=-1)
+    # Statistics first: numpy reduces a long last axis much faster than one of four.
+    system, reference, *counts = np.ascontiguousarray(np.moveaxis(values, -1, 0))
+    matches, totals = np.stack(counts[:ORDERS]), np.stack(counts[ORDERS:])
+    scored = (matches > 0).any(axis=0) & (totals > 0).all(axis=0) & (system > 0)
+    if not (matches > 0).all():
+        matches = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=0))
+    log_precision = np.log((matches / np.where(totals > 0, totals, 1.0)).prod(axis=0)) / ORDERS
     log_brevity = np.minimum(0.0, 1.0 - reference / np.where(system > 0, system, 1.0))
     score: Floats = np.where(scored, 100 * np.exp(log_precision + log_brevity), 0.0)
     return score

@@ -9,7 +9,7 @@ from ablab.statistics import student
 from ablab.statistics.bleu import corpus_bleu
 from ablab.statistics.interval import Interval, check_level
 from ablab.statistics.refusal import NotTestable
-from ablab.statistics.sentences import Metric, differences, resampled_sums, stacked
+from ablab.statistics.sentences import Metric, Resamples, Scores, stacked
 from ablab.statistics.student import Floats
 
 MINIMUM_SEEDS = 3
@@ -70,25 +70,38 @@ def crossed_bootstrap(
     usual choice, reject a true null up to 7.8 % of the time with 3 seeds and 12.8 % with 2; Cochran's 2.9 to 5.0 % from
     3 seeds on, whatever the sizes of the parts.
     """
-    check_level(level)
     statistics = stacked(arm, baseline)
     _, seeds, count, _ = statistics.shape
+    check_testable(seeds, count)
+    check_level(level)
+    drawn = Resamples(count, resamples, rng)
+    return crossed(*(drawn.scores(side, metric) for side in statistics), sentences=count, level=level)
+
+
+def check_testable(seeds: int, sentences: int) -> None:
+    """Raise NotTestable below what the calibration covers."""
     if seeds < MINIMUM_SEEDS:
         raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SEEDS} seeds, there are {seeds}")
-    if count < MINIMUM_SENTENCES:
-        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} sentences, there are {count}")
-    observed = differences(statistics.sum(axis=-2), metric)
-    drawn = np.concatenate([differences(sums, metric) for sums in resampled_sums(statistics, resamples, rng)])
-    from_seeds, from_sentences = _parts(observed, drawn)
+    if sentences < MINIMUM_SENTENCES:
+        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} sentences, there are {sentences}")
+
+
+def crossed(arm: Scores, baseline: Scores, *, sentences: int, level: float = 0.95) -> Crossed:
+    """As `crossed_bootstrap`, of scores on equal draws: a report of many arms scores their baseline once."""
+    check_level(level)
+    resamples, seeds = arm.drawn.shape
+    check_testable(seeds, sentences)
+    observed = arm.observed - baseline.observed
+    from_seeds, from_sentences = _parts(observed, arm.drawn - baseline.drawn)
     if from_seeds + from_sentences <= 1e-20:
         raise NotTestable("the difference varies neither with seeds nor with sentences: no noise to judge it by")
     few = from_seeds / (from_seeds + from_sentences)
     mean, error = float(observed.mean()), (from_seeds + from_sentences) ** 0.5
-    half = _critical(1 - level, few, seeds, count) * error
-    method = f"crossed bootstrap over {seeds} seeds and {count} sentences, {resamples} resamples"
+    half = _critical(1 - level, few, seeds, sentences) * error
+    method = f"crossed bootstrap over {seeds} seeds and {sentences} sentences, {resamples} resamples"
     interval = Interval(mean - half, mean + half, level, method)
-    p = _p(abs(mean) / error, few, seeds, count)
-    return Crossed(seeds, count, resamples, mean, from_seeds, from_sentences, interval, p)
+    p = _p(abs(mean) / error, few, seeds, sentences)
+    return Crossed(seeds, sentences, resamples, mean, from_seeds, from_sentences, interval, p)
 
 
 def _critical(p: float, few: float, seeds: int, sentences: int) -> float:

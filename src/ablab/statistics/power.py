@@ -1,6 +1,7 @@
 """What a study could have seen, and what it would take to see more."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from ablab.statistics import student
 
@@ -31,13 +32,19 @@ def detectable_effect(sd: float, seeds: int, power: float = POWER, alpha: float 
     It is meant for the sd of earlier or pilot runs. From the sd of the very study it is a description of its
     precision, as its interval is, and no evidence for or against the null.
     """
+    _check(sd, alpha, power)
+    return sd * _detectable(seeds, power, alpha)
+
+
+@cache
+def _detectable(seeds: int, power: float, alpha: float) -> float:
+    """In units of the standard deviation; remembered, since the arms of a study mostly have equally many seeds."""
     from scipy.optimize import brentq
 
-    _check(sd, alpha, power)
     high = 1.0
     while paired_power(high, 1.0, seeds, alpha) < power:
         high *= 2
-    return sd * float(brentq(lambda effect: paired_power(effect, 1.0, seeds, alpha) - power, 0.0, high, xtol=1e-9))
+    return float(brentq(lambda effect: paired_power(effect, 1.0, seeds, alpha) - power, 0.0, high, xtol=1e-9))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ablab.statistics.bleu import corpus_bleu
 from ablab.statistics.refusal import NotTestable
-from ablab.statistics.sentences import Metric, blocks, differences, stacked
+from ablab.statistics.sentences import Metric, blocks, differences, exact, products, stacked
 from ablab.statistics.student import Floats
 
 
@@ -39,26 +39,37 @@ def approximate_randomisation(
     (Phipson & Smyth 2010). sacrebleu's paired bootstrap is not used: it rejects a true null 10 % of the time at 5 %.
     Raises NotTestable when both sides have equal statistics on every sentence.
     """
-    statistics = stacked(arm, baseline)
-    _, seeds, count, _ = statistics.shape
-    if (statistics[0] == statistics[1]).all():
-        raise NotTestable("both sides score alike on every sentence: there is nothing to swap")
-    observed = float(differences(statistics.sum(axis=-2), metric).mean())
-    # Sums that are equal but for the order of rounding are ties.
-    least = abs(observed) - 1e-9
-    extreme = sum(
-        int((np.abs(differences(sums, metric).mean(axis=-1)) >= least).sum())
-        for sums in _swapped(statistics, trials, rng)
-    )
-    return Randomisation(seeds, count, trials, observed, (1 + extreme) / (1 + trials))
+    left, right = stacked(arm, baseline)
+    return Swaps(left.shape[1], trials, rng).judge(left, right, metric)
 
 
-def _swapped(statistics: Floats, trials: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Blocks [b, 2, seeds, k] of sums after swapping. With signs of +-1, each side is (total +- signs @ gaps) / 2."""
-    _, seeds, count, width = statistics.shape
-    total = statistics.sum(axis=(0, 2))
-    gaps = np.ascontiguousarray(np.moveaxis(statistics[0] - statistics[1], 1, 0).reshape(count, -1))
-    for size in blocks(trials):
-        signs = rng.integers(2, size=(size, count)) * 2.0 - 1.0
-        gap = (signs @ gaps).reshape(size, seeds, width)
-        yield np.stack([total + gap, total - gap], axis=1) / 2
+class Swaps:
+    """Which sentences are swapped in each trial; the same for every pair of arms that a report judges."""
+
+    def __init__(self, sentences: int, trials: int, rng: np.random.Generator) -> None:
+        signs = [(rng.integers(2, size=(size, sentences)) * 2 - 1).astype(np.int8) for size in blocks(trials)]
+        self._signs = np.concatenate(signs)
+
+    def judge(self, arm: npt.ArrayLike, baseline: npt.ArrayLike, metric: Metric = corpus_bleu) -> Randomisation:
+        """As `approximate_randomisation`."""
+        statistics = stacked(arm, baseline)
+        _, seeds, count, _ = statistics.shape
+        if (statistics[0] == statistics[1]).all():
+            raise NotTestable("both sides score alike on every sentence: there is nothing to swap")
+        observed = float(differences(statistics.sum(axis=-2), metric).mean())
+        # Sums that are equal but for the order of rounding are ties.
+        least = abs(observed) - 1e-9
+        extreme = sum(
+            int((np.abs(differences(sums, metric).mean(axis=-1)) >= least).sum()) for sums in self._swapped(statistics)
+        )
+        trials = len(self._signs)
+        return Randomisation(seeds, count, trials, observed, (1 + extreme) / (1 + trials))
+
+    def _swapped(self, statistics: Floats) -> Iterator[Floats]:
+        """Blocks [b, 2, seeds, k] of sums after swapping: with signs of +-1, sides are (total +- signs @ gaps) / 2."""
+        _, seeds, count, width = statistics.shape
+        total = statistics.sum(axis=(0, 2))
+        gaps = exact(np.ascontiguousarray(np.moveaxis(statistics[0] - statistics[1], 1, 0).reshape(count, -1)))
+        for block in products(self._signs, gaps):
+            gap = block.reshape(-1, seeds, width)
+            yield np.stack([total + gap, total - gap], axis=1) / 2

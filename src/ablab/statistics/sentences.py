@@ -1,6 +1,8 @@
 """Sufficient statistics of several runs on one test set, and the scores of many resamples of it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,11 +10,13 @@ import numpy.typing as npt
 from ablab.statistics.bleu import corpus_bleu
 from ablab.statistics.student import Floats
 
-Metric = Callable[[Floats], Floats]
+AnyFloat = np.floating[Any]
+
+Metric = Callable[[npt.NDArray[AnyFloat]], Floats]
 """Sums of sufficient statistics, [..., k], to scores, [...]."""
 
-BLOCK = 500
-"""Resamples at a time: with 2,000 sentences their weights take 8 MB."""
+BLOCK = 250
+"""Resamples at a time: more would only fill the caches."""
 
 
 def stacked(arm: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
@@ -35,19 +39,53 @@ def differences(sums: Floats, metric: Metric = corpus_bleu) -> Floats:
     return result
 
 
-def resampled_sums(statistics: Floats, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Blocks [b, ...] of sums over sentences drawn with replacement, the same draw for all runs (Koehn 2004).
+@dataclass(frozen=True)
+class Scores:
+    """Of one side: under each seed on the test set itself, [seeds], and on every resample of it, [b, seeds]."""
 
-    statistics: [..., sentences, k]. How often each sentence was drawn is a row of weights; its product with the
-    statistics of all runs is all the work.
+    observed: Floats
+    drawn: Floats
+
+
+class Resamples:
+    """As many sentences drawn with replacement, time and again, and the same draws for all runs (Koehn 2004).
+
+    How often each sentence was drawn is a row of weights; its product with the statistics of the runs is most of the
+    work, so a report of many arms draws once and scores each side once.
     """
-    count = statistics.shape[-2]
-    columns = np.moveaxis(statistics, -2, 0)
-    flat = np.ascontiguousarray(columns.reshape(count, -1))
-    for size in blocks(resamples):
-        drawn = rng.integers(count, size=(size, count)) + count * np.arange(size)[:, None]
-        weights = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count).astype(np.float64)
-        yield (weights @ flat).reshape(size, *columns.shape[1:])
+
+    def __init__(self, sentences: int, resamples: int, rng: np.random.Generator) -> None:
+        self.sentences = sentences
+        self._weights = np.concatenate([_weights(sentences, size, rng) for size in blocks(resamples)])
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def scores(self, statistics: npt.ArrayLike, metric: Metric = corpus_bleu) -> Scores:
+        """Of one side's statistics, [seeds, sentences, k]."""
+        values = exact(np.asarray(statistics))
+        seeds, count, width = values.shape
+        if count != self.sentences:
+            raise ValueError(f"the draws are of {self.sentences} sentences, the statistics of {count}.")
+        flat = np.ascontiguousarray(np.moveaxis(values, 1, 0).reshape(count, -1))
+        drawn = [metric(sums.reshape(-1, seeds, width)) for sums in products(self._weights, flat)]
+        return Scores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(drawn))
+
+
+def exact(statistics: npt.NDArray[Any]) -> npt.NDArray[AnyFloat]:
+    """[..., sentences, k] in float32 where no sum over sentences can round in it, as with counts; else in float64.
+
+    Products of matrices are twice as fast then. float32 has every whole number up to 2^24.
+    """
+    largest = float(np.abs(statistics).max(initial=0.0)) * statistics.shape[-2]
+    whole = largest < 2**24 and bool((statistics == np.rint(statistics)).all())
+    return statistics.astype(np.float32 if whole else np.float64, copy=False)
+
+
+def products(rows: npt.NDArray[np.integer[Any]], columns: npt.NDArray[AnyFloat]) -> Iterator[npt.NDArray[AnyFloat]]:
+    """Blocks of rows @ columns, in the precision of the columns."""
+    for at in range(0, len(rows), BLOCK):
+        yield rows[at : at + BLOCK].astype(columns.dtype) @ columns
 
 
 def blocks(total: int) -> Iterator[int]:
@@ -55,3 +93,9 @@ def blocks(total: int) -> Iterator[int]:
     if total < 1:
         raise ValueError(f"there must be at least one resample, got {total}.")
     yield from (min(BLOCK, total - begun) for begun in range(0, total, BLOCK))
+
+
+def _weights(count: int, resamples: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """How often each sentence is drawn; more than 255 times does not happen."""
+    drawn = rng.integers(count, size=(resamples, count)) + count * np.arange(resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count).astype(np.uint8)
