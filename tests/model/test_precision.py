@@ -13,7 +13,7 @@ from ablab.training.loss import projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, NORMS, build, source, target
 
 LENGTHS = (4, 7, 2, 6)
-BATCH = Batch(source(5, 3, 8, 6), target(*LENGTHS, seed=50), target(*LENGTHS))
+BATCH = Batch.of(source(5, 3, 8, 6), target(*LENGTHS, seed=50), target(*LENGTHS))
 
 
 def autocast(*, enabled=True):

@@ -45,7 +45,7 @@ def test_the_matrix_may_be_a_function_of_the_weights():
 def _batch():
     src, labels = source(5, 3, 8, 6), target(4, 7, 2, 6)
     tgt = target(4, 7, 2, 6, seed=50)
-    return Batch(src, tgt, labels)
+    return Batch.of(src, tgt, labels)
 
 
 def test_padding_has_no_part_in_it():
@@ -53,7 +53,7 @@ def test_padding_has_no_part_in_it():
     batch = _batch()
     whole = token_loss(model, batch, 0.1)
     assert whole.tokens == int((batch.labels != PAD).sum()) == batch.tokens
-    wider = Batch(
+    wider = Batch.of(
         F.pad(batch.src, (0, 3), value=PAD), F.pad(batch.tgt, (0, 5), value=PAD), F.pad(batch.labels, (0, 5), value=PAD)
     )
     torch.testing.assert_close(token_loss(model, wider, 0.1).smoothed, whole.smoothed, rtol=1e-12, atol=0)
@@ -77,7 +77,9 @@ def test_accumulating_two_equals_one(rate):
     batch = _batch()
     whole = _gradients(model, [batch], layerdrop=True)
     cut = _gradients(
-        model, [Batch(*(side[:3] for side in batch)), Batch(*(side[3:] for side in batch))], layerdrop=True
+        model,
+        [Batch.of(*(side[:3] for side in batch[:3])), Batch.of(*(side[3:] for side in batch[:3]))],
+        layerdrop=True,
     )
     torch.testing.assert_close(cut, whole, rtol=1e-9, atol=1e-12)
 

@@ -16,16 +16,28 @@ from ablab.model.tokens import BOS, EOS, PAD
 
 
 class Batch(NamedTuple):
-    """Some sentence pairs. `tgt` starts with BOS; what follows position i of it is `labels` at i."""
+    """Some sentence pairs. `tgt` starts with BOS; what follows position i of it is `labels` at i.
+
+    `real`: where the flat labels are tokens and no padding. It is known before a batch goes to a device, which then
+    need not be asked, and waited for, in every step.
+    """
 
     src: Int[Tensor, "batch src_len"]
     tgt: Int[Tensor, "batch tgt_len"]
     labels: Int[Tensor, "batch tgt_len"]
+    real: Int[Tensor, "tokens"]
+
+    @classmethod
+    def of(
+        cls, src: Int[Tensor, "batch src_len"], tgt: Int[Tensor, "batch tgt_len"], labels: Int[Tensor, "batch tgt_len"]
+    ) -> "Batch":
+        """Of what is still on the CPU."""
+        return cls(src, tgt, labels, (labels.flatten() != PAD).nonzero().flatten())
 
     @property
     def tokens(self) -> int:
         """Target tokens, the ends of sentences included, padding not."""
-        return int((self.labels != PAD).sum())
+        return len(self.real)
 
 
 def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
@@ -35,7 +47,7 @@ def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
     # The decoder reads what it should have said before; an end of sentence is never followed by anything.
     shifted = torch.cat([begin, labels[:, :-1]], dim=1)
     shifted = shifted.masked_fill(shifted == EOS, PAD)
-    return Batch(torch.from_numpy(src.padded(rows)).long(), shifted, labels)
+    return Batch.of(torch.from_numpy(src.padded(rows)).long(), shifted, labels)
 
 
 def padding_share_of(batches: Sequence[Batch]) -> float:

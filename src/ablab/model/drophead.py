@@ -24,7 +24,7 @@ class DropHead(Stochastic):
     def forward(self, heads: Float[Tensor, "batch heads length d_head"]) -> Float[Tensor, "batch heads length d_head"]:
         if not self.training or self.drop_prob == 0:
             return heads
-        multiplier = self.multipliers(heads.size(0)).to(heads)
+        multiplier = self.multipliers(heads.size(0)).to(heads, non_blocking=True)
         return heads * multiplier[:, :, None, None]
 
     def multipliers(self, sentences: int) -> Float[Tensor, "batch heads"]:

@@ -140,7 +140,8 @@ class Transformer(nn.Module):
         """The memory, and which of its positions are tokens (None: all are, and attention takes its fast way)."""
         mask = padding_mask(src)
         embedded = self.words.source(self.word_dropout(src))
-        seen = None if bool(mask.all()) else mask
+        # Another device would have to be waited for to know.
+        seen = None if src.device.type == "cpu" and bool(mask.all()) else mask
         return self.encoder(self.source_input(embedded), seen), seen
 
     def forward(

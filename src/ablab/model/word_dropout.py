@@ -21,6 +21,8 @@ class WordDropout(Stochastic):
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
         if not self.training or self.drop_prob == 0:
             return tokens
-        hidden = (torch.rand(tokens.shape, generator=self.generator) < self.drop_prob).to(tokens.device)
+        hidden = (torch.rand(tokens.shape, generator=self.generator) < self.drop_prob).to(
+            tokens.device, non_blocking=True
+        )
         words = (tokens != PAD) & (tokens != BOS) & (tokens != EOS)
         return tokens.masked_fill(hidden & words, UNK)

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ablab.data.steps import Batch
 from ablab.model.precision import as_products_take_it
-from ablab.model.tokens import PAD
 from ablab.model.transformer import Transformer
 
 CHUNK_ELEMENTS = 1 << 21
@@ -25,11 +24,10 @@ class TokenLoss(NamedTuple):
 
 def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> TokenLoss:
     """Loss of a batch. Hidden vectors become logits only where there is a token to predict."""
-    hidden = model(batch.src, batch.tgt)
-    is_token = batch.labels != PAD
-    labels = batch.labels[is_token]
-    smoothed, true = projected_cross_entropy(hidden[is_token], model.words.output_matrix(), labels, label_smoothing)
-    return TokenLoss(smoothed, true, len(labels))
+    hidden = model(batch.src, batch.tgt).flatten(0, 1).index_select(0, batch.real)
+    labels = batch.labels.flatten().index_select(0, batch.real)
+    smoothed, true = projected_cross_entropy(hidden, model.words.output_matrix(), labels, label_smoothing)
+    return TokenLoss(smoothed, true, batch.tokens)
 
 
 def projected_cross_entropy(
