@@ -26,6 +26,7 @@ STOREYS = (
         "pulse",
         "failure",
         "wandb_files",
+        "wandb_ahead",
         "statistics",
     ),
     ("corpora",),

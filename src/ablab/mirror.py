@@ -73,6 +73,11 @@ class NoMirror:
         """Nothing."""
 
 
+def imported_by(kind: str, mode: str) -> tuple[str, ...]:
+    """Modules that a mirror of this kind and mode will import, and that may be imported once for many runs."""
+    return ("ablab.wandb_ahead",) if (kind, mode) == ("wandb", "offline") else ()
+
+
 class WandbMirror:
     """Weights & Biases. Offline needs no account and no network: the run lies in `<run>/wandb` until it is synced.
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from ablab.failure import kind_of, read_failure, write_failure
 from ablab.launching import child
 from ablab.launching.launcher import Job
-from ablab.launching.processes import Places, Processes
+from ablab.launching.processes import Places, Processes, _start_server
+from ablab.mirror import imported_by
 from ablab.pulse import Heart, beating, read_pulse
 from ablab.store import RunFolder
 
@@ -170,3 +172,20 @@ def test_failures_count_attempts(tmp_path):
 )
 def test_memory_is_told_from_other_errors(error, kind):
     assert kind_of(error) == kind
+
+
+def test_the_server_imports_ahead_what_the_runs_will(tmp_path, monkeypatch):
+    monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
+    monkeypatch.setattr(forkserver._forkserver, "_preload_modules", [])
+    _start_server(
+        [job(tmp_path, "exit", "0")._replace(modules=modules) for modules in (("json",), (), ("json", "csv"))]
+    )
+    assert forkserver._forkserver._preload_modules == [*child.PRELOADED, "json", "csv"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "ahead"), [("none", "offline", 0), ("wandb", "offline", 1), ("wandb", "online", 0)]
+)
+def test_wandb_is_imported_ahead_of_offline_runs_alone(kind, mode, ahead):
+    """Its reports on itself are switched off before it is imported, and only there."""
+    assert len(imported_by(kind, mode)) == ahead

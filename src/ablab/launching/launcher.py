@@ -19,11 +19,15 @@ LOOK = 0.25
 
 
 class Job(NamedTuple):
-    """A run to be made: where it lies, what its launcher calls it, the words that make it."""
+    """A run to be made: where it lies, what its launcher calls it, the words that make it.
+
+    `modules`: what it will import, beside what every run does; a launcher that forks may do so ahead of it.
+    """
 
     folder: RunFolder
     key: str
     words: Sequence[str]
+    modules: Sequence[str] = ()
 
 
 class Cause(NamedTuple):

@@ -58,8 +58,6 @@ class Processes(Launcher):
         self._free = deque(places.environments())
         self._running: dict[int, _Running] = {}
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(child.PRELOADED)
-        _start_server()
 
     @property
     def running(self) -> Sequence[Job]:
@@ -72,7 +70,8 @@ class Processes(Launcher):
         return len(self._free)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """A process for each."""
+        """A process for each; the server is started with what the first of them need."""
+        _start_server(jobs)
         for job in jobs:
             environment = self._free.popleft()
             words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
@@ -106,10 +105,15 @@ class _Running:
     environment: dict[str, str]
 
 
-def _start_server() -> None:
-    """Deaf to SIGTERM, as it is to SIGINT: sent to the whole group, it must not take the server from its runs."""
+def _start_server(jobs: Sequence[Job]) -> None:
+    """Deaf to SIGTERM, as it is to SIGINT: sent to the whole group, it must not take the server from its runs.
+
+    Where it runs already, nothing happens.
+    """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server
+    modules = dict.fromkeys(module for job in jobs for module in job.modules)
+    multiprocessing.get_context("forkserver").set_forkserver_preload([*child.PRELOADED, *modules])
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         forkserver.ensure_running()

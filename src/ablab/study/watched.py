@@ -1,12 +1,13 @@
 """A launcher at work on a study, with the board on the screen."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 
 from rich.live import Live
 
 from ablab.exits import BUSY
 from ablab.launching.launcher import Ending, Job, Launcher
+from ablab.mirror import imported_by
 from ablab.screen import Screen
 from ablab.study.arms import Cell
 from ablab.study.board import NEVER_AGAIN, Board, ended_line
@@ -48,7 +49,13 @@ def launch_watched(
             launcher.stop()
 
     launcher = make(ended, lambda: board.refresh(at_most_every=REFRESH))
-    jobs = (Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells)
+    jobs = (_job(cell, board.study.words_of(cell)) for cell in cells)
     with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
         launcher.run(jobs)
     return not launcher.interrupted
+
+
+def _job(cell: Cell, words: Sequence[str]) -> Job:
+    planned = cell.planned
+    logger = planned.config.logger
+    return Job(planned.folder, cell.key, words, imported_by(logger.kind, logger.mode))
