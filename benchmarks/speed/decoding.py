@@ -3,8 +3,8 @@
     python -m benchmarks.speed.decoding run=<id> outputs=outputs data.path=../multi30k [rounds=3] [peers=...]
 
 The model is a finished run's of the race's own size (see benchmarks/speed/task.py; without run= the line that trains
-one is printed). CTranslate2 gets the same weights, so that its translations can be compared with ours; JoeyNMT one that
-it has trained itself for as many steps, with the same vocabulary. Loading is not counted.
+one is printed). CTranslate2 and JoeyNMT get the same weights, so that their translations can be compared with ours.
+Loading is not counted.
 """
 
 import json
@@ -15,11 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ablab.metrics import read_metrics
 from ablab.screen import aligned
-from ablab.store import RunFolder, find_run
+from ablab.store import SELECTED, RunFolder, find_run
 from benchmarks.speed.field import CACHE, Field, python_of
 from benchmarks.speed.machine import name_of_machine
+from benchmarks.speed.peers.handed import hand_over
 from benchmarks.speed.task import WORDS
 
 RESULTS = Path(__file__).parents[1] / "results" / "decoding.json"
@@ -72,12 +72,9 @@ def _racers(field: Field, folder: RunFolder, peers: list[str]) -> dict[str, Race
                 racers[f"CTranslate2, {kind}, {shape}"] = partial(ablab, f"{kind}:{processes}")
     if "joeynmt" in peers:
         field.prepared()
-        steps = int(max(row["step"] for row in read_metrics(folder.metrics)))
-        python = python_of("joeynmt")
-        if not list((field.work / "joeynmt").glob(f"{steps}.ckpt")):
-            print(f"JoeyNMT trains for {steps} steps ...", flush=True)
-            field.run(["-m", "benchmarks.speed.peers.joeynmt", "train", str(field.work), str(steps)], python)
-        command = ["-m", "benchmarks.speed.peers.joeynmt", "decode", str(field.work)]
+        python, checkpoint = python_of("joeynmt"), field.work / "joeynmt" / "handed.ckpt"
+        hand_over(folder.checkpoints / SELECTED, checkpoint)
+        command = ["-m", "benchmarks.speed.peers.joeynmt", "decode", str(field.work), str(checkpoint)]
         racers["JoeyNMT"] = lambda: field.said(command, python)
     return racers
 

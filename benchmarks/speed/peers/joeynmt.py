@@ -1,7 +1,7 @@
 """JoeyNMT 2.3.0: its own training and its own beam search, timed from the outside.
 
 python -m benchmarks.speed.peers.joeynmt train WORK STEPS
-python -m benchmarks.speed.peers.joeynmt decode WORK
+python -m benchmarks.speed.peers.joeynmt decode WORK CHECKPOINT
 """
 
 import json
@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import sacrebleu
 import yaml
 from joeynmt import training
 from joeynmt.config import load_config, parse_global_args
@@ -40,7 +41,7 @@ def main() -> None:
     if what == "train":
         _train(work, int(sys.argv[3]))
     else:
-        _decode(work)
+        _decode(work, Path(sys.argv[3]))
 
 
 def _train(work: Path, steps: int) -> None:
@@ -49,14 +50,13 @@ def _train(work: Path, steps: int) -> None:
     folder.mkdir()
     (folder / "config.yaml").write_text(yaml.safe_dump(_configuration(work, folder, steps)))
     seen: list[tuple[float, int]] = []
+    began: list[float] = []
     step = training.TrainManager._train_step
 
     def timed(self: Any, batch: Any) -> Any:
+        began.append(time.time())
         seen.append((time.perf_counter(), batch.ntokens))
-        done = step(self, batch)
-        if len(seen) == steps:  # for decoding
-            self._save_checkpoint(new_best=False, score=0.0)
-        return done
+        return step(self, batch)
 
     training.TrainManager._train_step = timed
     training.TrainManager._validate = lambda self, _: None
@@ -64,12 +64,14 @@ def _train(work: Path, steps: int) -> None:
     looks = seen[::LOOK]
     counts = [sum(tokens for _, tokens in seen[i : i + LOOK]) for i in range(0, len(seen), LOOK)]
     rates = [count / (after[0] - before[0]) for before, after, count in zip(looks, looks[1:], counts, strict=False)]
-    print(json.dumps({"tokens_per_second": rates[1:]}))
+    print(json.dumps({"tokens_per_second": rates[1:], "first_step": began[0]}))
 
 
-def _decode(work: Path) -> None:
-    config = load_config(work / "joeynmt" / "config.yaml")
-    config["testing"]["load_model"] = str(next((work / "joeynmt").glob("*.ckpt")))
+def _decode(work: Path, checkpoint: Path) -> None:
+    folder = checkpoint.parent
+    (folder / "config.yaml").write_text(yaml.safe_dump(_configuration(work, folder, steps=1)))
+    config = load_config(folder / "config.yaml")
+    config["testing"]["load_model"] = str(checkpoint)
     arguments = parse_global_args(config, rank=0, mode="test")
     model, _, _, test = prepare(arguments, rank=0, mode="test")
     model.eval()
@@ -88,7 +90,9 @@ def _decode(work: Path) -> None:
         autocast=arguments.autocast,
     )
     seconds = time.perf_counter() - began
-    print(json.dumps({"sentences_per_second": len(found[2]) / seconds}))
+    references = (work / "test.tgt").read_text(encoding="utf-8").splitlines()
+    score = sacrebleu.corpus_bleu(found[2], [references]).score
+    print(json.dumps({"sentences_per_second": len(references) / seconds, "bleu": score}))
 
 
 def _configuration(work: Path, folder: Path, steps: int) -> dict[str, Any]:

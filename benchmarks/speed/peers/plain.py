@@ -43,12 +43,14 @@ def batches(src: list[np.ndarray], tgt: list[np.ndarray]) -> Iterator[tuple[Tens
 
 
 def train(model: Model, parameters: list[Tensor], folder: Path, steps: int, *, bf16: bool) -> None:
-    """Prints the target tokens per second of every LOOK steps, but for the first, as one JSON line."""
+    """Prints target tokens per second of every LOOK steps but for the first, and when it began, as one JSON line."""
     optimizer = torch.optim.Adam(parameters, lr=PEAK_RATE, betas=(0.9, 0.98), eps=1e-9)
     rates, tokens, began = [], 0, time.perf_counter()
     data = batches(sentences(folder, "train.src"), sentences(folder, "train.tgt"))
+    first_step = 0.0
     for step in range(1, steps + 1):
         src, tgt, labels = next(data)
+        first_step = first_step or time.time()
         for group in optimizer.param_groups:
             group["lr"] = PEAK_RATE * min(step / WARMUP, (WARMUP / step) ** 0.5)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
@@ -63,7 +65,7 @@ def train(model: Model, parameters: list[Tensor], folder: Path, steps: int, *, b
             now = time.perf_counter()
             rates.append(tokens / (now - began))
             tokens, began = 0, now
-    print(json.dumps({"tokens_per_second": rates[1:], "loss": float(loss)}))
+    print(json.dumps({"tokens_per_second": rates[1:], "loss": float(loss), "first_step": first_step}))
 
 
 def _padded(rows: list[np.ndarray]) -> Tensor:
