@@ -22,6 +22,7 @@ from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.model.word_dropout import WordDropout
 from ablab.saved import SavedModel
+from ablab.training.compiled import check_compiler
 
 
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
@@ -63,10 +64,12 @@ def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
 
 
 def check_devices(trainer: Trainer) -> None:
-    """UserError when this machine has too few of them."""
+    """UserError when this machine has too few of them, or nothing to compile for them with."""
     if trainer.accelerator == "gpu" and trainer.devices > torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise UserError(f"trainer.devices={trainer.devices}: torch finds {count} here; allowed: 1 to {count}")
+    if trainer.compile:
+        check_compiler()
 
 
 def device_of(accelerator: str) -> torch.device:

@@ -12,6 +12,7 @@ from ablab.data.steps import TrainingSteps
 from ablab.model.transformer import Transformer
 from ablab.saved import SavedModel
 from ablab.training.checkpoints import Checkpoints
+from ablab.training.compiled import compile_layers
 from ablab.training.course import Course
 
 
@@ -37,4 +38,6 @@ def build_start(config: Config, prepared: Prepared, folder: Path, origin: SavedM
     if (last := checkpoints.load_last()) is not None:
         course, optimizer_state = Course.from_dict(last["course"]), last["optimizer"]
         model.load_state_dict(last["model"])
+    if config.trainer.compile:
+        compile_layers(model)
     return Start(model, build_steps(config, prepared), course, checkpoints, optimizer_state)

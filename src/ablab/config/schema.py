@@ -127,13 +127,14 @@ class Decoding(Group):
 
 
 class Trainer(Group):
-    """Devices only: where the same numbers are computed. `threads`: of the whole run."""
+    """Devices only: where the same numbers are computed. `threads`: of the whole run. `compile`: the layers."""
 
     role: ClassVar[Role] = RUNTIME
     accelerator: Literal["cpu", "gpu"]
     devices: Count
     threads: Count | None
     micro_batches: Count
+    compile: bool
     progress: bool
 
 

@@ -11,6 +11,7 @@ import pytorch_lightning as pl
 from ablab.data.steps import Batch, padding_share_of
 from ablab.training.audience import Listener, Measurements, Referee
 from ablab.training.checkpoints import Checkpoints
+from ablab.training.compiled import as_written
 from ablab.training.course import Course, Ends
 from ablab.training.crew import Crew, Follower
 from ablab.training.lightning_module import StepReport, TranslationModule
@@ -86,7 +87,8 @@ class Conductor(pl.Callback):
             reason = f"the training loss is not a number at step {course.step}"
             return self._end(trainer, Outcome("diverged", reason))
         if due:
-            self._validate(module)
+            with as_written():
+                self._validate(module)
             end = end or self.ends.after_validation(course)
             said = None if self.referee is None else self.referee(course.validations, self.ends.total_steps)
             self._elapsed()
