@@ -92,6 +92,7 @@ INDIFFERENT = [
     "search_trial=outputs/studies/x:3",
     "trainer.threads=1",
     "trainer.micro_batches=2",
+    "trainer.compile=true",
     "trainer.progress=false",
     "trainer=gpu",
     "trainer=ddp trainer.devices=3",

@@ -18,7 +18,7 @@ RUNTIME = {
     "smoke",
     "rerun",
     *("experiment", "retry_failed", "fail_fast", "search_trial"),
-    *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches", "progress")),
+    *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches", "compile", "progress")),
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "group", "arm")),
 }
 EVALUATION = {
