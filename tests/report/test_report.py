@@ -212,6 +212,9 @@ def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_p
     code, _, err = typed(reported.words[0], f"outputs={tmp_path / 'nowhere'}")
     assert (code, err.count("\n")) == (2, 1)
     assert "none of its runs has begun in" in err
+    code, _, err = typed("where=norm=pre", f"outputs={tmp_path / 'nowhere'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "no run has finished in" in err
     assert not (tmp_path / "nowhere").exists()
     copy = tmp_path / "outputs"
     shutil.copytree(reported.study.outputs, copy)

@@ -49,9 +49,11 @@ def where(conditions: str, outputs: Path) -> Selection:
     if not wanted:
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
     records = [(run, record) for run in all_runs(outputs) if (record := run.record()) is not None]
+    if not records:
+        raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
     for key, _ in wanted:
         known = {name for _, record in records for name in _values(record)}
-        if records and key not in known:
+        if key not in known:
             raise UserError(f"where={conditions}: no run has {key}; {choices(key, known)}")
     found = [pair for pair in records if all(_same(_values(pair[1]).get(key), value) for key, value in wanted)]
     if not found:

@@ -58,9 +58,6 @@ class Resamples:
         self.sentences = sentences
         self._weights = np.concatenate([_weights(sentences, size, rng) for size in blocks(resamples)])
 
-    def __len__(self) -> int:
-        return len(self._weights)
-
     def scores(self, statistics: npt.ArrayLike, metric: Metric = corpus_bleu) -> Scores:
         """Of one side's statistics, [seeds, sentences, k]."""
         values = exact(np.asarray(statistics))
