@@ -94,7 +94,13 @@ def forest_caption(document: Document) -> str:
     """Which intervals the forest plot shows."""
     if _claimed(document):
         return "Holm intervals of the claims; the grey band is the margin within which a difference does not matter."
-    return "95 % paired t intervals, uncorrected" + ("; no claim can be tested." if document.claims else ".")
+    told = "95 % paired t intervals, uncorrected"
+    if not document.claims:
+        return f"{told}."
+    about = any(claim.title == document.title for claim in document.claims)
+    return (
+        f"{told}; no claim about {document.title} can be tested." if about else f"{told}; the claims are not about it."
+    )
 
 
 def _forest_rows(document: Document) -> list[_Row]:

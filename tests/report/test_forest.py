@@ -1,0 +1,21 @@
+"""The forest plot's caption: which intervals these are, and why not those of the claims."""
+
+import pytest
+
+from ablab.report.charts import forest_caption
+from ablab.report.document import Document
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "Holm intervals of the claims"),
+        ({"interval": None, "difference": None}, "uncorrected; no claim about test BLEU can be tested."),
+        ({"title": "share of failures"}, "uncorrected; the claims are not about it."),
+        (None, "uncorrected."),
+    ],
+)
+def test_it_tells_which_intervals_it_shows(reported, change, said):
+    document = Document.model_validate(reported.data)
+    claims = [] if change is None else [claim.model_copy(update=change) for claim in document.claims]
+    assert said in forest_caption(document.model_copy(update={"claims": claims}))
