@@ -8,7 +8,6 @@ Loading is not counted.
 """
 
 import json
-import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -25,17 +24,14 @@ from benchmarks.speed.task import WORDS
 RESULTS = Path(__file__).parents[1] / "results" / "decoding.json"
 SPEED = "sentences_per_second"
 Race = Callable[[], dict[str, float]]
-"""Sentences a second, and BLEU where it is known."""
+"""Sentences a second, and BLEU."""
 
 
 def main() -> None:
     """Rounds of everybody."""
-    options = {"rounds": "3", "peers": "ctranslate2,joeynmt", "run": "", "outputs": "outputs"}
-    words = [word for word in sys.argv[1:] if word.partition("=")[0] not in options]
-    options |= dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
-    field = Field(tuple(words), threads=len(os.sched_getaffinity(0)))
+    options, field = Field.typed(rounds="3", peers="ctranslate2,joeynmt", run="", outputs="outputs")
     if not options["run"]:
-        sys.exit(f"error: run=: first type\npython train.py {' '.join((*WORDS, *words))} training.max_steps=800")
+        sys.exit(f"error: run=: first type\npython train.py {' '.join((*WORDS, *field.words))} training.max_steps=800")
     folder = find_run(options["run"], Path(options["outputs"]))
     racers = _racers(field, folder, options["peers"].split(","))
     found: dict[str, list[dict[str, float]]] = {name: [] for name in racers}
@@ -83,10 +79,9 @@ def _tell(found: dict[str, list[dict[str, float]]], threads: int) -> None:
     medians = {name: statistics.median(one[SPEED] for one in all_) for name, all_ in found.items()}
     rows = [["system", "sentences/s", "lowest", "highest", "ablab's share", "BLEU"]]
     for name, rounds in found.items():
-        speeds, bleu = [one[SPEED] for one in rounds], rounds[0].get("bleu")
+        speeds, bleu = [one[SPEED] for one in rounds], f"{rounds[0]['bleu']:.2f}"
         share = f"{medians['ablab'] / medians[name]:.2f}"
-        shown = "" if bleu is None else f"{bleu:.2f}"
-        rows.append([name, f"{medians[name]:.0f}", f"{min(speeds):.0f}", f"{max(speeds):.0f}", share, shown])
+        rows.append([name, f"{medians[name]:.0f}", f"{min(speeds):.0f}", f"{max(speeds):.0f}", share, bleu])
     for line in aligned(rows, left=1):
         print(line.rstrip())
     RESULTS.parent.mkdir(exist_ok=True)

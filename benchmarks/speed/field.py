@@ -12,6 +12,7 @@ from ablab.config import compose
 from ablab.corpora.base import Corpus
 from ablab.data.prepared import prepare
 from ablab.screen import Screen
+from ablab.threads import cores
 from benchmarks.speed.task import ROOT, WORDS
 
 CACHE = Path.home() / ".cache" / "ablab" / "benchmarks"
@@ -31,6 +32,13 @@ class Field:
     words: tuple[str, ...]
     threads: int
     work: Path = field(default=CACHE / "work")
+
+    @classmethod
+    def typed(cls, **usual: str) -> tuple[dict[str, str], "Field"]:
+        """A command's own options, these unless typed otherwise, and the field that its other words describe."""
+        own = [word for word in sys.argv[1:] if word.partition("=")[0] in usual]
+        words = tuple(word for word in sys.argv[1:] if word not in own)
+        return usual | dict(word.split("=", 1) for word in own), cls(words, threads=cores())
 
     @property
     def outputs(self) -> Path:

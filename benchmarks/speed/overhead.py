@@ -5,9 +5,7 @@
 One run of the tiny model, as typed, with its own step timed; the rest of the run's training time is overhead.
 """
 
-import os
 import statistics
-import sys
 import tempfile
 import time
 
@@ -18,10 +16,8 @@ from benchmarks.speed.field import Field
 
 def main() -> None:
     """Milliseconds a step."""
-    options = {"steps": "300"}
-    words = [word for word in sys.argv[1:] if word.partition("=")[0] not in options]
-    options |= dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
-    field, steps = Field(tuple(words), threads=len(os.sched_getaffinity(0))), int(options["steps"])
+    options, field = Field.typed(steps="300")
+    steps = int(options["steps"])
     begun, ended = [], []
     step = TranslationModule.training_step
 
@@ -33,7 +29,7 @@ def main() -> None:
     TranslationModule.training_step = timed  # type: ignore[method-assign,assignment]
     with tempfile.TemporaryDirectory() as folder:
         short = ["data.valid_pairs=4", "data.test_pairs=4", f"training.max_steps={steps}", "pruning=none"]
-        run = ["data=multi30k", *words, *short, f"training.valid_every={steps}", "trainer.progress=false"]
+        run = ["data=multi30k", *field.words, *short, f"training.valid_every={steps}", "trainer.progress=false"]
         ablab(["train", *run, f"trainer.threads={field.threads}", f"outputs={folder}"])
     between = [1000 * (after - before) for before, after in zip(ended[9:-1], begun[10:], strict=True)]
     inside = [1000 * (after - before) for before, after in zip(begun[10:], ended[10:], strict=True)]

@@ -6,9 +6,7 @@ Forward, backward, clipping and Adam, without Lightning.
 """
 
 import json
-import os
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,10 +93,7 @@ class Row(NamedTuple):
 
 def main() -> None:
     """Both tables."""
-    options = {"steps": "30", "deep_steps": "20"}
-    words = [word for word in sys.argv[1:] if word.partition("=")[0] not in options]
-    options |= dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
-    field = Field(tuple(words), threads=len(os.sched_getaffinity(0)))
+    options, field = Field.typed(steps="30", deep_steps="20")
     torch.set_num_threads(field.threads)
     deep = [word for word in field.line if not word.startswith(("model=", "optim.batch_tokens="))]
     found = {

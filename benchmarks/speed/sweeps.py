@@ -7,7 +7,6 @@ corpus has been encoded before, where a system can keep that.
 """
 
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -42,10 +41,7 @@ Race = Callable[[], Swept]
 
 def main() -> None:
     """Rounds of everybody."""
-    options = {"rounds": "3", "runs": "4", "steps": "5", "systems": "ablab,torch,transformers,joeynmt"}
-    words = [word for word in sys.argv[1:] if word.partition("=")[0] not in options]
-    options |= dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
-    field = Field(tuple(words), threads=len(os.sched_getaffinity(0)))
+    options, field = Field.typed(rounds="3", runs="4", steps="5", systems="ablab,torch,transformers,joeynmt")
     racers = _racers(field, int(options["runs"]), int(options["steps"]), options["systems"].split(","))
     found: dict[str, list[Swept]] = {name: [] for name in racers}
     for number in range(1, int(options["rounds"]) + 1):
@@ -139,6 +135,12 @@ def _begun(run: Path) -> float:
     return (run / "metrics.csv").stat().st_mtime - record.cost.seconds
 
 
+def _median(seconds: Iterator[float]) -> str:
+    """None of later runs, where all of a sweep begin together."""
+    known = list(seconds)
+    return f"{statistics.median(known):.2f}" if known else "none"
+
+
 def _tell(found: dict[str, list[Swept]], threads: int, runs: int, steps: int) -> None:
     columns = [
         "s to the first step",
@@ -156,8 +158,8 @@ def _tell(found: dict[str, list[Swept]], threads: int, runs: int, steps: int) ->
         rows.append(
             [
                 name,
-                f"{statistics.median(s for swept in rounds for s in swept.first):.2f}",
-                f"{statistics.median(s for swept in rounds for s in swept.later):.2f}",
+                _median(s for swept in rounds for s in swept.first),
+                _median(s for swept in rounds for s in swept.later),
                 f"{medians[name]:.1f}",
                 f"{min(seconds):.1f}",
                 f"{max(seconds):.1f}",

@@ -7,7 +7,6 @@ counted.
 """
 
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -31,10 +30,7 @@ Race = Callable[[], list[float]]
 
 def main() -> None:
     """Rounds of everybody."""
-    options = {"rounds": "3", "steps": "40", "systems": "ablab,torch,transformers,joeynmt"}
-    words = [word for word in sys.argv[1:] if word.partition("=")[0] not in options]
-    options |= dict(word.split("=", 1) for word in sys.argv[1:] if word not in words)
-    field = Field(tuple(words), threads=len(os.sched_getaffinity(0)))
+    options, field = Field.typed(rounds="3", steps="40", systems="ablab,torch,transformers,joeynmt")
     prepared, steps = str(field.prepared()), int(options["steps"])
     racers = _racers(field, prepared, steps, options["systems"].split(","))
     rates: dict[str, list[float]] = {name: [] for name in racers}

@@ -108,17 +108,6 @@ def _configuration(work: Path, folder: Path, steps: int) -> dict[str, Any]:
         "normalize": False,
     }
     symbols = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>"}
-    stack = {
-        "type": "transformer",
-        "num_layers": LAYERS,
-        "num_heads": HEADS,
-        "embeddings": {"embedding_dim": D_MODEL, "scale": True, "dropout": DROPOUT},
-        "hidden_size": D_MODEL,
-        "ff_size": D_FF,
-        "dropout": DROPOUT,
-        "layer_norm": "pre",
-        "activation": "relu",
-    }
     return {
         "name": "speed",
         "joeynmt_version": "2.3.0",
@@ -145,41 +134,60 @@ def _configuration(work: Path, folder: Path, steps: int) -> dict[str, Any]:
             "eval_metrics": ["bleu"],
             "sacrebleu_cfg": {"tokenize": "13a", "lowercase": False},
         },
-        "training": {
-            "optimizer": "adam",
-            "adam_betas": [0.9, 0.98],
-            "normalization": "tokens",
-            "scheduling": "warmupinversesquareroot",
-            "learning_rate": PEAK_RATE,
-            "learning_rate_warmup": WARMUP,
-            "weight_decay": 0.0,
-            "clip_grad_norm": 1.0,
-            "label_smoothing": SMOOTHING,
-            "loss": "crossentropy",
-            "batch_size": BATCH_TOKENS,
-            "batch_type": "token",
-            "batch_multiplier": 1,
-            "early_stopping_metric": "bleu",
-            "epochs": 1000,
-            "updates": steps,
-            "validation_freq": 10**6,
-            "logging_freq": 20,
-            "overwrite": True,
-            "shuffle": True,
-            "print_valid_sents": [0],
-            "keep_best_ckpts": 1,
-        },
-        "model": {
-            "initializer": "xavier_uniform",
-            "bias_initializer": "zeros",
-            "init_gain": 1.0,
-            "embed_initializer": "xavier_uniform",
-            "embed_init_gain": 1.0,
-            "tied_embeddings": True,
-            "tied_softmax": True,
-            "encoder": stack,
-            "decoder": stack,
-        },
+        "training": _training(steps),
+        "model": _model(),
+    }
+
+
+def _training(steps: int) -> dict[str, Any]:
+    return {
+        "optimizer": "adam",
+        "adam_betas": [0.9, 0.98],
+        "normalization": "tokens",
+        "scheduling": "warmupinversesquareroot",
+        "learning_rate": PEAK_RATE,
+        "learning_rate_warmup": WARMUP,
+        "weight_decay": 0.0,
+        "clip_grad_norm": 1.0,
+        "label_smoothing": SMOOTHING,
+        "loss": "crossentropy",
+        "batch_size": BATCH_TOKENS,
+        "batch_type": "token",
+        "batch_multiplier": 1,
+        "early_stopping_metric": "bleu",
+        "epochs": 1000,
+        "updates": steps,
+        "validation_freq": 10**6,
+        "logging_freq": 20,
+        "overwrite": True,
+        "shuffle": True,
+        "print_valid_sents": [0],
+        "keep_best_ckpts": 1,
+    }
+
+
+def _model() -> dict[str, Any]:
+    stack = {
+        "type": "transformer",
+        "num_layers": LAYERS,
+        "num_heads": HEADS,
+        "embeddings": {"embedding_dim": D_MODEL, "scale": True, "dropout": DROPOUT},
+        "hidden_size": D_MODEL,
+        "ff_size": D_FF,
+        "dropout": DROPOUT,
+        "layer_norm": "pre",
+        "activation": "relu",
+    }
+    return {
+        "initializer": "xavier_uniform",
+        "bias_initializer": "zeros",
+        "init_gain": 1.0,
+        "embed_initializer": "xavier_uniform",
+        "embed_init_gain": 1.0,
+        "tied_embeddings": True,
+        "tied_softmax": True,
+        "encoder": stack,
+        "decoder": stack,
     }
 
 
