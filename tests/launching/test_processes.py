@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ablab.failure import kind_of, read_failure, write_failure
-from ablab.launching import child
+from ablab.launching import child, processes
 from ablab.launching.launcher import Job
 from ablab.launching.processes import Places, Processes, _start_server
 from ablab.mirror import imported_by
@@ -181,6 +181,14 @@ def test_the_server_imports_ahead_what_the_runs_will(tmp_path, monkeypatch):
         [job(tmp_path, "exit", "0")._replace(modules=modules) for modules in (("json",), (), ("json", "csv"))]
     )
     assert forkserver._forkserver._preload_modules == [*child.PRELOADED, "json", "csv"]
+
+
+def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
+    """Starting the server is, to a SIGTERM in that moment."""
+    started = []
+    monkeypatch.setattr(processes, "_start_server", started.append)
+    Processes(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
+    assert len(started) == 1
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ class Processes(Launcher):
         self._free = deque(places.environments())
         self._running: dict[int, _Running] = {}
         self._context = multiprocessing.get_context("forkserver")
+        self._has_server = False
 
     @property
     def running(self) -> Sequence[Job]:
@@ -71,7 +72,9 @@ class Processes(Launcher):
 
     def start(self, jobs: Sequence[Job]) -> None:
         """A process for each; the server is started with what the first of them need."""
-        _start_server(jobs)
+        if not self._has_server:  # no oftener, since starting it is deaf to SIGTERM for a moment
+            _start_server(jobs)
+            self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
             words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
