@@ -263,23 +263,6 @@ def test_an_evaluation_is_named_by_search_and_text_alone():
         assert evaluation(word) == evaluation("")
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("", "s1"),
-        ("seed=7", "s7"),
-        ("norm=scalenorm layerdrop=0.2", "norm=scalenorm,layerdrop=0.2,s1"),
-        ("layerdrop=0.2 norm=scalenorm", "norm=scalenorm,layerdrop=0.2,s1"),
-        ("outputs=elsewhere decoding=greedy logger=none smoke=true", "s1"),
-        ("norm=pre layerdrop=0.0", "s1"),
-        ("optim.lr=${layerdrop} layerdrop=0.5", "layerdrop=0.5,optim.lr=0.5,s1"),
-    ],
-)
-def test_the_display_name_shows_what_differs(typed, name):
-    assert sorted(_name(typed).split(",")) == sorted(name.split(","))
-    assert _name(typed).endswith(f"s{compose(typed.split()).config.seed}")
-
-
 def test_a_path_is_no_part_of_a_name(tmp_path):
     words = _files(tmp_path, str)
     assert _name(" ".join(words)) == "data=text,s1"
@@ -328,16 +311,3 @@ def test_every_process_gives_the_same_name(hash_seed):
         check=True,
     )
     assert done.stdout.strip() == _id(typed)
-
-
-@pytest.mark.parametrize(
-    ("names", "shown"),
-    [
-        (["layerdrop=0.2,s1", "s1"], ["layerdrop=0.2", "the defaults"]),
-        (["a=1,b=2,s1", "a=1,b=3,s1"], ["b=2", "b=3"]),
-        (["sites=[a,b],c=1", "sites=[a],c=1"], ["sites=[a,b]", "sites=[a]"]),
-        (["a=1,s1"], ["a=1,s1"]),
-    ],
-)
-def test_names_side_by_side_say_what_differs(names, shown):
-    assert identity.distinct(names) == shown
