@@ -1,6 +1,6 @@
-"""What an offline run imports of wandb, when it begins and again when it ends its start: for whoever forks many runs.
+"""What an offline run imports of wandb, for whoever forks many runs and can import it before them.
 
-It takes seconds, of which most go to `wandb.init` importing what only Launch jobs need.
+It takes seconds. Most of them go to what W&B Launch needs, which `wandb.init` imports for every run.
 """
 
 import os

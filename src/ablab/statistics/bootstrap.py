@@ -71,26 +71,19 @@ def crossed_bootstrap(
     3 seeds on, whatever the sizes of the parts.
     """
     statistics = stacked(arm, baseline)
-    _, seeds, count, _ = statistics.shape
-    check_testable(seeds, count)
-    check_level(level)
+    count = statistics.shape[2]
     drawn = Resamples(count, resamples, rng)
     return crossed(*(drawn.scores(side, metric) for side in statistics), sentences=count, level=level)
-
-
-def check_testable(seeds: int, sentences: int) -> None:
-    """Raise NotTestable below what the calibration covers."""
-    if seeds < MINIMUM_SEEDS:
-        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SEEDS} seeds, there are {seeds}")
-    if sentences < MINIMUM_SENTENCES:
-        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} sentences, there are {sentences}")
 
 
 def crossed(arm: Scores, baseline: Scores, *, sentences: int, level: float = 0.95) -> Crossed:
     """As `crossed_bootstrap`, of scores on equal draws: a report of many arms scores their baseline once."""
     check_level(level)
     resamples, seeds = arm.drawn.shape
-    check_testable(seeds, sentences)
+    if seeds < MINIMUM_SEEDS:
+        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SEEDS} seeds, there are {seeds}")
+    if sentences < MINIMUM_SENTENCES:
+        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} sentences, there are {sentences}")
     observed = arm.observed - baseline.observed
     from_seeds, from_sentences = _parts(observed, arm.drawn - baseline.drawn)
     if from_seeds + from_sentences <= 1e-20:
