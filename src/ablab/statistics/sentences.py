@@ -15,7 +15,7 @@ AnyFloat = np.floating[Any]
 Metric = Callable[[npt.NDArray[AnyFloat]], Floats]
 """Sums of sufficient statistics, [..., k], to scores, [...]."""
 
-BLOCK = 250
+BLOCK = 500
 """Resamples at a time: more would only fill the caches."""
 
 
