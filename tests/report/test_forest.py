@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.report.charts import forest_caption
 from ablab.report.document import Document
+from ablab.report.forest import forest_caption
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,10 @@
 """Lines of the arms as Plotly takes them: one picture, or one for each line of an artefact."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ablab.report.document import Facets, LineOf, Series
-
-
-class Style(NamedTuple):
-    """How an arm is drawn in every picture."""
-
-    colour: str
-    dash: str
+from ablab.report.style import Style
 
 
 def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from ablab.report.charts import charts, forest_caption, styles
+from ablab.report.charts import charts
 from ablab.report.document import Document, Facets, Matrices
+from ablab.report.forest import forest_caption
+from ablab.report.style import styles
 from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
