@@ -194,6 +194,8 @@ def test_runs_are_compared_ad_hoc(reported):
         (["where=layerdrop"], "allowed: key=value"),
         (["runs=nobody"], "no such run"),
         (["runs=r1", "norm=pre"], "norm=pre: with runs= and where= allowed"),
+        (["runz=r1"], "runz: no such key; did you mean runs?"),
+        (["layerdorp=0.1"], "did you mean layerdrop?"),
         (["metric=bleu"], "no such metric"),
         (["baseline=x"], "baseline=x: no such arm"),
         (["resamples=5"], "resamples=5"),

@@ -11,6 +11,14 @@ from ablab.config.folder import default_choices, groups
 from ablab.errors import UserError, choices
 
 
+class UnknownKeyError(UserError):
+    """Whoever has words of its own may know better what was meant."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
 def parse(arguments: Sequence[str]) -> list[Override]:
     """The overrides by Hydra's grammar; UserError where it is broken."""
     parsed = []
@@ -47,7 +55,7 @@ def check(overrides: Sequence[Override], common: Collection[str], corpora: Mappi
     for override in overrides:
         key, line = override.key_or_group, override.input_line
         if key not in groups() and key not in everything:
-            raise UserError(_unknown(f"{line}", key, everything))
+            raise UnknownKeyError(_unknown(f"{line}", key, everything), key)
         if override.is_add() or override.is_force_add():
             raise UserError(f"{line}: there is nothing to add, {key} exists; allowed: {key}=value")
         if key.startswith("data.") and key not in corpora[corpus]:

@@ -4,11 +4,13 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from ablab.config.overrides import UnknownKeyError
 from ablab.errors import UserError, choices
 from ablab.exits import DONE, FAILED
 from ablab.fields import Group
@@ -86,7 +88,13 @@ def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:
 def _study(words: Sequence[str]) -> Study:
     if not words:
         raise UserError("report: say experiment=<name>, the words of a sweep, runs=<id>,<id> or where='model=tiny'")
-    return define(tuple(words))
+    try:
+        return define(tuple(words))
+    except UnknownKeyError as unknown:
+        near = get_close_matches(unknown.key, Options.model_fields, n=1)
+        if not near:
+            raise
+        raise UserError(f"{unknown.key}: no such key; did you mean {near[0]}?") from None
 
 
 def _ad_hoc(options: Options, words: Sequence[str]) -> Selection:
