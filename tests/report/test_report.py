@@ -232,7 +232,8 @@ def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_p
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
 def test_the_latex_compiles(reported, tmp_path):
-    shutil.copy(reported.folder / "report.tex", tmp_path)
+    for path in [reported.folder / "report.tex", *reported.folder.glob("*.pdf")]:
+        shutil.copy(path, tmp_path)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]

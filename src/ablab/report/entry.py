@@ -22,6 +22,7 @@ from ablab.report.measures import MEASURES
 from ablab.report.mirrored import mirror_report
 from ablab.report.page import page
 from ablab.report.plain import comma_separated, latex, markdown
+from ablab.report.printed import write_pictures
 from ablab.report.selection import Selection
 from ablab.report.tables import tables
 from ablab.report.verify import verify
@@ -141,6 +142,7 @@ def _write(document: Document, folder: Path) -> bool:
     """Whether it says anything that the report before it did not."""
     before, data = _said_before(folder / "report.json"), document.model_dump()
     write_json(folder / "report.json", data)
+    write_pictures(document, folder)
     write_text(folder / "report.html", page(document))
     write_text(folder / "report.md", markdown(document))
     write_text(folder / "report.tex", latex(document))
@@ -172,4 +174,6 @@ def _say(document: Document, folder: Path, screen: Screen) -> None:
             for line in aligned([table.columns[:6], *(row[:6] for row in table.rows)], left=1):
                 screen.say(line.rstrip())
     screen.say("")
-    screen.say(f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv beside it")
+    screen.say(
+        f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv and pictures beside it"
+    )

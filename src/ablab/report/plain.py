@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 
 from ablab.report.document import Document
+from ablab.report.printed import Picture, curves, forest
 from ablab.report.tables import Table, tables
 
 
@@ -15,22 +16,26 @@ def markdown(document: Document) -> str:
     lines += [f"> {note}" for note in document.notes] + ([""] if document.notes else [])
     lines += [f"- {claim.words}" + _exploratory(claim.exploratory) for claim in document.claims]
     lines += [""] if document.claims else []
+    lines += [line for picture in forest(document) for line in _markdown_picture(picture)]
     for table in tables(document):
         lines += [f"## {table.title}", "", *_markdown_table(table), ""]
+    for picture in curves(document):
+        lines += [f"## {picture.title}", "", *_markdown_picture(picture)]
     lines += ["## Methods", "", *(f"- {method}" for method in document.methods), *_signatures(document, "`"), ""]
     return "\n".join(lines)
 
 
 def latex(document: Document) -> str:
-    """Tables with booktabs, in a document that compiles as it stands."""
-    body = "\n\n".join(_latex_table(document, table) for table in tables(document))
+    """Tables with booktabs and the pictures beside it, in a document that compiles as it stands."""
+    floats = [_latex_table(document, table) for table in tables(document)]
+    floats += [_latex_picture(document, picture) for picture in [*forest(document), *curves(document)]]
     parts = [
         "\\documentclass{article}",
         "\\usepackage[T1]{fontenc}",
         "\\usepackage[a4paper,landscape,margin=1.5cm]{geometry}",
         "\\usepackage{booktabs,graphicx}",
         "\\begin{document}",
-        body,
+        "\n\n".join(floats),
         "\\end{document}",
         "",
     ]
@@ -52,6 +57,10 @@ def _exploratory(reason: str | None) -> str:
 
 def _signatures(document: Document, quote: str) -> list[str]:
     return [f"- {name}: {quote}{signature}{quote}" for name, signature in document.signatures.items()]
+
+
+def _markdown_picture(picture: Picture) -> list[str]:
+    return [f"![{picture.title}]({picture.key}.png)", "", picture.caption, ""]
 
 
 def _markdown_table(table: Table) -> list[str]:
@@ -97,6 +106,20 @@ def _latex_table(document: Document, table: Table) -> str:
             f"\\caption{{{_escaped(' '.join(caption))}}}",
             f"\\label{{tab:{_label(document.name)}-{table.key}}}",
             "\\end{table}",
+        ]
+    )
+
+
+def _latex_picture(document: Document, picture: Picture) -> str:
+    caption = f"{document.name}: {picture.title}. {picture.caption}"
+    return "\n".join(
+        [
+            "\\begin{figure}",
+            "\\centering",
+            f"\\includegraphics[width=16cm,height=0.8\\textheight,keepaspectratio]{{{picture.key}.pdf}}",
+            f"\\caption{{{_escaped(caption)}}}",
+            f"\\label{{fig:{_label(document.name)}-{_label(picture.key)}}}",
+            "\\end{figure}",
         ]
     )
 

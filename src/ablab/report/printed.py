@@ -1,0 +1,124 @@
+"""The report's pictures on paper: the forest plot and the curves of the arms, as PDF for LaTeX, as PNG for Markdown."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ablab.files import replacing
+from ablab.report.document import Document, Series
+from ablab.report.forest import ForestRow, forest_caption, forest_rows
+from ablab.report.style import COLOURS, Style, styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_ROWS, MOST_LINES = 40, 16
+"""Of a forest plot, and of a picture of curves. More cannot be read on paper; the page can be pointed at."""
+
+DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+"""Plotly's names as Matplotlib's."""
+
+LOOK = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,  # letters that can be selected; some publishers take no others
+}
+
+WIDTH = 6.3
+"""Inches: the text of an A4 page."""
+
+
+class Picture(NamedTuple):
+    """`key`: of its files; `height` in inches; `arms`: of the legend."""
+
+    key: str
+    title: str
+    caption: str
+    height: float
+    draw: Callable[["Axes"], None]
+    arms: Sequence[str] = ()
+
+
+def forest(document: Document) -> list[Picture]:
+    """One; none without a difference that has an interval."""
+    rows = forest_rows(document)
+    if not 0 < len(rows) <= MOST_ROWS:
+        return []
+    title, height = f"Differences in {document.title}", 0.9 + 0.36 * len(rows)
+    return [Picture("forest", title, forest_caption(document), height, partial(_draw_forest, document, rows))]
+
+
+def curves(document: Document) -> list[Picture]:
+    """Of the arms, as on the page."""
+    looks = styles(document)
+    return [_curves(series, looks) for series in document.series if len(series.lines) <= MOST_LINES]
+
+
+def write_pictures(document: Document, folder: Path) -> None:
+    """All that can be read on paper, each as PNG and as PDF. Equal reports give equal files."""
+    wanted = [*forest(document), *curves(document)]
+    if not wanted:
+        return
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    for picture in wanted:
+        with rc_context(LOOK):
+            figure = Figure(figsize=(WIDTH, picture.height), layout="constrained")
+            picture.draw(figure.subplots())
+            if len(picture.arms) > 1:
+                handles, _ = figure.axes[0].get_legend_handles_labels()
+                figure.legend(handles, picture.arms, loc="outside lower center", ncols=_columns(picture.arms))
+            for kind, of_a_moment in (("png", "Software"), ("pdf", "CreationDate")):
+                with replacing(folder / f"{picture.key}.{kind}") as path:
+                    figure.savefig(path, format=kind, dpi=160, metadata={of_a_moment: None})
+
+
+def _draw_forest(document: Document, rows: Sequence[ForestRow], axes: "Axes") -> None:
+    """The first row on top; names on the left, figures on the right."""
+    for place, row in enumerate(reversed(rows)):
+        if row.margin:
+            axes.barh(place, 2 * row.margin, left=-row.margin, height=0.7, color="0.9", zorder=0)
+        axes.hlines(place, row.span.low, row.span.high, color=COLOURS[0], linewidth=1.6)
+        axes.plot(row.difference, place, "o", color=COLOURS[0], markersize=5)
+        told = "\n".join(text for text in (row.figures, row.outcome) if text)
+        axes.text(1.02, place, told, va="center", fontsize="small", transform=axes.get_yaxis_transform())
+    axes.axvline(0.0, color="0.4", linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [row.name.replace(" - ", " -\n") for row in reversed(rows)])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(document.unit)
+    axes.set_title(f"Differences in {document.title}")
+
+
+def _curves(series: Series, looks: dict[str, Style]) -> Picture:
+    has_bands = any(line.low != line.high for line in series.lines)
+    caption = "Mean over seeds" + (", on a band from the lowest seed to the highest." if has_bands else ".")
+    arms = [line.arm for line in series.lines]
+    height = 2.9 + 0.19 * -(-len(arms) // _columns(arms))
+    return Picture(series.key, series.title, caption, height, partial(_draw_curves, series, looks), arms)
+
+
+def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
+    for line in series.lines:
+        look = looks[line.arm]
+        marks: dict[str, Any] = {"marker": "o", "markersize": 2.5} if len(line.x) <= 30 else {}
+        axes.plot(line.x, line.mean, DASHES[look.dash], color=look.colour, linewidth=1.4, label=line.arm, **marks)
+        if line.low != line.high:
+            axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
+    if all(x == round(x) for line in series.lines for x in line.x):
+        axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel(series.x)
+    axes.set_ylabel(series.y)
+    axes.set_title(series.title)
+    axes.grid(alpha=0.25)
+
+
+def _columns(names: Sequence[str]) -> int:
+    """Of a legend as wide as the picture."""
+    return max(1, min(4, 90 // (8 + max(map(len, names)))))
