@@ -75,7 +75,7 @@ def write_pictures(document: Document, folder: Path) -> None:
                 figure.legend(handles, picture.arms, loc="outside lower center", ncols=_columns(picture.arms))
             for kind, of_a_moment in (("png", "Software"), ("pdf", "CreationDate")):
                 with replacing(folder / f"{picture.key}.{kind}") as path:
-                    figure.savefig(path, format=kind, dpi=160, metadata={of_a_moment: None})
+                    figure.savefig(path, format=kind, dpi=130, metadata={of_a_moment: None})
 
 
 def _draw_forest(document: Document, rows: Sequence[ForestRow], axes: "Axes") -> None:
