@@ -82,7 +82,7 @@ def _notes(selection: Selection) -> list[str]:
 def _methods(selection: Selection, resamples: int) -> list[str]:
     """How the numbers were made: for a caption, or a paper's appendix."""
     said = [
-        "Seeds are paired: under one seed, arms start from equal shared weights and see equal batches.",
+        "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal.",
         "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected.",
     ]
     if selection.claims:
