@@ -15,25 +15,29 @@ from ablab.store import RunFolder, all_runs, find_run
 from ablab.study.arms import Study
 from ablab.study.experiment import Experiment
 from ablab.study.ledger import entry_of
+from ablab.study.registry import conditions
 from ablab.study.searches.search import BEST
 
 
 def of_study(study: Study) -> Selection:
     """Every run that the study should have."""
-    experiment = study.experiment
+    experiment, registered = study.experiment, Registered.of(study.folder)
+    aside, departed = _departed(study, registered)
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     return Selection(
-        name=study.name,
+        name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
         source=None if experiment is None else experiment.source,
         arms=[ArmRuns(arm.name, list(_runs_of(study, arm.name))) for arm in study.arms],
         baseline=study.baseline,
         metric="test_bleu" if experiment is None else experiment.metric,
         claims=[] if experiment is None or study.is_tuning else experiment.claims,
-        registered=Registered.of(study.folder),
+        registered=registered,
         outputs=study.outputs,
         factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
         choosing=None if experiment is None else _choosing(experiment),
+        departed=departed,
+        notes=() if departed is None else (departed,),
     )
 
 
@@ -59,6 +63,24 @@ def where(conditions: str, outputs: Path) -> Selection:
     if not found:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
     return _ad_hoc("where", f"where={conditions}", found, outputs)
+
+
+def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:
+    """How this is not the study as it was first launched: what its report is called for it, and in words.
+
+    Whoever leaves out seeds, or changes settings, once results are known can choose the verdicts by it.
+    """
+    if registered is None:
+        return [], None
+    aside, said = [], []
+    now = conditions(study)
+    if any(now.get(arm, condition) != condition for arm, condition in registered.conditions.items()):
+        aside.append(hashlib.sha256(json.dumps(now, sort_keys=True).encode()).hexdigest()[:7])
+        said.append("settings differ from those of the first launch")
+    if left_out := sorted(set(registered.seeds) - set(study.seeds)):
+        aside += ["seeds", *map(str, study.seeds)]
+        said.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")
+    return aside, "; ".join(said) or None
 
 
 def _choosing(experiment: Experiment) -> str | None:

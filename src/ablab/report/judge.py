@@ -106,6 +106,8 @@ def _exploratory(selection: Selection, claim: Claim) -> str | None:
         return "the claim came, or was changed, after the study's first launch"
     if registered.runs_already_done:
         return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
+    if selection.departed is not None:
+        return selection.departed
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
     return f"seeds {_listed(added)} were added after the first launch" if added else None
 

@@ -69,12 +69,13 @@ class ArmRuns:
 
 @dataclass(frozen=True)
 class Registered:
-    """What the study said of itself when it was first launched."""
+    """What the study said of itself when it was first launched. `conditions`: recipes by arm. `typed`: its words."""
 
     claims: Sequence[Mapping[str, Any]]
     seeds: Sequence[int]
-    when: str
     runs_already_done: int
+    conditions: Mapping[str, str]
+    typed: Sequence[str]
 
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":
@@ -84,8 +85,9 @@ class Registered:
             return None
         try:
             first = read_json(path)[0]
-            return cls(first["claims"], first["seeds"], first["registered"], first["runs_already_done"])
-        except (ValueError, LookupError, TypeError):
+            known = first["claims"], first["seeds"], first["runs_already_done"]
+            return cls(*known, conditions=first.get("conditions", {}), typed=first.get("typed", []))
+        except (ValueError, LookupError, TypeError, AttributeError):
             raise UserError(f"{path}: cannot be read as what the study registered") from None
 
 
@@ -93,8 +95,8 @@ class Registered:
 class Selection:
     """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design.
 
-    `choosing`: by which scores settings of the arms were chosen before, where they were. `notes`: for the top of the
-    report.
+    `choosing`: by which scores settings of the arms were chosen before, where they were. `departed`: how it is not the
+    study as that was first launched. `notes`: for the top of the report.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Selection:
     outputs: Path
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     choosing: str | None = None
+    departed: str | None = None
     notes: Sequence[str] = ()
 
     def arm(self, name: str) -> ArmRuns | None:

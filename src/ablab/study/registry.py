@@ -8,6 +8,7 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
+from ablab.identity import condition_id
 from ablab.record import now
 from ablab.study.arms import Study
 
@@ -28,7 +29,14 @@ def register(study: Study, *, already_done: int) -> None:
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
     said = _said(study)
     if not known or known[-1]["digest"] != said["digest"]:
-        entry = {**said, "registered": now(), "runs_already_done": already_done, "runs": len(study.runs)}
+        entry = {
+            **said,
+            "conditions": conditions(study),
+            "registered": now(),
+            "runs_already_done": already_done,
+            "runs": len(study.runs),
+            "typed": list(study.typed),
+        }
         write_json(path, [*known, entry])
     write_json(
         study.folder / "runs.json",
@@ -37,6 +45,11 @@ def register(study: Study, *, already_done: int) -> None:
             for cell in study.cells
         ],
     )
+
+
+def conditions(study: Study) -> dict[str, str]:
+    """The recipe of each arm, whatever the seed, by its id."""
+    return {cell.arm: condition_id(cell.planned.recipe) for cell in study.cells if cell.seed == study.seeds[0]}
 
 
 def _said(study: Study) -> dict[str, Any]:
