@@ -9,9 +9,10 @@ from ablab.report.forest import forest_caption
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({}, "Holm intervals of the claims"),
-        ({"interval": None, "difference": None}, "uncorrected; no claim about test BLEU can be tested."),
-        ({"title": "share of failures"}, "uncorrected; the claims are not about it."),
+        ({}, "at the level that Holm leaves it (9"),
+        ({"interval": None, "difference": None}, "uncorrected; no claim about test BLEU has an interval."),
+        ({"title": "share of failures"}, "uncorrected; no claim about test BLEU has an interval."),
+        ({"metric": "failures"}, "uncorrected; the claims are not about test BLEU."),
         (None, "uncorrected."),
     ],
 )

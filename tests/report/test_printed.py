@@ -25,16 +25,21 @@ def drawn(picture):
 
 def test_the_forest_plot_has_the_figures_of_the_tables(document):
     (picture,) = printed.forest(document)
-    texts = [text.get_text() for text in drawn(picture).texts]
-    judged = {(row[2], row[3], row[1]) for row in claims_table(document).rows}
-    assert len(texts) == len(forest_rows(document)) > 0
-    for text in texts:
-        figures, outcome = text.split("\n")
-        assert (*figures.split(" ", 1), outcome) in judged
+    texts = [text.get_text().replace("\n", " ") for text in drawn(picture).texts]
+    judged = {f"{row[2]} {row[3].partition(' at ')[0]} {row[1]}" for row in claims_table(document).rows}
+    assert len(texts) == len(forest_rows(document)) == 4
+    assert sum(text in judged for text in texts) == 3
+    assert "by share of failures" in texts[0]  # on another scale: named, and without a place on this one
 
     without = document.model_copy(update={"claims": []})
-    texts = [text.get_text() for text in drawn(printed.forest(without)[0]).texts]
-    assert texts[::-1] == [f"{row[1]} {row[2]}" for row in differences_table(without).rows if row[2]]
+    texts = [text.get_text() for text in drawn(printed.forest(without)[0]).texts][::-1]
+    shown = [f"{row['difference']} {row['95 % interval']}" for row in as_rows(differences_table(without))]
+    assert texts[:2] == shown[:2]
+    assert texts[2].startswith("runs diverged")
+
+
+def as_rows(table):
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 def test_every_arm_has_its_line(document):
@@ -54,6 +59,27 @@ def test_what_cannot_be_read_on_paper_is_left_to_the_page(document):
     assert printed.forest(many) == []
     assert ".png" not in markdown(many)
     assert ".pdf" not in latex(many)
+
+
+def test_any_name_has_its_own_line_in_the_legend(document, tmp_path):
+    names = ["_post", "$x$", "norm=scalenorm_fixnorm," * 5, "a" * 90]
+    arms = [arm.model_copy(update={"name": name}) for arm, name in zip(document.arms, names, strict=True)]
+    lines = [document.series[0].lines[0].model_copy(update={"arm": name}) for name in names]
+    differences = [document.differences[0].model_copy(update={"arm": name}) for name in names]
+    update = {"arms": arms, "series": [document.series[0].model_copy(update={"lines": lines})], "claims": []}
+    printed.write_pictures(
+        document.model_copy(update={**update, "differences": differences}), tmp_path
+    )  # warns of none
+    (picture,) = printed.curves(document.model_copy(update=update))
+    assert [name.replace("\n", "") for name in picture.arms] == names
+    assert max(len(line) for name in picture.arms for line in name.split("\n")) <= 40
+
+
+def test_nothing_of_an_earlier_report_stays(document, tmp_path):
+    printed.write_pictures(document, tmp_path)
+    (tmp_path / "report.pdf").touch()
+    printed.write_pictures(document.model_copy(update={"series": [], "claims": [], "differences": []}), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.pdf"]
 
 
 def test_the_texts_show_what_was_drawn(reported):

@@ -4,9 +4,13 @@ from typing import Any
 
 from ablab.report.curves import curves, facets
 from ablab.report.document import Document, Facets
-from ablab.report.forest import ForestRow, forest_rows
+from ablab.report.forest import Estimate, ForestRow, forest_rows
 from ablab.report.heat import heat_maps
 from ablab.report.style import COLOURS, styles
+from ablab.report.written import wrapped
+
+LABEL = 28
+"""Characters of a line of a name beside a plot: on a telephone too there must be room for the plot."""
 
 
 def charts(document: Document) -> dict[str, dict[str, Any]]:
@@ -23,23 +27,34 @@ def _forest(document: Document) -> dict[str, Any] | None:
     rows = forest_rows(document)[::-1]
     if not rows:
         return None
-    places = list(range(len(rows)))
+    shown = [(place, row, row.estimate) for place, row in enumerate(rows) if row.estimate]
     differences = {
         "type": "scatter",
         "mode": "markers",
-        "x": [row.difference for row in rows],
-        "y": places,
+        "x": [estimate.difference for _, _, estimate in shown],
+        "y": [place for place, _, _ in shown],
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [row.span.high - row.difference for row in rows],
-            "arrayminus": [row.difference - row.span.low for row in rows],
+            "array": [estimate.span.high - estimate.difference for _, _, estimate in shown],
+            "arrayminus": [estimate.difference - estimate.span.low for _, _, estimate in shown],
             "thickness": 2,
             "width": 6,
         },
         "marker": {"size": 10, "color": COLOURS[0]},
-        "customdata": [_told(row) for row in rows],
+        "customdata": [_told(row, estimate) for _, row, estimate in shown],
         "hovertemplate": "%{customdata}<extra></extra>",
+        "showlegend": False,
+    }
+    holes = [(place, row.outcome) for place, row in enumerate(rows) if not row.estimate]
+    instead = {
+        "type": "scatter",
+        "mode": "text",
+        "x": [0.0] * len(holes),
+        "y": [place for place, _ in holes],
+        "text": [f" {outcome}" for _, outcome in holes],
+        "textposition": "middle right",
+        "hoverinfo": "skip",
         "showlegend": False,
     }
     layout = {
@@ -47,21 +62,21 @@ def _forest(document: Document) -> dict[str, Any] | None:
         "title": {"text": f"Differences in {document.title}"},
         "xaxis": {"title": {"text": document.unit}, "zeroline": True, "zerolinewidth": 2},
         "yaxis": {
-            "tickvals": places,
-            "ticktext": [row.name for row in rows],
+            "tickvals": list(range(len(rows))),
+            "ticktext": [wrapped(row.name, LABEL).replace("\n", "<br>") for row in rows],
             "range": [-0.7, len(rows) - 0.3],
             "showgrid": False,
             "zeroline": False,
             "automargin": True,
         },
-        "shapes": [_band(place, row.margin) for place, row in zip(places, rows, strict=True) if row.margin],
+        "shapes": [_band(place, row.margin) for place, row in enumerate(rows) if row.margin],
     }
-    return {"data": [differences], "layout": layout}
+    return {"data": [differences, instead] if holes else [differences], "layout": layout}
 
 
-def _told(row: ForestRow) -> str:
+def _told(row: ForestRow, estimate: Estimate) -> str:
     """When pointed at."""
-    lines = [row.name, row.figures, f"{100 * row.span.level:.4g} % interval", row.outcome]
+    lines = [row.name, row.figures, f"{100 * estimate.span.level:.4g} % interval", row.outcome]
     return "<br>".join(line for line in lines if line)
 
 

@@ -24,7 +24,7 @@ from ablab.report.page import page
 from ablab.report.plain import comma_separated, latex, markdown
 from ablab.report.printed import write_pictures
 from ablab.report.selection import Selection
-from ablab.report.tables import tables
+from ablab.report.tables import TABLES, tables
 from ablab.report.verify import verify
 from ablab.screen import Screen, aligned
 from ablab.study.arms import Study
@@ -146,8 +146,11 @@ def _write(document: Document, folder: Path) -> bool:
     write_text(folder / "report.html", page(document))
     write_text(folder / "report.md", markdown(document))
     write_text(folder / "report.tex", latex(document))
-    for table in tables(document):
-        write_text(folder / f"{table.key}.csv", comma_separated(table))
+    found = {table.key: table for table in tables(document)}
+    for key, table in found.items():
+        write_text(folder / f"{key}.csv", comma_separated(table))
+    for key in TABLES - set(found):
+        (folder / f"{key}.csv").unlink(missing_ok=True)  # of an earlier report, which this one replaces
     return before != {**data, "made": None}
 
 

@@ -1,59 +1,77 @@
-"""The forest plot: which differences it shows, with which intervals."""
+"""The forest plot: which differences it shows, with which intervals, and what stands where there is none."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from ablab.report.document import Document, Span
+from ablab.report.document import ClaimLine, DifferenceLine, Document, Span
 from ablab.report.written import interval_text, signed
 
 
-class ForestRow(NamedTuple):
-    """A difference in the forest plot. `margin`: 0 where none is claimed."""
+class Estimate(NamedTuple):
+    """A difference and its interval."""
 
-    name: str
     difference: float
     span: Span
+
+
+class ForestRow(NamedTuple):
+    """`outcome`: a verdict, or why there is no estimate on this scale. `margin`: 0 where none is claimed."""
+
+    name: str
+    estimate: Estimate | None
     digits: int
+    outcome: str
     margin: float = 0.0
-    outcome: str = ""
 
     @property
     def figures(self) -> str:
         """As tables write them."""
-        return f"{signed(self.difference, self.digits)} {interval_text(self.span, self.digits)}"
+        if self.estimate is None:
+            return ""
+        return f"{signed(self.estimate.difference, self.digits)} {interval_text(self.estimate.span, self.digits)}"
+
+
+def forest_rows(document: Document) -> list[ForestRow]:
+    """Of claims about the metric where one has an interval, otherwise of all arms; none without any interval."""
+    claimed = [_claimed(claim) for claim in _about(document)]
+    compared = [_compared(line, document.digits) for line in document.differences]
+    return next((rows for rows in (claimed, compared) if any(row.estimate for row in rows)), [])
 
 
 def forest_caption(document: Document) -> str:
     """Which intervals the forest plot shows."""
-    if _claimed(document):
-        return "Holm intervals of the claims; the grey band is the margin within which a difference does not matter."
+    levels = sorted({100 * row.estimate.span.level for row in map(_claimed, _about(document)) if row.estimate})
+    if levels:
+        said = " to ".join(dict.fromkeys(f"{level:.4g}" for level in (levels[0], levels[-1])))
+        return (
+            f"Intervals of the claims, each at the level that Holm leaves it ({said} %); the grey band is the margin "
+            "within which a difference does not matter."
+        )
     told = "95 % paired t intervals, uncorrected"
     if not document.claims:
         return f"{told}."
-    about = any(claim.title == document.title for claim in document.claims)
-    return (
-        f"{told}; no claim about {document.title} can be tested." if about else f"{told}; the claims are not about it."
-    )
+    if _about(document):
+        return f"{told}; no claim about {document.title} has an interval."
+    return f"{told}; the claims are not about {document.title}."
 
 
-def forest_rows(document: Document) -> list[ForestRow]:
-    """Of claims about the metric; without any, of all arms."""
-    return _claimed(document) or [
-        ForestRow(line.arm, line.difference, line.interval, document.digits)
-        for line in document.differences
-        if line.difference is not None and line.interval is not None
-    ]
+def _about(document: Document) -> Sequence[ClaimLine]:
+    return [claim for claim in document.claims if claim.metric == document.metric]
 
 
-def _claimed(document: Document) -> list[ForestRow]:
-    return [
-        ForestRow(
-            f"{claim.arm} - {claim.baseline}",
-            claim.difference,
-            claim.interval,
-            claim.digits,
-            claim.margin,
-            claim.outcome,
-        )
-        for claim in document.claims
-        if claim.difference is not None and claim.interval is not None and claim.title == document.title
-    ]
+def _claimed(claim: ClaimLine) -> ForestRow:
+    """Shares of failures are on another scale."""
+    name = f"{claim.arm} - {claim.baseline}"
+    if claim.title != claim.about:
+        return ForestRow(name, None, claim.digits, f"{claim.outcome}, by {claim.title}")
+    return ForestRow(name, _estimate(claim), claim.digits, claim.outcome, claim.margin)
+
+
+def _compared(line: DifferenceLine, digits: int) -> ForestRow:
+    return ForestRow(line.arm, _estimate(line), digits, (line.refused or "").partition(" (")[0])
+
+
+def _estimate(line: ClaimLine | DifferenceLine) -> Estimate | None:
+    if line.difference is None or line.interval is None:
+        return None
+    return Estimate(line.difference, line.interval)

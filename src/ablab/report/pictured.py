@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from ablab.report.document import LineOf, Series
 from ablab.report.selection import ArmRuns, Run, Selection
@@ -9,44 +10,26 @@ from ablab.report.selection import ArmRuns, Run, Selection
 Points = Iterable[tuple[float, float]]
 
 
+class Kind(NamedTuple):
+    """Titles of a picture and of its axes, and the points of a run."""
+
+    title: str
+    x: str
+    y: str
+    read: Callable[[Run], Points]
+
+
 def pictured(selection: Selection) -> list[Series]:
     """Every kind of curve of which at least one arm has one."""
-    found = [
-        _series(selection, key, title, x, y, read, together)
-        for key, title, x, y, read, together in (
-            ("valid_loss", "Validation loss", "step", "nats per token", _validation("loss"), True),
-            ("valid_bleu", "Validation BLEU (greedy)", "step", "BLEU", _validation("bleu"), True),
-            (
-                "decoder_depth",
-                "Test BLEU with fewer decoder layers",
-                "decoder layers kept",
-                "BLEU",
-                _depth("decoder"),
-                True,
-            ),
-            ("both_depth", "Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both"), True),
-            (
-                "speed",
-                "Decoding speed with fewer decoder layers",
-                "decoder layers kept",
-                "times the whole model",
-                _speed,
-                True,
-            ),
-            ("grad_norm", "Gradient norm", "step", "before clipping", _metric("grad_norm"), False),
-            ("drophead", "Probability with which a head is dropped", "step", "probability", _metric("drophead"), False),
-        )
-    ]
+    found = [_series(selection, key, kind) for key, kind in KINDS.items()]
     return [series for series in found if series is not None]
 
 
-def _series(
-    selection: Selection, key: str, title: str, x: str, y: str, read: Callable[[Run], Points], together: bool
-) -> Series | None:
-    lines = [line for arm in selection.arms if (line := line_of(arm, read)) is not None]
+def _series(selection: Selection, key: str, kind: Kind) -> Series | None:
+    lines = [line for arm in selection.arms if (line := line_of(arm, kind.read)) is not None]
     if not lines or (key == "drophead" and not any(max(line.high) for line in lines)):
         return None
-    return Series(key=key, title=title, x=x, y=y, lines=lines)
+    return Series(key=key, title=kind.title, x=kind.x, y=kind.y, lines=lines)
 
 
 def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
@@ -101,3 +84,15 @@ def _depth(name: str) -> Callable[[Run], Points]:
 def _speed(run: Run) -> Points:
     points = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
     return [(len(point.decoder), point.speed_ratio) for point in points]
+
+
+KINDS = {
+    "valid_loss": Kind("Validation loss", "step", "nats per token", _validation("loss")),
+    "valid_bleu": Kind("Validation BLEU (greedy)", "step", "BLEU", _validation("bleu")),
+    "decoder_depth": Kind("Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", _depth("decoder")),
+    "both_depth": Kind("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both")),
+    "speed": Kind("Decoding speed with fewer decoder layers", "decoder layers kept", "times the whole model", _speed),
+    "grad_norm": Kind("Gradient norm", "step", "before clipping", _metric("grad_norm")),
+    "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),
+}
+"""By the keys of the pictures."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ablab.files import replacing
 from ablab.report.document import Document, Series
 from ablab.report.forest import ForestRow, forest_caption, forest_rows
+from ablab.report.pictured import KINDS
 from ablab.report.style import COLOURS, Style, styles
+from ablab.report.written import wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +50,8 @@ def forest(document: Document) -> list[Picture]:
     rows = forest_rows(document)
     if not 0 < len(rows) <= MOST_ROWS:
         return []
-    title, height = f"Differences in {document.title}", 0.9 + 0.36 * len(rows)
+    height = 0.8 + sum(0.14 + 0.16 * max(_lines(_named(row)), _lines(_told(row))) for row in rows)
+    title = f"Differences in {document.title}"
     return [Picture("forest", title, forest_caption(document), height, partial(_draw_forest, document, rows))]
 
 
@@ -61,6 +64,9 @@ def curves(document: Document) -> list[Picture]:
 def write_pictures(document: Document, folder: Path) -> None:
     """All that can be read on paper, each as PNG and as PDF. Equal reports give equal files."""
     wanted = [*forest(document), *curves(document)]
+    for key in {"forest", *KINDS} - {picture.key for picture in wanted}:
+        for kind in ("png", "pdf"):
+            (folder / f"{key}.{kind}").unlink(missing_ok=True)  # of an earlier report, which this one replaces
     if not wanted:
         return
     from matplotlib import rc_context
@@ -71,8 +77,11 @@ def write_pictures(document: Document, folder: Path) -> None:
             figure = Figure(figsize=(WIDTH, picture.height), layout="constrained")
             picture.draw(figure.subplots())
             if len(picture.arms) > 1:
-                handles, _ = figure.axes[0].get_legend_handles_labels()
-                figure.legend(handles, picture.arms, loc="outside lower center", ncols=_columns(picture.arms))
+                legend = figure.legend(
+                    figure.axes[0].lines, picture.arms, loc="outside lower center", ncols=_columns(picture.arms)
+                )
+                for text in legend.get_texts():
+                    text.set_parse_math(False)
             for kind, of_a_moment in (("png", "Software"), ("pdf", "CreationDate")):
                 with replacing(folder / f"{picture.key}.{kind}") as path:
                     figure.savefig(path, format=kind, dpi=130, metadata={of_a_moment: None})
@@ -83,12 +92,12 @@ def _draw_forest(document: Document, rows: Sequence[ForestRow], axes: "Axes") ->
     for place, row in enumerate(reversed(rows)):
         if row.margin:
             axes.barh(place, 2 * row.margin, left=-row.margin, height=0.7, color="0.9", zorder=0)
-        axes.hlines(place, row.span.low, row.span.high, color=COLOURS[0], linewidth=1.6)
-        axes.plot(row.difference, place, "o", color=COLOURS[0], markersize=5)
-        told = "\n".join(text for text in (row.figures, row.outcome) if text)
-        axes.text(1.02, place, told, va="center", fontsize="small", transform=axes.get_yaxis_transform())
+        if row.estimate is not None:
+            axes.hlines(place, row.estimate.span.low, row.estimate.span.high, color=COLOURS[0], linewidth=1.6)
+            axes.plot(row.estimate.difference, place, "o", color=COLOURS[0], markersize=5)
+        axes.text(1.02, place, _told(row), va="center", fontsize="small", transform=axes.get_yaxis_transform())
     axes.axvline(0.0, color="0.4", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [row.name.replace(" - ", " -\n") for row in reversed(rows)])
+    axes.set_yticks(range(len(rows)), [_named(row) for row in reversed(rows)], parse_math=False)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -96,11 +105,23 @@ def _draw_forest(document: Document, rows: Sequence[ForestRow], axes: "Axes") ->
     axes.set_title(f"Differences in {document.title}")
 
 
+def _named(row: ForestRow) -> str:
+    return wrapped(row.name, 30)
+
+
+def _told(row: ForestRow) -> str:
+    return "\n".join(wrapped(text, 26) for text in (row.figures, row.outcome) if text)
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + 1
+
+
 def _curves(series: Series, looks: dict[str, Style]) -> Picture:
     has_bands = any(line.low != line.high for line in series.lines)
     caption = "Mean over seeds" + (", on a band from the lowest seed to the highest." if has_bands else ".")
-    arms = [line.arm for line in series.lines]
-    height = 2.9 + 0.19 * -(-len(arms) // _columns(arms))
+    arms = [wrapped(line.arm, 40) for line in series.lines]
+    height = 2.9 + 0.19 * max(map(_lines, arms)) * -(-len(arms) // _columns(arms))
     return Picture(series.key, series.title, caption, height, partial(_draw_curves, series, looks), arms)
 
 
@@ -121,4 +142,5 @@ def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
 
 def _columns(names: Sequence[str]) -> int:
     """Of a legend as wide as the picture."""
-    return max(1, min(4, 90 // (8 + max(map(len, names)))))
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    return max(1, min(4, 96 // (8 + longest)))

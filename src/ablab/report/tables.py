@@ -20,6 +20,10 @@ class Table:
     notes: Sequence[str] = ()
 
 
+TABLES = frozenset(("claims", "arms", "differences", "effects"))
+"""Their keys."""
+
+
 def tables(document: Document) -> list[Table]:
     """Those that have rows, in the order in which they are read."""
     found = [claims_table(document), arms_table(document), differences_table(document), effects_table(document)]

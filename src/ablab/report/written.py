@@ -1,5 +1,7 @@
 """How a report writes numbers: in one way, in every table, sentence and picture."""
 
+import re
+
 from ablab.report.document import Span
 
 
@@ -26,3 +28,13 @@ def p_text(p: float | None) -> str:
     if p is None:
         return ""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+
+
+def wrapped(name: str, width: int) -> str:
+    """Lines of at most so many characters, broken after commas and spaces where that can be."""
+    lines = [""]
+    for piece in re.findall(rf"[^, ]{{0,{width - 1}}}[, ]|[^, ]{{1,{width}}}", name):
+        if len(lines[-1]) + len(piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
