@@ -1,13 +1,13 @@
 """Arms against the baseline, whatever anybody has claimed: paired by seed, and on other sentences."""
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ablab.report.arms import mean
 from ablab.report.document import DifferenceLine
-from ablab.report.evidence import Pairs, observed, pairs
+from ablab.report.evidence import evidence, observed, pairs
 from ablab.report.judge import span
 from ablab.report.measures import Measure
 from ablab.report.on_sentences import OnSentences
@@ -27,12 +27,12 @@ def difference_line(
     both = pairs(arm, baseline)
     if isinstance(found, Failures):
         shares = found.shares
-        told = f"runs diverged: {shares.arm.failed} of {shares.arm.runs} here, {shares.baseline.failed} of"
+        told = f"{shares.arm.failed} of {shares.arm.runs} runs diverged, {shares.baseline.failed} of"
         refused = f"{told} {shares.baseline.runs} in the baseline (Boschloo p = {p_text(shares.p)})"
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=refused)
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=str(found))
-    told_more = _over_seeds(selection, arm.name, both, found)
+    told_more = _over_seeds(selection, arm, baseline, measure, found)
     if on_sentences is not None:
         told_more |= on_sentences.told(both)
     if "refused" in told_more:
@@ -40,16 +40,30 @@ def difference_line(
     return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **told_more)
 
 
-def _over_seeds(selection: Selection, arm: str, both: Pairs, differences: Sequence[float]) -> dict[str, Any]:
+def _over_seeds(
+    selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, differences: Sequence[float]
+) -> dict[str, Any]:
     """The interval, and what it would take to see what is claimed."""
     try:
         paired = of_differences(differences)
     except NotTestable as reason:
         return {"refused": str(reason)}
     told = {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
-    margins = [c.margin for c in selection.claims if c.arm == arm and c.margin and c.metric is None]
-    if not margins:
-        return told
-    seconds = mean([run.record.cost.seconds for run in (*both.arm, *both.baseline) if run.record]) or 0.0
-    needed = seeds_needed(margins[0], paired.sd, existing=paired.n, seconds_per_run=seconds)
-    return {**told, "effect": margins[0], "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}
+    return told | _a_new_study(selection, arm, baseline, measure, paired.sd)
+
+
+def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, sd: float) -> dict[str, Any]:
+    """What it would take to see what is claimed of the arm; nothing where it is not for want of seeds that nobody can.
+
+    Seeds that were added to this study would make its claims exploratory.
+    """
+    claims = [claim for claim in selection.claims if claim.arm == arm.name and claim.margin and claim.metric is None]
+    if not claims or isinstance(evidence(arm, baseline, measure, claims[0].margin), NotTestable):
+        return {}
+    seconds = statistics.median(run.record.cost.seconds for run in (*arm.finished, *baseline.finished) if run.record)
+    level = 0.05 / len(selection.claims)
+    try:
+        needed = seeds_needed(claims[0].margin, sd, alpha=level, seconds_per_run=seconds)
+    except NotTestable:
+        return {}
+    return {"effect": claims[0].margin, "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}

@@ -37,7 +37,8 @@ class ArmLine(Strict):
     """An arm by itself. `mean`, `sd`, `interval`, `minimum`, `maximum`: of the metric over finished seeds.
 
     `differs`: how its recipe differs from the baseline's. `convergence`: still, moving, unclear, or why unknown.
-    `steps`, `tokens`, `train_seconds`, `tokens_per_second`, `decoding_speed`: means over its runs.
+    `steps`, `tokens`: means over its runs. `train_seconds`, `tokens_per_second`, `decoding_speed`: medians, since a
+    machine that had other things to do too made some of them slow.
     """
 
     name: str
@@ -69,7 +70,8 @@ class ArmLine(Strict):
 class DifferenceLine(Strict):
     """An arm less the baseline, paired by seed. `crossed`: over seeds and sentences. `randomisation`: p of test-set
     noise alone. Where a method refuses, its `..._refused` says why. `detectable`: what so many seeds would have shown
-    with 80 % power; `seeds_needed`: for a difference of `effect`, at `seconds_needed` of machine time for both arms.
+    with 80 % power; `seeds_needed`: for a difference of `effect` at the level of one of so many claims, in a new study
+    of `seconds_needed` of machine time for both arms.
     """
 
     arm: str

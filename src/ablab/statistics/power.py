@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ablab.statistics import student
+from ablab.statistics.refusal import NotTestable
 
 POWER = 0.8
 MOST_SEEDS = 100_000
@@ -71,6 +72,7 @@ def seeds_needed(
     """The fewest seeds that find a true difference of `effect` with this power, and what the missing ones cost.
 
     existing: seeds that all arms have already; at_once: runs in parallel. seconds: machine time until all are done.
+    Raises NotTestable where it is more than MOST_SEEDS.
     """
     _check(sd, alpha, power)
     if effect == 0:
@@ -81,7 +83,7 @@ def seeds_needed(
     while paired_power(effect, sd, high, alpha) < power:
         low, high = high, high * 2
         if high > MOST_SEEDS:
-            raise ValueError(f"an effect of {effect:g} with sd {sd:g} needs more than {MOST_SEEDS} seeds.")
+            raise NotTestable(f"an effect of {effect:g} with sd {sd:g} needs more than {MOST_SEEDS:,} seeds")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if paired_power(effect, sd, middle, alpha) >= power else (middle, high)
