@@ -11,9 +11,13 @@ from ablab.report.evidence import convergence
 from ablab.report.judge import span
 from ablab.report.measures import BLEU, Measure, Progress
 from ablab.report.selection import ArmRuns, Run
+from ablab.screen import duration
 from ablab.statistics.arm import summarise
 from ablab.statistics.proportions import share
 from ablab.statistics.refusal import NotTestable
+
+UNEVEN = 2.0
+"""Times as long as the fastest: no seed does that."""
 
 
 def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:
@@ -42,9 +46,9 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         parameters=costs[0].parameters if costs else None,
         steps=mean([cost.steps for cost in costs]),
         tokens=mean([cost.tokens for cost in costs]),
-        train_seconds=mean([cost.train_seconds for cost in costs]),
-        tokens_per_second=mean([cost.tokens_per_second for cost in costs]),
-        decoding_speed=mean([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
+        train_seconds=median([cost.train_seconds for cost in costs]),
+        tokens_per_second=median([cost.tokens_per_second for cost in costs]),
+        decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
         convergence=_convergence(arm, measure.progress or BLEU),
         differs={} if arm is baseline else _differs(baseline, arm),
         notes=_arm_notes(arm, baseline),
@@ -100,6 +104,9 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns) -> list[str]:
             notes.append(f"other budget: {what} {_listed(ours)}, baseline {_listed(theirs)}")
     if any(run.record.time_limited for run in arm.runs if run.record):
         notes.append("training ended by the clock")
+    seconds = [run.record.cost.train_seconds for run in arm.finished if run.record]
+    if seconds and max(seconds) > UNEVEN * min(seconds):
+        notes.append(f"training took {duration(min(seconds))} to {duration(max(seconds))}: the machine was busy")
     settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
     if len(settings) > 1:
         notes.append(
@@ -126,3 +133,8 @@ def _listed(values: set[object]) -> str:
 def mean(values: Sequence[float]) -> float | None:
     """Of what there is."""
     return statistics.fmean(values) if values else None
+
+
+def median(values: Sequence[float]) -> float | None:
+    """Of what there is."""
+    return statistics.median(values) if values else None

@@ -167,8 +167,14 @@ def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], out
         arms.append(ArmRuns(arm, [_run(*one) for one in sorted(once.values(), key=lambda one: one[2]["seed"])]))
     ids = sorted(folder.run_id for folder, _ in found)
     name = f"{kind}-{hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]}"
-    baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -len(arm.name)))
+    baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     return Selection(name, said, None, arms, baseline.name, "test_bleu", [], None, outputs)
+
+
+def _words(arm: ArmRuns) -> int:
+    """By which it differs from the defaults."""
+    (name,) = {run.record.name.rpartition(",")[0] for run in arm.runs[:1] if run.record}
+    return len(name.split(",")) if name else 0
 
 
 def _run(folder: RunFolder, record: Record, recipe: dict[str, Any]) -> Run:
