@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 SCHEMA = 1
 
+NOTHING_LEARNT = 0.02
+"""A run whose chosen weights have a validation loss not this share below the unigram loss has diverged."""
+
 
 class Strict(BaseModel):
     """A record is read strictly: a field that is missing or unknown is an error, never a guess."""

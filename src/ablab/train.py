@@ -29,7 +29,7 @@ from ablab.mirror import Mirror
 from ablab.plan import Planned
 from ablab.provenance import fast_bfloat16, provenance
 from ablab.pulse import Heart
-from ablab.record import Cost, Record, Selected, now
+from ablab.record import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.search.stopping import Stopping
@@ -42,9 +42,6 @@ from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
 from ablab.training.ranks import ALONE, Alone
 from ablab.training.validation import Validator
-
-NOTHING_LEARNT = 0.02
-"""A run whose validation loss is within this share of the unigram loss, or above it, has learnt nothing."""
 
 
 @dataclass
@@ -164,7 +161,8 @@ def _finish(work: Work, outcome: Outcome) -> Record:
     selected = _select(work) if outcome.state == "finished" else None
     unigram = work.prepared.manifest["unigram_loss"]
     if selected is not None and selected.loss > unigram * (1 - NOTHING_LEARNT) and not config.smoke:
-        reason = f"validation loss {selected.loss:.3f} is not below the unigram loss {unigram:.3f}: nothing was learnt"
+        below = f"{100 * NOTHING_LEARNT:g} % below the unigram loss {unigram:.3f}"
+        reason = f"validation loss {selected.loss:.3f} is not {below}: nothing was learnt"
         outcome = Outcome("diverged", reason)
     assert outcome.state == "finished" or outcome.state == "diverged"
     return Record(

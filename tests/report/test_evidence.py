@@ -11,6 +11,16 @@ from ablab.report.selection import ArmRuns
 from ablab.statistics.refusal import NotTestable
 
 
+def at_speeds(arm, speeds):
+    """The arm with so many tokens a second under each of its seeds."""
+
+    def told(run, speed):
+        cost = run.record.cost.model_copy(update={"tokens_per_second": speed})
+        return replace(run, record=run.record.model_copy(update={"cost": cost}))
+
+    return ArmRuns(arm.name, [told(run, speed) for run, speed in zip(arm.runs, speeds, strict=True)])
+
+
 def with_last_fifth(arm, key, gain):
     """The arm with validations that gain so much over the last fifth of training, and are flat otherwise."""
 
@@ -45,3 +55,16 @@ def test_each_measure_has_its_own_curve_to_come_to_rest(reported, key, gain, met
     assert (isinstance(found, NotTestable) and "under-trained" in str(found)) == is_under_trained
     if not is_under_trained:
         assert len(found) == 5
+
+
+@pytest.mark.parametrize(("slowest", "is_refused"), [(95.0, False), (50.0, True)])
+def test_a_busy_machine_is_no_property_of_an_arm(reported, slowest, is_refused):
+    usual, other = of_study(reported.study).arms[:2]
+    found = evidence(
+        at_speeds(other, [200.0, 201.0, 202.0, 203.0, 204.0]),
+        at_speeds(usual, [slowest, 101.0, 102.0, 103.0, 104.0]),
+        MEASURES["training_speed"],
+        0.0,
+    )
+    assert isinstance(found, NotTestable) == is_refused
+    assert not is_refused or "layerdrop=0 is 2.1 times as high in one run as in another" in str(found)

@@ -1,6 +1,6 @@
 """What may be compared with what: pairs of runs by seed, or the reason why two arms cannot be judged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +75,8 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
         if not found.arm:
             raise NotTestable("no seed has finished in both arms")
         ours, theirs = found.values(measure)
+        if measure.of_machine:
+            _check_machine(measure, {arm.name: ours, baseline.name: theirs})
     except NotTestable as reason:
         return reason
     return list(np.subtract(ours, theirs))
@@ -113,6 +115,17 @@ def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
     if state.state == "moving":
         gained = f"{progress.title} got better by {number(state.improvement, progress.digits)}"
         raise NotTestable(f"{arm.name} is under-trained: {gained} in the last fifth of training")
+
+
+EVEN = 1.5
+"""How many times its slowest run an arm's fastest may be: seeds are no repetitions of what else a machine does."""
+
+
+def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> None:
+    for name, found in values.items():
+        if max(found) > EVEN * min(found):
+            apart = f"{max(found) / min(found):.1f} times as high in one run as in another"
+            raise NotTestable(f"{measure.title} of {name} is {apart}: the machine had other things to do")
 
 
 def _comparable(arm: ArmRuns, baseline: ArmRuns) -> None:

@@ -14,21 +14,19 @@ from ablab.study.design import name_of
 
 
 def effect_lines(selection: Selection, measure: Measure) -> list[EffectLine]:
-    """Of a factorial design of which every cell has the same seeds."""
+    """Of a factorial design, over the seeds that all cells have; NotTestable where there is a hole in it."""
     factors = selection.factors
     if len(factors) < 2 or any(len(levels) < 2 for levels in factors.values()):
         return []
     cells = [selection.arm(name_of(dict(zip(factors, levels, strict=True)))) for levels in product(*factors.values())]
     whole = [cell for cell in cells if cell is not None and not cell.diverged]
     seeds = sorted(set.intersection(*({run.seed for run in cell.finished} for cell in whole))) if whole else []
-    if len(whole) < len(cells) or len(seeds) < 2:
-        return []
+    if len(whole) < len(cells):
+        raise NotTestable(f"{len(cells) - len(whole)} of {len(cells)} cells of the design have diverged runs")
+    if len(seeds) < 2:
+        raise NotTestable("its cells have not 2 finished seeds in common")
     scores = [[_score(cell, seed, measure) for seed in seeds] for cell in whole]
     shaped = np.array(scores).reshape(*(len(levels) for levels in factors.values()), len(seeds))
-    try:
-        found = effects(shaped, factors)
-    except NotTestable:
-        return []
     return [
         EffectLine(
             what=" x ".join(
@@ -41,7 +39,7 @@ def effect_lines(selection: Selection, measure: Measure) -> list[EffectLine]:
             p=effect.paired.p,
             n=effect.paired.n,
         )
-        for effect in found
+        for effect in effects(shaped, factors)
     ]
 
 

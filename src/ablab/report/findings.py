@@ -7,14 +7,16 @@ from ablab.record import now
 from ablab.report.arms import arm_line
 from ablab.report.differences import difference_line
 from ablab.report.differing import differing_sentences
-from ablab.report.document import Document
+from ablab.report.document import Document, EffectLine
 from ablab.report.factors import effect_lines
 from ablab.report.judge import judge
-from ablab.report.measures import MEASURES
+from ablab.report.measures import MEASURES, Measure
+from ablab.report.methods import methods
 from ablab.report.on_sentences import OnSentences
 from ablab.report.pictured import pictured
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.side_by_side import side_by_side
+from ablab.statistics.refusal import NotTestable
 
 
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -24,6 +26,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
     assert baseline is not None
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
+    effects, hole = _effects(selection, measure)
     on_sentences = _on_sentences(selection, baseline, resamples)
     for arm in selection.arms:
         if arm is not baseline:
@@ -44,15 +47,15 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         test_set=None if evaluation is None else evaluation.test_name,
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
-        notes=_notes(selection),
+        notes=[*_notes(selection), *hole],
         claims=judge(selection),
         arms=[arm_line(arm, baseline, measure, selection.folder) for arm in selection.arms],
         differences=differences,
-        effects=effect_lines(selection, measure),
+        effects=effects,
         series=pictured(selection),
         artefacts=side_by_side(selection),
         differing=differing_sentences(selection),
-        methods=_methods(selection, resamples),
+        methods=list(methods(selection, resamples)),
     )
 
 
@@ -60,6 +63,14 @@ def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> On
     """Where the metric is one of sentences; arms judged on another test set than the baseline are not compared."""
     judged = next((run.evaluation for run in baseline.finished if run.evaluation), None)
     return None if judged is None or selection.metric != "test_bleu" else OnSentences(judged.sentences, resamples)
+
+
+def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], list[str]]:
+    """And why there are none, where a design should have some."""
+    try:
+        return effect_lines(selection, measure), []
+    except NotTestable as reason:
+        return [], [f"no main effects and interactions: {reason}"]
 
 
 def _notes(selection: Selection) -> list[str]:
@@ -77,25 +88,3 @@ def _notes(selection: Selection) -> list[str]:
     if selection.registered is None and selection.claims:
         notes.append("this study was never launched as one: its claims were not registered before its runs")
     return notes
-
-
-def _methods(selection: Selection, resamples: int) -> list[str]:
-    """How the numbers were made: for a caption, or a paper's appendix."""
-    said = [
-        "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal.",
-        "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected.",
-    ]
-    if selection.claims:
-        said.append(
-            f"Claims: one error rate of 5 % over all {len(selection.claims)} of them (Holm); equivalence by two "
-            "one-sided tests within the margin; at least 3 seeds."
-        )
-    if selection.metric == "test_bleu":
-        said.append(
-            f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
-            "for all runs). Test set alone: approximate randomisation of the same runs."
-        )
-    if selection.choosing is not None:
-        said.append(selection.choosing)
-    said.append("Weights were chosen on validation. An arm with diverged runs is compared by their share.")
-    return said

@@ -31,6 +31,7 @@ LOSS = Progress("loss", "validation loss", "nats per token", 4, False, 0.01)
 class Measure:
     """`value`: of one finished run, None where it has none. `digits`: after the point. `progress`: by which training
     must have converged before two arms are compared; None where that, or a clock that ended it, does not matter.
+    `of_machine`: it depends on what else the machine had to do.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Measure:
     higher_is_better: bool
     progress: Progress | None
     value: Callable[[Run], float | None]
+    of_machine: bool = False
 
 
 def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float | None]:
@@ -61,9 +63,16 @@ MEASURES = {
         True,
         None,
         lambda run: run.record.cost.tokens_per_second if run.record else None,
+        of_machine=True,
     ),
     "decoding_speed": Measure(
-        "decoding speed", "sentences/s", 0, True, None, _of_evaluation(lambda found: found.sentences_per_second)
+        "decoding speed",
+        "sentences/s",
+        0,
+        True,
+        None,
+        _of_evaluation(lambda found: found.sentences_per_second),
+        of_machine=True,
     ),
 }
 """By their names in experiment files. Shares of failures and depths are not among them: they are compared otherwise."""
