@@ -11,7 +11,9 @@ import pytest
 
 from ablab.report.charts import charts
 from ablab.report.document import Document
+from ablab.report.findings import findings
 from ablab.report.gather import of_study
+from ablab.report.plain import _escaped, latex
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
@@ -65,18 +67,20 @@ def test_the_means_are_those_of_the_records(reported):
 
 
 def test_figures_agree_across_all_renderings(reported):
-    page, latex = reported.text("report.html"), reported.text("report.tex").replace("\\", "").replace("textless{}", "<")
+    page, latex = reported.text("report.html"), reported.text("report.tex")
     markdown = reported.text("report.md")
     document = Document.model_validate(reported.data)
     assert len(tables(document)) == 3
     for table in tables(document):
         with (reported.folder / f"{table.key}.csv").open(newline="") as file:
             assert list(csv.reader(file)) == [list(table.columns), *(list(row) for row in table.rows)]
+        assert len(set(table.columns)) == len(table.columns)
         cells = re.findall(r"<td[^>]*>(.*?)</td>", page, flags=re.S)
-        written = {cell.replace("&lt;", "<").replace("&#39;", "'").strip() for cell in cells}
+        parts = [part.removesuffix("</p>") for cell in cells for part in cell.split('<p class="aside">')]
+        written = {part.replace("&lt;", "<").replace("&#39;", "'").strip() for part in parts} | {""}
         for row in table.rows:
             assert "| " + " | ".join(row) + " |" in markdown
-            assert " & ".join(row) in latex.replace("&amp;", "&")
+            assert " & ".join(map(_escaped, row)) in latex
             assert set(row) <= written
 
 
@@ -90,7 +94,7 @@ def test_the_page_needs_nothing_from_outside(reported):
 
 
 def test_what_people_write_cannot_break_the_page(tmp_path):
-    (tmp_path / "x.yaml").write_text(EXPERIMENT.replace("Is an arm", "</script><b>Is & an 100 % $arm_"))
+    (tmp_path / "x.yaml").write_text(EXPERIMENT.replace("Is an arm", "</script><b>Is & an 100 % $arm_ ≥ −5 ^~\\ 日"))
     fill(
         (f"experiment={tmp_path / 'x.yaml'}",),
         {f"layerdrop={v}": 0.3 for v in ("0", "0.1", "0.2", "0.5")},
@@ -101,6 +105,7 @@ def test_what_people_write_cannot_break_the_page(tmp_path):
     page = (tmp_path / "reports" / "x" / "report.html").read_text()
     assert "&lt;/script&gt;&lt;b&gt;Is &amp; an" in page
     assert page.count("</script>") == 3
+    compiles(tmp_path / "reports" / "x", tmp_path / "paper")
 
 
 def test_every_figure_leads_to_its_runs(reported):
@@ -258,13 +263,58 @@ def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_p
     assert "recipe.yaml: cannot be read as" in err
 
 
+def compiles(report, folder):
+    """Nothing where there is no LaTeX."""
+    if shutil.which("pdflatex") is None:
+        return
+    folder.mkdir()
+    for path in [report / "report.tex", *report.glob("*.pdf")]:
+        shutil.copy(path, folder)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
 def test_the_latex_compiles(reported, tmp_path):
-    for path in [reported.folder / "report.tex", *reported.folder.glob("*.pdf")]:
-        shutil.copy(path, tmp_path)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
+    compiles(reported.folder, tmp_path / "paper")
+
+
+def test_latex_says_what_markdown_says_and_no_table_is_longer_than_a_page(reported):
+    document = Document.model_validate(reported.data)
+    many = document.model_copy(update={"notes": ["1 of 20 runs is missing"], "arms": document.arms * 20})
+    written = latex(many)
+    for said in (document.question, document.source, *many.notes, *(claim.words for claim in document.claims)):
+        assert _escaped(said) in written
+    tabulars = re.findall(r"\\midrule(.*?)\\bottomrule", written, flags=re.S)
+    assert max(table.count(r"\\") for table in tabulars) <= 30
+    assert sum(table.count(r"\\") for table in tabulars) == sum(len(table.rows) for table in tables(many))
+
+
+def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
+    )
+    (tmp_path / "x.yaml").write_text(text[: text.index("claims:")])
+    words, arms = (
+        (f"experiment={tmp_path / 'x.yaml'}",),
+        [f"layerdrop={d},norm={n}" for d in (0, 0.1) for n in ("pre", "post")],
+    )
+    study = fill(words, dict.fromkeys(arms, 0.3), outputs=tmp_path, diverged=frozenset({(arms[3], 2)}))
+    document = findings(of_study(study), 1000)
+    assert document.effects == []
+    assert document.notes == ["no main effects and interactions: 1 of 4 cells of the design have diverged runs"]
+    assert any(said.startswith("Diverged: a loss that is not a number") for said in document.methods)
+
+
+def test_more_seeds_are_advised_only_where_they_would_help(reported):
+    document = Document.model_validate(reported.data)
+    for line in document.differences:
+        claims = [claim for claim in document.claims if claim.arm == line.arm and claim.metric == "test_bleu"]
+        is_testable = claims and claims[0].outcome != "not testable" and claims[0].title == "test BLEU"
+        assert (line.seeds_needed is not None) == bool(is_testable and line.interval)
+        if line.seeds_needed and line.p and line.p > 0.2:
+            assert line.seeds_needed > line.n
 
 
 def test_a_pruned_model_is_compared_with_a_small_one(reported):

@@ -46,17 +46,6 @@ def _forest(document: Document) -> dict[str, Any] | None:
         "hovertemplate": "%{customdata}<extra></extra>",
         "showlegend": False,
     }
-    holes = [(place, row.outcome) for place, row in enumerate(rows) if not row.estimate]
-    instead = {
-        "type": "scatter",
-        "mode": "text",
-        "x": [0.0] * len(holes),
-        "y": [place for place, _ in holes],
-        "text": [f" {outcome}" for _, outcome in holes],
-        "textposition": "middle right",
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
     layout = {
         "height": 150 + 46 * len(rows),
         "title": {"text": f"Differences in {document.title}"},
@@ -69,9 +58,24 @@ def _forest(document: Document) -> dict[str, Any] | None:
             "zeroline": False,
             "automargin": True,
         },
+        "annotations": [_instead(place, row) for place, row in enumerate(rows) if not row.estimate],
         "shapes": [_band(place, row.margin) for place, row in enumerate(rows) if row.margin],
     }
-    return {"data": [differences, instead] if holes else [differences], "layout": layout}
+    return {"data": [differences], "layout": layout}
+
+
+def _instead(place: int, row: ForestRow) -> dict[str, Any]:
+    """Why nothing is drawn."""
+    text = wrapped(row.outcome, LABEL).replace("\n", "<br>")
+    return {
+        "xref": "paper",
+        "x": 0.01,
+        "xanchor": "left",
+        "align": "left",
+        "y": place,
+        "text": text,
+        "showarrow": False,
+    }
 
 
 def _told(row: ForestRow, estimate: Estimate) -> str:

@@ -2,7 +2,10 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
 
 from ablab.report.document import Document
 from ablab.report.printed import Picture, curves, forest
@@ -13,7 +16,7 @@ def markdown(document: Document) -> str:
     """For a pull request or a wiki."""
     lines = [f"# {document.name}", "", document.question, ""]
     lines += [f"Source: {document.source}", ""] if document.source else []
-    lines += [f"> {note}" for note in document.notes] + ([""] if document.notes else [])
+    lines += [line for note in document.notes for line in (f"> {note}", "")]
     lines += [f"- {claim.words}" + _exploratory(claim.exploratory) for claim in document.claims]
     lines += [""] if document.claims else []
     lines += [line for picture in forest(document) for line in _markdown_picture(picture)]
@@ -27,14 +30,16 @@ def markdown(document: Document) -> str:
 
 def latex(document: Document) -> str:
     """Tables with booktabs and the pictures beside it, in a document that compiles as it stands."""
-    floats = [_latex_table(document, table) for table in tables(document)]
+    floats = [_latex_table(document, part) for table in tables(document) for part in _parts(table)]
     floats += [_latex_picture(document, picture) for picture in [*forest(document), *curves(document)]]
     parts = [
         "\\documentclass{article}",
         "\\usepackage[T1]{fontenc}",
+        "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}",
         "\\usepackage[a4paper,landscape,margin=1.5cm]{geometry}",
         "\\usepackage{booktabs,graphicx}",
         "\\begin{document}",
+        *_latex_words(document),
         "\n\n".join(floats),
         "\\end{document}",
         "",
@@ -70,18 +75,18 @@ def _markdown_table(table: Table) -> list[str]:
     return [*lines, *(["", *table.notes] if table.notes else [])]
 
 
-SPECIAL = {
-    "\\": "\\textbackslash{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "<": "\\textless{}",
-    ">": "\\textgreater{}",
-}
-
-
+@cache
 def _escaped(text: str) -> str:
-    return "".join(SPECIAL.get(character, character) for character in text)
+    """For any LaTeX, whatever characters people write."""
+    escaped: str = _encoder().unicode_to_latex(text)
+    return escaped
+
+
+@cache
+def _encoder() -> Any:
+    from pylatexenc.latexencode import UnicodeToLatexEncoder
+
+    return UnicodeToLatexEncoder(unknown_char_policy="replace", unknown_char_warning=False)
 
 
 def _latex_table(document: Document, table: Table) -> str:
@@ -108,6 +113,29 @@ def _latex_table(document: Document, table: Table) -> str:
             "\\end{table}",
         ]
     )
+
+
+def _latex_words(document: Document) -> list[str]:
+    """What Markdown says above its tables."""
+    said = [document.question, f"Source: {document.source}" if document.source else "", *document.notes]
+    claims = [
+        claim.words + (f" Exploratory: {claim.exploratory}." if claim.exploratory else "") for claim in document.claims
+    ]
+    items = ["\\begin{itemize}", *(f"\\item {_escaped(words)}" for words in claims), "\\end{itemize}"]
+    paragraphs = [f"{_escaped(words)}\n" for words in said if words]
+    return [f"\\section*{{{_escaped(document.name)}}}", *paragraphs, *(items if claims else [])]
+
+
+LONGEST = 30
+"""Rows of a LaTeX table: what does not fit onto its page is lost."""
+
+
+def _parts(table: Table) -> Iterator[Table]:
+    for begun in range(0, len(table.rows), LONGEST):
+        more = "" if not begun else f", from row {begun + 1}"
+        rows, notes = table.rows[begun : begun + LONGEST], [] if begun else table.notes
+        key = table.key + (f"-{begun + 1}" if begun else "")
+        yield replace(table, key=key, title=f"{table.title}{more}", rows=rows, notes=notes)
 
 
 def _latex_picture(document: Document, picture: Picture) -> str:

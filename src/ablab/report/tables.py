@@ -1,7 +1,7 @@
 """The report's tables as text: written once, so that every rendering shows the same figures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.report.written import interval_text, number, p_text, signed
@@ -32,41 +32,27 @@ def tables(document: Document) -> list[Table]:
 
 def claims_table(document: Document) -> Table:
     """Verdicts."""
-    return Table(
-        "claims",
-        "Claims",
-        ["claim", "verdict", "difference", "interval", "p (corrected)", "n", "published"],
-        [_claim(claim) for claim in document.claims],
-        left=2,
-        notes=[
-            f"{claim.arm}: exploratory, {claim.exploratory}."
-            for claim in document.claims
-            if claim.exploratory is not None
-        ],
-    )
+    columns = ["claim", "verdict", "notes", "difference", "interval", "p (corrected)", "n", "published"]
+    return _without_empty(Table("claims", "Claims", columns, [_claim(claim) for claim in document.claims], left=3))
 
 
 def arms_table(document: Document) -> Table:
     """Scores, seeds, cost; every hole marked."""
     columns = [
-        *("arm", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "validation loss"),
-        *("parameters", "training time", "target tokens/s", "sentences/s", "notes"),
+        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "mean validation loss"),
+        *("parameters", "training time", "target tokens/s", "sentences/s"),
     ]
-    return Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms])
+    return _without_empty(Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms], left=2))
 
 
 def differences_table(document: Document) -> Table:
     """Arms less the baseline."""
     columns = [
-        *("arm", "difference", "95 % interval", "p", "seeds and sentences", "p"),
-        *("test set alone, p", "seen with 80 % power", "n", "notes"),
+        *("arm", "notes", "difference", "95 % interval", "p", "seeds and sentences", "p, seeds and sentences"),
+        *("p, test set alone", "seen with 80 % power", "n"),
     ]
-    return Table(
-        "differences",
-        f"Differences from {document.baseline}",
-        columns,
-        [_difference(document, line) for line in document.differences],
-    )
+    rows = [_difference(document, line) for line in document.differences]
+    return _without_empty(Table("differences", f"Differences from {document.baseline}", columns, rows, left=2))
 
 
 def effects_table(document: Document) -> Table:
@@ -90,14 +76,35 @@ def effects_table(document: Document) -> Table:
     )
 
 
+SPARSE = ("notes", "seeds and sentences", "p, seeds and sentences", "p, test set alone", "published")
+"""Columns that are left out where they would be empty."""
+
+
+def _without_empty(table: Table) -> Table:
+    kept = [
+        number
+        for number, column in enumerate(table.columns)
+        if column not in SPARSE or any(row[number] for row in table.rows)
+    ]
+    return replace(
+        table,
+        columns=[table.columns[number] for number in kept],
+        rows=[[row[number] for number in kept] for row in table.rows],
+        left=sum(number < table.left for number in kept),
+    )
+
+
 def _claim(claim: ClaimLine) -> list[str]:
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f", margin {number(claim.margin, claim.digits)}" if claim.margin else ""
+    exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
+    level = f" at {100 * claim.interval.level:.4g} %" if claim.interval else ""
     return [
         f"{claim.arm} {expected} {claim.baseline} in {claim.about}{margin}",
         claim.outcome + (" (exploratory)" if claim.exploratory else ""),
+        "; ".join(note for note in (claim.reason, exploratory) if note),
         signed(claim.difference, claim.digits),
-        interval_text(claim.interval, claim.digits),
+        f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
         str(claim.n),
         claim.published or "",
@@ -108,9 +115,9 @@ def _arm(document: Document, arm: ArmLine) -> list[str]:
     digits = document.digits
     extent = "" if arm.minimum is None else f"{number(arm.minimum, digits)} to {number(arm.maximum, digits)}"
     holes = [f"{n} {state}" for state, n in arm.missing.items()]
-    moving = ["under-trained"] if arm.convergence == "moving" else []
     return [
         arm.name + (" (baseline)" if arm.is_baseline else ""),
+        "; ".join([*arm.notes, *holes, *_moving(document, arm.name)]),
         number(arm.mean, digits),
         interval_text(arm.interval, digits, sign=False),
         number(arm.sd, digits),
@@ -122,18 +129,25 @@ def _arm(document: Document, arm: ArmLine) -> list[str]:
         "" if arm.train_seconds is None else duration(arm.train_seconds),
         number(arm.tokens_per_second, 0),
         number(arm.decoding_speed, 0),
-        "; ".join([*arm.notes, *holes, *moving]),
     ]
+
+
+def _moving(document: Document, name: str, *, whose: str = "") -> list[str]:
+    state = next(arm.convergence for arm in document.arms if arm.name == name)
+    return [f"{whose}under-trained"] if state == "moving" else []
 
 
 def _difference(document: Document, line: DifferenceLine) -> list[str]:
     digits = document.digits
     notes = [line.refused, line.crossed_refused, line.randomisation_refused]
+    notes += [*_moving(document, line.arm), *_moving(document, document.baseline, whose="baseline ")]
     if line.seeds_needed is not None and line.effect is not None:
-        cost = "" if not line.seconds_needed else f", {duration(line.seconds_needed)} more of machine time"
-        notes.append(f"{line.seeds_needed} seeds would see {number(line.effect, digits)} with 80 % power{cost}")
+        cost = "" if not line.seconds_needed else f" ({duration(line.seconds_needed)} of machine time)"
+        effect = number(line.effect, digits)
+        notes.append(f"a new study of {line.seeds_needed} seeds would see {effect} with 80 % power{cost}")
     return [
         line.arm,
+        "; ".join(note for note in notes if note),
         signed(line.difference, digits),
         interval_text(line.interval, digits),
         p_text(line.p),
@@ -142,5 +156,4 @@ def _difference(document: Document, line: DifferenceLine) -> list[str]:
         p_text(line.randomisation_p),
         number(line.detectable, digits),
         str(line.n),
-        "; ".join(note for note in notes if note),
     ]

@@ -53,6 +53,9 @@ for (const select of document.querySelectorAll("select[data-section]")) {
   });
 }
 
+// On paper nothing can be opened.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+
 const figure = (text) => {
   const found = text.replaceAll(",", "").match(/[-+]?\d+(\.\d+)?/);
   return found ? Number(found[0]) : null;
