@@ -165,6 +165,7 @@ def test_a_broken_record_is_said_in_one_line(how, kind, tmp_path):
         folder.record() if kind == "record" else folder.evaluation("e0")
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "validation error" not in str(caught.value)  # says nothing of what is wrong
 
 
 def test_a_run_is_found_by_id_prefix_name_and_path(tmp_path):
@@ -195,6 +196,10 @@ def test_an_unknown_run_lists_what_there_is(tmp_path):
         find_run("rxyz", tmp_path)
     _run(tmp_path, "rabc11111111", "a")
     with pytest.raises(UserError, match=r"rabc11111111"):
+        find_run("rxyz", tmp_path)
+    for number in range(11):
+        _run(tmp_path, f"rabd{number:08}", "b")
+    with pytest.raises(UserError, match=r"there are rabc11111111, rabd00000000, .* and 2 more$"):
         find_run("rxyz", tmp_path)
 
 

@@ -38,3 +38,9 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else detail["input"]
     return f"{key}={given}: {allowed}"
+
+
+def reason(error: ValidationError) -> str:
+    """What is wrong first in a file, and where in it."""
+    first = error.errors()[0]
+    return ": ".join(part for part in (".".join(map(str, first["loc"])), first["msg"]) if part)

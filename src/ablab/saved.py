@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ablab.config.schema import Architecture
-from ablab.errors import UserError
+from ablab.errors import UserError, reason
 from ablab.files import read_json, sha256
 from ablab.record import Record, Strict
 from ablab.store import SELECTED, RunFolder, find_run
@@ -83,4 +83,4 @@ def _architecture(values: dict[str, Any], where: Path) -> Architecture:
     try:
         return Architecture.model_validate(wanted)
     except ValidationError as error:
-        raise UserError(f"{where}: not an architecture of this version ({str(error).splitlines()[1]})") from None
+        raise UserError(f"{where}: not an architecture of this version ({reason(error)})") from None

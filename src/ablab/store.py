@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ablab.errors import UserError
+from pydantic import ValidationError
+
+from ablab.errors import UserError, reason
 from ablab.files import half_written, write_json, write_text
 from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 
@@ -179,10 +181,8 @@ class RunFolder:
 def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
     try:
         return kind.model_validate_json(path.read_bytes())
-    except ValueError as error:
-        raise UserError(
-            f"{path}: cannot be read as {kind.__name__} of this version ({str(error).splitlines()[0]})"
-        ) from None
+    except ValidationError as error:
+        raise UserError(f"{path}: cannot be read as {kind.__name__} of this version ({reason(error)})") from None
 
 
 def all_runs(outputs: Path) -> Iterator[RunFolder]:
@@ -208,4 +208,7 @@ def find_run(reference: str, outputs: Path) -> RunFolder:
     if found:
         raise UserError(f"run={reference}: several runs match: {', '.join(run.run_id for run in found)}")
     known = [run.run_id for run in runs]
-    raise UserError(f"run={reference}: no such run in {outputs}/runs; there are {', '.join(known[:10]) or 'none'}")
+    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+    raise UserError(
+        f"run={reference}: no such run in {outputs}/runs; there are {', '.join(known[:10]) or 'none'}{more}"
+    )
