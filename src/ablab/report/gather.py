@@ -184,7 +184,7 @@ def _run(folder: RunFolder, record: Record, recipe: dict[str, Any]) -> Run:
     return Run(
         folder,
         recipe["seed"],
-        record.state if record.state == "diverged" or whole else "trained",
+        record.state if record.state == "diverged" or whole else "not judged",
         record,
         whole[-1] if whole else None,
         curves[-1] if curves else None,
