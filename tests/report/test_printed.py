@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from ablab.report import printed
 from ablab.report.document import Document
 from ablab.report.forest import forest_rows
-from ablab.report.plain import latex, markdown
+from ablab.report.latex import latex
+from ablab.report.plain import markdown
 from ablab.report.tables import claims_table, differences_table
 
 

@@ -13,7 +13,7 @@ from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.findings import findings
 from ablab.report.gather import of_study
-from ablab.report.plain import _escaped, latex
+from ablab.report.latex import _escaped, latex
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define

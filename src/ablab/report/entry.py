@@ -18,10 +18,11 @@ from ablab.files import read_json, write_json, write_text
 from ablab.report.document import Document
 from ablab.report.findings import findings
 from ablab.report.gather import of_runs, of_study, where
+from ablab.report.latex import latex
 from ablab.report.measures import MEASURES
 from ablab.report.mirrored import mirror_report
 from ablab.report.page import page
-from ablab.report.plain import comma_separated, latex, markdown
+from ablab.report.plain import comma_separated, markdown
 from ablab.report.printed import write_pictures
 from ablab.report.selection import Selection
 from ablab.report.tables import TABLES, tables

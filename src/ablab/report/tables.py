@@ -10,14 +10,13 @@ from ablab.screen import duration
 
 @dataclass(frozen=True)
 class Table:
-    """`left`: how many columns, from the first, hold words and not figures. `notes`: below it."""
+    """`left`: how many columns, from the first, hold words and not figures."""
 
     key: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1
-    notes: Sequence[str] = ()
 
 
 TABLES = frozenset(("claims", "arms", "differences", "effects"))
