@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ablab.report.document import ClaimLine, Span
-from ablab.report.evidence import evidence, failures, measure_of
+from ablab.report.evidence import evidence, failures, measure_of, pairs
 from ablab.report.measures import Measure
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.written import interval_text, number, p_text, signed
@@ -65,7 +65,7 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
         source=claim.source,
         outcome=verdict.outcome,
         words=_words(claim, claim.baseline or selection.baseline, (measure, shown), verdict, len(selection.claims)),
-        n=verdict.n,
+        n=verdict.n or _seeds_in_both(selection, claim),
         difference=verdict.difference,
         interval=span(verdict.interval) if verdict.interval else None,
         simultaneous=span(verdict.simultaneous) if verdict.simultaneous else None,
@@ -75,6 +75,11 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
         reason=verdict.reason,
         exploratory=_exploratory(selection, claim),
     )
+
+
+def _seeds_in_both(selection: Selection, claim: Claim) -> int:
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline or selection.baseline)
+    return len(pairs(arm, baseline).arm) if arm and baseline else 0
 
 
 def _words(claim: Claim, baseline: str, of: tuple[Measure, Measure], verdict: Verdict, claims: int) -> str:
