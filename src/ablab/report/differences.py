@@ -53,17 +53,24 @@ def _over_seeds(
 
 
 def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, sd: float) -> dict[str, Any]:
-    """What it would take to see what is claimed of the arm; nothing where it is not for want of seeds that nobody can.
+    """What it would take to see what is claimed of these arms: seeds added to this study make its claims exploratory.
 
-    Seeds that were added to this study would make its claims exploratory.
+    Nothing where the claim cannot be tested, however many seeds there are.
     """
-    claims = [claim for claim in selection.claims if claim.arm == arm.name and claim.margin and claim.metric is None]
-    if not claims or isinstance(evidence(arm, baseline, measure, claims[0].margin), NotTestable):
+    margins = [
+        claim.margin
+        for claim in selection.claims
+        if claim.margin
+        and claim.arm == arm.name
+        and (claim.baseline or selection.baseline) == baseline.name
+        and (claim.metric or selection.metric) == selection.metric
+    ]
+    if not margins or isinstance(evidence(arm, baseline, measure, margins[0]), NotTestable):
         return {}
     seconds = statistics.median(run.record.cost.seconds for run in (*arm.finished, *baseline.finished) if run.record)
     level = 0.05 / len(selection.claims)
     try:
-        needed = seeds_needed(claims[0].margin, sd, alpha=level, seconds_per_run=seconds)
+        needed = seeds_needed(margins[0], sd, alpha=level, seconds_per_run=seconds)
     except NotTestable:
         return {}
-    return {"effect": claims[0].margin, "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}
+    return {"effect": margins[0], "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}
