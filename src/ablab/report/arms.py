@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.report.document import ArmLine, RunLine
-from ablab.report.evidence import convergence
+from ablab.report.evidence import EVEN, convergence
 from ablab.report.judge import span
 from ablab.report.measures import BLEU, Measure, Progress
 from ablab.report.selection import ArmRuns, Run
-from ablab.screen import duration
 from ablab.statistics.arm import summarise
 from ablab.statistics.proportions import share
 from ablab.statistics.refusal import NotTestable
-
-UNEVEN = 2.0
-"""Times as long as the fastest: no seed does that."""
 
 
 def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:
@@ -104,9 +100,9 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns) -> list[str]:
             notes.append(f"other budget: {what} {_listed(ours)}, baseline {_listed(theirs)}")
     if any(run.record.time_limited for run in arm.runs if run.record):
         notes.append("training ended by the clock")
-    seconds = [run.record.cost.train_seconds for run in arm.finished if run.record]
-    if seconds and max(seconds) > UNEVEN * min(seconds):
-        notes.append(f"training took {duration(min(seconds))} to {duration(max(seconds))}: the machine was busy")
+    speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]
+    if speeds and max(speeds) > EVEN * min(speeds):
+        notes.append(f"{min(speeds):,.0f} to {max(speeds):,.0f} target tokens/s in training: the machine was busy")
     settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
     if len(settings) > 1:
         notes.append(

@@ -38,7 +38,7 @@ def claims_table(document: Document) -> Table:
 def arms_table(document: Document) -> Table:
     """Scores, seeds, cost; every hole marked."""
     columns = [
-        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "mean validation loss"),
+        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "validation loss"),
         *("parameters", "training time", "target tokens/s", "sentences/s"),
     ]
     return _without_empty(Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms], left=2))
@@ -75,7 +75,7 @@ def effects_table(document: Document) -> Table:
     )
 
 
-SPARSE = ("notes", "seeds and sentences", "p, seeds and sentences", "p, test set alone", "published")
+SPARSE = ("notes", "validation loss", "seeds and sentences", "p, seeds and sentences", "p, test set alone", "published")
 """Columns that are left out where they would be empty."""
 
 
@@ -123,7 +123,7 @@ def _arm(document: Document, arm: ArmLine) -> list[str]:
         extent,
         str(arm.finished) if arm.finished == arm.planned else f"{arm.finished} of {arm.planned}",
         number(arm.chrf, 2),
-        number(arm.valid_loss, 3),
+        "" if document.metric == "valid_loss" else number(arm.valid_loss, 3),
         number(arm.parameters, 0),
         "" if arm.train_seconds is None else duration(arm.train_seconds),
         number(arm.tokens_per_second, 0),
