@@ -66,9 +66,9 @@ def report(arguments: Sequence[str]) -> int:
     study = None if options.runs is not None or options.where is not None else _study(words)
     selection = _asked_for(_ad_hoc(options, words) if study is None else of_study(study), options)
     if not selection.where(lambda run: run.folder.path.exists()):
-        first = selection.registered
-        typed = "" if first is None or selection.departed is None else f"; launched there was: {' '.join(first.typed)}"
-        raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{typed}")
+        first = selection.registered.typed if selection.registered and selection.departed else []
+        launched = f"; launched there was: {' '.join(first)}" if first else ""
+        raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
     screen = Screen()
     if options.verify and not verify(selection, screen):
         screen.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")

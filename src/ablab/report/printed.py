@@ -129,7 +129,7 @@ def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
     for line in series.lines:
         look = looks[line.arm]
         marks: dict[str, Any] = {"marker": "o", "markersize": 2.5} if len(line.x) <= 30 else {}
-        axes.plot(line.x, line.mean, DASHES[look.dash], color=look.colour, linewidth=1.4, label=line.arm, **marks)
+        axes.plot(line.x, line.mean, DASHES[look.dash], color=look.colour, linewidth=1.4, **marks)
         if line.low != line.high:
             axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
     if all(x == round(x) for line in series.lines for x in line.x):
