@@ -1,15 +1,13 @@
-"""Files are whole or absent, records are read strictly, runs are found, and nothing is overwritten."""
+"""Records are read strictly, runs are found, and nothing is overwritten."""
 
 import json
 import math
-import stat
 from pathlib import Path
 
 import pytest
 
 from ablab.errors import UserError
-from ablab.files import read_json, replacing, write_json, write_text
-from ablab.metrics import COLUMNS, MetricsFile, read_metrics
+from ablab.files import replacing
 from ablab.record import Cost, Evaluation, Record, Selected
 from ablab.store import RunFolder, all_runs, find_run
 
@@ -71,58 +69,6 @@ def _run(outputs: Path, run_id: str, name: str) -> RunFolder:
     folder.begin({"seed": 1})
     folder.write_record(_record(run_id, name))
     return folder
-
-
-# Files
-
-
-def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
-    path = tmp_path / "file"
-    write_text(path, "old")
-
-    def fail() -> None:
-        with replacing(path) as temporary:
-            temporary.write_text("half of the n")
-            raise RuntimeError("the disk is full")
-
-    with pytest.raises(RuntimeError, match="full"):
-        fail()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_reader_meanwhile_sees_the_old_content(tmp_path):
-    path = tmp_path / "deep" / "file"
-    write_text(path, "old")
-    with replacing(path) as temporary:
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-
-
-def test_others_may_read_what_is_written(tmp_path):
-    (tmp_path / "plain").write_text("x")
-    write_text(tmp_path / "replaced", "x")
-    assert stat.S_IMODE((tmp_path / "replaced").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_json_has_no_nan_and_the_old_content_stays(number, tmp_path):
-    path = tmp_path / "x.json"
-    write_json(path, {"a": 1})
-    with pytest.raises(ValueError, match="JSON compliant"):
-        write_json(path, {"a": number})
-    assert read_json(path) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_text_comes_back_as_it_was(tmp_path):
-    content = {"text": "zwölf\u2028 \r\n 数", "nested": [1, 2.5, None, True]}
-    write_json(tmp_path / "x.json", content)
-    assert read_json(tmp_path / "x.json") == content
-
-
-# Records
 
 
 def test_a_record_comes_back_equal(tmp_path):
@@ -226,59 +172,6 @@ def test_setting_aside_never_overwrites(tmp_path):
     assert folder.set_aside() is None
     assert [RunFolder(place).record().name for place in places] == ["attempt 0", "attempt 1", "attempt 2"]
     assert {place.parent for place in places} == {tmp_path / "superseded"}
-
-
-# Curves
-
-
-def _write(path: Path, steps: list[int], from_step: int = 0) -> None:
-    metrics = MetricsFile(path, from_step)
-    for step in steps:
-        metrics.write({"step": step, "loss": step / 7, "seconds": float(step)})
-    metrics.close()
-
-
-def _steps(path: Path) -> list[float]:
-    return [row["step"] for row in read_metrics(path)]
-
-
-def test_a_resume_takes_back_what_lies_beyond_the_checkpoint(tmp_path):
-    straight, stopped = tmp_path / "a.csv", tmp_path / "b.csv"
-    _write(straight, [10, 20, 30, 40])
-    _write(stopped, [10, 20, 30])
-    _write(stopped, [30, 40], from_step=20)
-    assert stopped.read_text() == straight.read_text()
-
-
-def test_a_start_from_nothing_begins_anew(tmp_path):
-    _write(tmp_path / "a.csv", [10, 20])
-    _write(tmp_path / "a.csv", [10])
-    assert _steps(tmp_path / "a.csv") == [10]
-
-
-@pytest.mark.parametrize("cut", [1, 2, 3, 6, 9])
-def test_a_row_cut_off_by_a_crash_is_dropped(cut, tmp_path):
-    path = tmp_path / "a.csv"
-    _write(path, [10, 20])
-    content = path.read_bytes()
-    path.write_bytes(content[:-cut])
-    _write(path, [30], from_step=20)
-    assert _steps(path) == [10, 30]
-
-
-def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):
-    metrics = MetricsFile(tmp_path / "a.csv", 0)
-    metrics.write({"step": 5, "valid_bleu": 12.5})
-    assert read_metrics(tmp_path / "a.csv") == [{"step": 5, "valid_bleu": 12.5}]
-    metrics.close()
-    assert (tmp_path / "a.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
-
-
-def test_a_column_nobody_knows_is_refused(tmp_path):
-    metrics = MetricsFile(tmp_path / "a.csv", 0)
-    with pytest.raises(ValueError, match="surprise"):
-        metrics.write({"step": 5, "surprise": 1})
-    metrics.close()
 
 
 def test_only_what_a_kill_left_is_tidied_away(tmp_path):

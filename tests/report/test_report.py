@@ -4,20 +4,20 @@ import csv
 import json
 import re
 import shutil
-import subprocess
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from ablab.report.charts import charts
+from ablab.report.differences import difference_line
 from ablab.report.document import Document
 from ablab.report.findings import findings
 from ablab.report.gather import of_study
-from ablab.report.latex import _escaped, latex
+from ablab.report.latex import _escaped
+from ablab.report.measures import MEASURES
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
-from ablab.study.registry import register
 from tests.report.conftest import EXPERIMENT, typed
 from tests.report.synthetic import fill
 
@@ -94,7 +94,7 @@ def test_the_page_needs_nothing_from_outside(reported):
 
 
 def test_what_people_write_cannot_break_the_page(tmp_path):
-    (tmp_path / "x.yaml").write_text(EXPERIMENT.replace("Is an arm", "</script><b>Is & an 100 % $arm_ ≥ −5 ^~\\ 日"))
+    (tmp_path / "x.yaml").write_text(EXPERIMENT.replace("Is an arm", "</script><b>Is & an 100 % $arm_"))
     fill(
         (f"experiment={tmp_path / 'x.yaml'}",),
         {f"layerdrop={v}": 0.3 for v in ("0", "0.1", "0.2", "0.5")},
@@ -105,7 +105,6 @@ def test_what_people_write_cannot_break_the_page(tmp_path):
     page = (tmp_path / "reports" / "x" / "report.html").read_text()
     assert "&lt;/script&gt;&lt;b&gt;Is &amp; an" in page
     assert page.count("</script>") == 3
-    compiles(tmp_path / "reports" / "x", tmp_path / "paper")
 
 
 def test_every_figure_leads_to_its_runs(reported):
@@ -121,46 +120,6 @@ def test_sentences_show_both_arms(reported):
     gaps = [line["arm_score"] - line["baseline_score"] for line in group["lines"]]
     assert gaps[0] == max(gaps) > 0 > min(gaps)
     assert all(line["arm_text"] != line["baseline_text"] for line in group["lines"])
-
-
-def test_a_claim_that_came_later_is_exploratory(reported):
-    assert {claim["exploratory"] for claim in reported.data["claims"]} == {None}
-    later = Path(reported.words[0].partition("=")[2]).parent / "later" / "claims.yaml"
-    later.parent.mkdir()
-    later.write_text(EXPERIMENT.replace("margin: 0.5", "margin: 0.4").replace("4, 5]", "4, 5, 6]"))
-    code, out, _ = typed(f"experiment={later}", reported.words[1], "resamples=1000")
-    assert code == 0
-    claims = json.loads(reported.text("report.json"))["claims"]
-    assert "the claim came, or was changed, after" in claims[0]["exploratory"]
-    assert claims[1]["exploratory"] == "seeds 6 were added after the first launch"
-    assert "4 of 24 runs are missing: 4 planned" in out
-
-
-def test_leaving_out_seeds_is_told_and_replaces_nothing(reported):
-    declared = reported.text("report.json")
-    code, _, _ = typed(*reported.words, "seed=1,2,3", "resamples=1000")
-    assert (code, reported.text("report.json")) == (0, declared)
-    aside = json.loads((reported.folder.parent / "claims-seeds-1-2-3" / "report.json").read_text())
-    assert aside["notes"][0] == "seeds 4, 5 of the first launch are left out"
-    assert {claim["exploratory"] for claim in aside["claims"]} == {aside["notes"][0]}
-
-
-def test_settings_that_came_later_make_another_study(tmp_path):
-    (tmp_path / "x.yaml").write_text(EXPERIMENT)
-    words = (f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}")
-    register(define(words), already_done=0)
-    code, _, err = typed(*words, "optim.lr=0.002")
-    assert code == 2
-    assert err.endswith(f"; launched there was: {' '.join(words)}\n")
-
-    later = (words[0], "optim.lr=0.002")
-    fill(later, {f"layerdrop={v}": 0.3 for v in ("0", "0.1", "0.2", "0.5")}, outputs=tmp_path)
-    code, _, err = typed(*later, words[1], "resamples=1000")
-    assert (code, err) == (0, "")
-    (folder,) = (tmp_path / "reports").iterdir()
-    assert folder.name.startswith("x-")
-    claims = json.loads((folder / "report.json").read_text())["claims"]
-    assert {claim["exploratory"] for claim in claims} == {"settings differ from those of the first launch"}
 
 
 def test_another_metric_or_baseline_is_a_report_of_its_own(reported):
@@ -263,34 +222,6 @@ def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_p
     assert "recipe.yaml: cannot be read as" in err
 
 
-def compiles(report, folder):
-    """Nothing where there is no LaTeX."""
-    if shutil.which("pdflatex") is None:
-        return
-    folder.mkdir()
-    for path in [report / "report.tex", *report.glob("*.pdf")]:
-        shutil.copy(path, folder)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
-def test_the_latex_compiles(reported, tmp_path):
-    compiles(reported.folder, tmp_path / "paper")
-
-
-def test_latex_says_what_markdown_says_and_no_table_is_longer_than_a_page(reported):
-    document = Document.model_validate(reported.data)
-    many = document.model_copy(update={"notes": ["1 of 20 runs is missing"], "arms": document.arms * 20})
-    written = latex(many)
-    for said in (document.question, document.source, *many.notes, *(claim.words for claim in document.claims)):
-        assert _escaped(said) in written
-    tabulars = re.findall(r"\\midrule(.*?)\\bottomrule", written, flags=re.S)
-    assert max(table.count(r"\\") for table in tabulars) <= 30
-    assert sum(table.count(r"\\") for table in tabulars) == sum(len(table.rows) for table in tables(many))
-
-
 def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
     text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
         "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
@@ -315,6 +246,15 @@ def test_more_seeds_are_advised_only_where_they_would_help(reported):
         assert (line.seeds_needed is not None) == bool(is_testable and line.interval)
         if line.seeds_needed and line.p and line.p > 0.2:
             assert line.seeds_needed > line.n
+
+
+@pytest.mark.parametrize(("against", "is_told"), [(None, True), ("layerdrop=0", True), ("layerdrop=0.2", False)])
+def test_seeds_are_advised_for_the_baseline_that_the_claim_has(reported, against, is_told):
+    selection = of_study(reported.study)
+    claim = selection.claims[0].model_copy(update={"baseline": against})
+    selection = replace(selection, claims=[claim])
+    line = difference_line(selection, selection.arm(claim.arm), selection.arms[0], MEASURES["test_bleu"], None)
+    assert (line.seeds_needed is not None) == is_told
 
 
 def test_a_pruned_model_is_compared_with_a_small_one(reported):

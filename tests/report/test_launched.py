@@ -1,0 +1,49 @@
+"""What a study said when it was first launched, and reports that are about something else than that."""
+
+import json
+import shutil
+
+from ablab.study.definition import define
+from ablab.study.registry import register
+from tests.report.conftest import EXPERIMENT, typed
+from tests.report.synthetic import fill
+
+
+def test_a_claim_that_came_later_is_exploratory(reported, tmp_path):
+    assert {claim["exploratory"] for claim in reported.data["claims"]} == {None}
+    later, outputs = tmp_path / "claims.yaml", tmp_path / "outputs"
+    shutil.copytree(reported.study.outputs, outputs)
+    later.write_text(EXPERIMENT.replace("margin: 0.5", "margin: 0.4").replace("4, 5]", "4, 5, 6]"))
+    code, out, _ = typed(f"experiment={later}", f"outputs={outputs}", "resamples=1000")
+    assert code == 0
+    claims = json.loads((outputs / "reports" / "claims" / "report.json").read_text())["claims"]
+    assert "the claim came, or was changed, after" in claims[0]["exploratory"]
+    assert claims[1]["exploratory"] == "seeds 6 were added after the first launch"
+    assert "4 of 24 runs are missing: 4 planned" in out
+
+
+def test_leaving_out_seeds_is_told_and_replaces_nothing(reported):
+    declared = reported.text("report.json")
+    code, _, _ = typed(*reported.words, "seed=1,2,3", "resamples=1000")
+    assert (code, reported.text("report.json")) == (0, declared)
+    aside = json.loads((reported.folder.parent / "claims-seeds-1-2-3" / "report.json").read_text())
+    assert aside["notes"][0] == "seeds 4, 5 of the first launch are left out"
+    assert {claim["exploratory"] for claim in aside["claims"]} == {aside["notes"][0]}
+
+
+def test_settings_that_came_later_make_another_study(tmp_path):
+    (tmp_path / "x.yaml").write_text(EXPERIMENT)
+    words = (f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}")
+    register(define(words), already_done=0)
+    code, _, err = typed(*words, "optim.lr=0.002")
+    assert code == 2
+    assert err.endswith(f"; launched there was: {' '.join(words)}\n")
+
+    later = (words[0], "optim.lr=0.002")
+    fill(later, {f"layerdrop={v}": 0.3 for v in ("0", "0.1", "0.2", "0.5")}, outputs=tmp_path)
+    code, _, err = typed(*later, words[1], "resamples=1000")
+    assert (code, err) == (0, "")
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert folder.name.startswith("x-")
+    claims = json.loads((folder / "report.json").read_text())["claims"]
+    assert {claim["exploratory"] for claim in claims} == {"settings differ from those of the first launch"}

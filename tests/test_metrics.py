@@ -1,0 +1,57 @@
+"""Curves on disk: as they come, whole rows, and after a resume what an undisturbed run would have written."""
+
+from pathlib import Path
+
+import pytest
+
+from ablab.metrics import COLUMNS, MetricsFile, read_metrics
+
+
+def _write(path: Path, steps: list[int], from_step: int = 0) -> None:
+    metrics = MetricsFile(path, from_step)
+    for step in steps:
+        metrics.write({"step": step, "loss": step / 7, "seconds": float(step)})
+    metrics.close()
+
+
+def _steps(path: Path) -> list[float]:
+    return [row["step"] for row in read_metrics(path)]
+
+
+def test_a_resume_takes_back_what_lies_beyond_the_checkpoint(tmp_path):
+    straight, stopped = tmp_path / "a.csv", tmp_path / "b.csv"
+    _write(straight, [10, 20, 30, 40])
+    _write(stopped, [10, 20, 30])
+    _write(stopped, [30, 40], from_step=20)
+    assert stopped.read_text() == straight.read_text()
+
+
+def test_a_start_from_nothing_begins_anew(tmp_path):
+    _write(tmp_path / "a.csv", [10, 20])
+    _write(tmp_path / "a.csv", [10])
+    assert _steps(tmp_path / "a.csv") == [10]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 6, 9])
+def test_a_row_cut_off_by_a_crash_is_dropped(cut, tmp_path):
+    path = tmp_path / "a.csv"
+    _write(path, [10, 20])
+    content = path.read_bytes()
+    path.write_bytes(content[:-cut])
+    _write(path, [30], from_step=20)
+    assert _steps(path) == [10, 30]
+
+
+def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):
+    metrics = MetricsFile(tmp_path / "a.csv", 0)
+    metrics.write({"step": 5, "valid_bleu": 12.5})
+    assert read_metrics(tmp_path / "a.csv") == [{"step": 5, "valid_bleu": 12.5}]
+    metrics.close()
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+
+
+def test_a_column_nobody_knows_is_refused(tmp_path):
+    metrics = MetricsFile(tmp_path / "a.csv", 0)
+    with pytest.raises(ValueError, match="surprise"):
+        metrics.write({"step": 5, "surprise": 1})
+    metrics.close()
