@@ -133,6 +133,7 @@ WITHOUT_EFFECT = {
     "rates of no LayerDrop": ("", "layerdrop_rates=linear"),
     "table of sinusoids": ("", "position.max_length=99"),
     "decay under noam": ("", "optim.decay=0.5 optim.decay_patience=9 optim.min_lr=1e-5"),
+    "decay under cosine": ("optim=cosine", "optim=cosine optim.decay=0.5 optim.decay_patience=9"),
     "warm-up under plateau": ("optim=plateau optim.lr=1e-3", "optim=plateau optim.lr=1e-3 optim.warmup_steps=99"),
     "averaging of one": ("training.select=best", "training.select=best training.average_last=2"),
     "the default rate": ("optim.lr=null", f"optim.lr={(128 * 400) ** -0.5!r}"),

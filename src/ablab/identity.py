@@ -12,6 +12,13 @@ from ablab.fields import Role
 SCHEMA = 1
 """Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
 
+OF_OTHER_SCHEDULES = {
+    "noam": ("decay", "decay_patience", "min_lr"),
+    "cosine": ("decay", "decay_patience"),
+    "plateau": ("warmup_steps",),
+}
+"""Fields of the optimiser that a schedule of the learning rate does not read."""
+
 
 def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
     """Everything that decides the selected weights, as plain values; settings without effect are left out.
@@ -137,11 +144,8 @@ def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
         del content["norm"]["learn_g"]
     if content["position"]["kind"] == "sinusoidal":
         del content["position"]["max_length"]
-    if content["optim"]["schedule"] == "noam":
-        for key in ("decay", "decay_patience", "min_lr"):
-            del content["optim"][key]
-    else:
-        del content["optim"]["warmup_steps"]
+    for key in OF_OTHER_SCHEDULES[content["optim"]["schedule"]]:
+        del content["optim"][key]
     if content["training"]["select"] != "averaged":
         del content["training"]["average_last"]
 

@@ -1,11 +1,14 @@
 from itertools import pairwise
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ablab.assembly.training import LEARNING_RATES
 from ablab.config.folder import named_values
-from ablab.training.schedules import DROP_SCHEDULES, inverse_sqrt, vshape
+from ablab.identity import OF_OTHER_SCHEDULES
+from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, vshape
 
 P, WARMUP, TOTAL = 0.2, 100, 1000
 spans = st.tuples(st.integers(0, 5000), st.integers(1, 5000)).map(lambda pair: (pair[0], sum(pair)))
@@ -34,6 +37,28 @@ def test_learning_rate_peaks_at_the_end_of_warm_up_and_has_no_jump(warmup, peak)
     values = [inverse_sqrt(step, warmup=warmup, peak=peak) for step in range(max(1, warmup - 2), warmup + 3)]
     assert inverse_sqrt(warmup, warmup=warmup, peak=peak) == peak == max(values)
     assert all(abs(a - b) <= peak / warmup * (1 + 1e-9) for a, b in pairwise(values))
+
+
+def test_cosine_is_what_pytorch_anneals_after_warm_up():
+    warmup, total, peak, floor = 10, 60, 5e-3, 1e-4
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=peak)
+    annealing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total - warmup, eta_min=floor)
+    for step in range(warmup, total + 1):
+        (expected,) = annealing.get_last_lr()
+        assert cosine(step, warmup=warmup, total=total, peak=peak, floor=floor) == pytest.approx(expected, rel=1e-12)
+        optimizer.step()
+        annealing.step()
+
+
+@given(span=spans.filter(lambda span: span[0] > 0), step=st.integers(1, 20_000))
+def test_cosine_rises_to_its_peak_and_falls_to_its_floor(span, step):
+    warmup, total = span
+    rate = [cosine(at, warmup=warmup, total=total, peak=1.0, floor=0.1) for at in (step, step + 1)]
+    if step < warmup:
+        assert rate[0] == step / warmup < rate[1]
+    else:
+        assert 1 >= rate[0] >= rate[1] >= 0.1
+    assert cosine(total + step, warmup=warmup, total=total, peak=1.0, floor=0.1) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -78,3 +103,4 @@ def test_vshape_without_warm_up_only_rises():
 
 def test_every_schedule_has_its_file_and_every_file_its_schedule():
     assert set(DROP_SCHEDULES) == named_values("drophead", "schedule")
+    assert set(LEARNING_RATES) == set(OF_OTHER_SCHEDULES) == named_values("optim", "schedule")

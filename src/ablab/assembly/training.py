@@ -12,7 +12,7 @@ from ablab.identity import peak_rate
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
 from ablab.training.lightning_module import Objective
-from ablab.training.schedules import DROP_SCHEDULES, inverse_sqrt
+from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
 
 UNBOUNDED = 1 << 40
 """Steps of a training that something other than steps will end."""
@@ -43,7 +43,7 @@ def build_objective(config: Config, course: Course) -> Objective:
     return Objective(
         seed=config.seed,
         label_smoothing=config.training.label_smoothing,
-        learning_rate=_learning_rate(config, course),
+        learning_rate=LEARNING_RATES[optim.schedule](config, course),
         drophead_rate=lambda step: schedule(step, drophead.p, drophead.warmup_steps, drophead.total_steps or 0),
         betas=(optim.beta1, optim.beta2),
         eps=optim.eps,
@@ -51,17 +51,35 @@ def build_objective(config: Config, course: Course) -> Objective:
     )
 
 
-def _learning_rate(config: Config, course: Course) -> Callable[[int], float]:
-    if (plateau := _plateau(config)) is not None:
-        return lambda step: plateau.rate(course)
+Rate = Callable[[int], float]
+"""The learning rate of a step."""
+
+
+def _noam(config: Config, course: Course) -> Rate:
     peak, warmup = peak_rate(config), config.optim.warmup_steps
     return lambda step: inverse_sqrt(step, warmup=warmup, peak=peak)
 
 
-def _plateau(config: Config) -> Plateau | None:
+def _cosine(config: Config, course: Course) -> Rate:
+    peak, warmup, floor = peak_rate(config), config.optim.warmup_steps, config.optim.min_lr
+    total = config.training.max_steps or UNBOUNDED
+    return lambda step: cosine(step, warmup=warmup, total=total, peak=peak, floor=floor)
+
+
+def _by_validation(config: Config, course: Course) -> Rate:
+    plateau = _plateau(config)
+    return lambda step: plateau.rate(course)
+
+
+LEARNING_RATES: dict[str, Callable[[Config, Course], Rate]] = {
+    "noam": _noam,
+    "cosine": _cosine,
+    "plateau": _by_validation,
+}
+
+
+def _plateau(config: Config) -> Plateau:
     optim = config.optim
-    if optim.schedule != "plateau":
-        return None
     return Plateau(peak=peak_rate(config), decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
 
 
@@ -73,7 +91,7 @@ def build_ends(config: Config, steps: TrainingSteps) -> Ends:
         max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
         patience=training.patience,
         monitor=training.monitor,
-        plateau=_plateau(config),
+        plateau=_plateau(config) if config.optim.schedule == "plateau" else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Whatever changes with the step, as a pure function of it. `step` counts optimiser steps; no torch here."""
 
 from collections.abc import Callable, Sequence
+from math import cos, pi
 
 
 def inverse_sqrt(step: int, *, warmup: int, peak: float) -> float:
@@ -9,6 +10,17 @@ def inverse_sqrt(step: int, *, warmup: int, peak: float) -> float:
     With peak = (d_model * warmup)^-0.5 this is Vaswani et al. 2017, eq. 3.
     """
     return peak * min(step / warmup, (warmup / step) ** 0.5)
+
+
+def cosine(step: int, *, warmup: int, total: int, peak: float, floor: float) -> float:
+    """Learning rate at step >= 1: linear up to `peak` at `warmup`, then half a cosine down to `floor` at `total`.
+
+    Loshchilov and Hutter 2017 (SGDR), eq. 5 without restarts. 1 <= warmup < total; `floor` remains after `total`.
+    """
+    if step <= warmup:
+        return peak * step / warmup
+    progress = min(1.0, (step - warmup) / (total - warmup))
+    return floor + (peak - floor) * (1 + cos(pi * progress)) / 2
 
 
 DropSchedule = Callable[[int, float, int, int], float]
