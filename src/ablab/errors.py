@@ -11,6 +11,10 @@ class UserError(Exception):
     """Bad input: says what is wrong, what came and what is allowed. Scripts print it and exit with 2."""
 
 
+class MachineError(UserError):
+    """This machine lacks what the words ask for, so that it would refuse every run that asks for it."""
+
+
 class LostError(UserError):
     """A process that a run needs has ended; no fault of the input. Scripts print it and exit with 1."""
 

@@ -7,4 +7,6 @@ BUSY = 3
 """Another process is at the run; only processes of a sweep end with it."""
 STOPPED = 4
 """A search has stopped the run as a poor trial; only processes of a sweep end with it."""
+UNSUITABLE = 5
+"""The machine lacks what the words ask for, such as a GPU; only processes of a sweep end with it."""
 INTERRUPTED = 130

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.exits import DONE, INTERRUPTED
-from ablab.launching.launcher import Ending, Job, Launcher
+from ablab.exits import DONE, INTERRUPTED, UNSUITABLE
+from ablab.launching.launcher import Cause, Ending, Job, Launcher
 from ablab.store import RunFolder
 
 
@@ -66,3 +66,20 @@ def test_nothing_is_started_after_a_stop(tmp_path):
     endings = launcher.run(jobs(tmp_path, 5))
     assert [ending.code for ending in endings] == [DONE]
     assert launcher.kills == [False]
+
+
+class NoGpu(Instant):
+    """Each job hears the same of the machine."""
+
+    def ended(self):
+        while self.now:
+            yield Ending(self.now.pop(), UNSUITABLE, Cause("error", "no GPU"))
+
+
+def test_what_the_machine_lacks_is_heard_once_and_is_no_failure_of_the_runs(tmp_path):
+    launcher = NoGpu(2)
+    endings = launcher.run(jobs(tmp_path, 5))
+    assert launcher.refused == "no GPU"
+    assert len(endings) == 2
+    assert launcher.kills == [False]  # whatever runs elsewhere may write a checkpoint
+    assert not any(ending.job.folder.failure.exists() for ending in endings)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.failure import write_failure
 from ablab.screen import Screen
 from ablab.store import RunFolder
@@ -53,6 +53,28 @@ def swept(tmp_path_factory):
     """Four runs of which two cannot be: no pair has so few tokens."""
     outputs = tmp_path_factory.mktemp("swept")
     return outputs, typed("data.max_tokens=60,1", "seed=1,2", f"outputs={outputs}")
+
+
+def test_a_machine_without_gpu_is_said_once_and_leaves_no_failures(tmp_path, capsys):
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = main(
+            [
+                "train",
+                "-m",
+                *WORDS,
+                "norm=pre,post",
+                "seed=1,2,3",
+                "trainer=ddp",
+                "trainer.devices=99",
+                f"outputs={tmp_path}",
+            ]
+        )
+    assert code == BAD_INPUT
+    err = capsys.readouterr().err
+    assert err.startswith("error: trainer.")
+    assert "torch finds " in err
+    assert err.count("\n") == 1
+    assert not any(run.failure.exists() for run in runs(tmp_path))
 
 
 def test_one_that_fails_leaves_the_others_alone(swept):

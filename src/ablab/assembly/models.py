@@ -7,7 +7,7 @@ from torch import nn
 from ablab.config import Config
 from ablab.config.schema import Architecture, Trainer
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
-from ablab.errors import UserError
+from ablab.errors import MachineError
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout
@@ -64,18 +64,18 @@ def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
 
 
 def check_devices(trainer: Trainer) -> None:
-    """UserError when this machine has too few of them, or nothing to compile for them with."""
+    """MachineError when this machine has too few of them, or nothing to compile for them with."""
     if trainer.accelerator == "gpu" and trainer.devices > torch.cuda.device_count():
         count = torch.cuda.device_count()
-        raise UserError(f"trainer.devices={trainer.devices}: torch finds {count} here; allowed: 1 to {count}")
+        raise MachineError(f"trainer.devices={trainer.devices}: torch finds {count} here; allowed: 1 to {count}")
     if trainer.compile:
         check_compiler()
 
 
 def device_of(accelerator: str) -> torch.device:
-    """Where the numbers are computed; UserError when this machine has no such thing."""
+    """Where the numbers are computed; MachineError when this machine has no such thing."""
     if accelerator == "gpu" and not torch.cuda.is_available():
-        raise UserError("trainer.accelerator=gpu: torch finds no GPU here; allowed: cpu (trainer=cpu)")
+        raise MachineError("trainer.accelerator=gpu: torch finds no GPU here; allowed: cpu (trainer=cpu)")
     return torch.device("cuda" if accelerator == "gpu" else "cpu")
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED
+from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.failure import Kind, read_failure, write_failure
 from ablab.record import now
 from ablab.store import RunFolder
@@ -58,6 +58,8 @@ class Launcher(ABC):
         """
         self.interrupted = False
         """Whether it was a person, by a signal."""
+        self.refused: str | None = None
+        """What the machine lacks for any of the runs, where a first one has found that out."""
         self._attempts: dict[str, int] = {}
 
     def run(self, jobs: Iterable[Job]) -> list[Ending]:
@@ -74,6 +76,7 @@ class Launcher(ABC):
                     more = self._start_what_fits(waiting)
                 for ending in self.ended() if self.running else ():
                     self._note(ending)
+                    self._stop_if_refused(ending)
                     endings.append(ending)
                     self.on_end(ending)
                 self.on_look()
@@ -121,9 +124,16 @@ class Launcher(ABC):
                 self.end(kill=self.stopping > 1)
         return len(jobs) == room
 
+    def _stop_if_refused(self, ending: Ending) -> None:
+        """All runs ask for the same of the machine: no use in hearing it from each."""
+        if ending.code == UNSUITABLE and ending.cause is not None and self.refused is None:
+            self.refused = ending.cause.line
+            if not self.stopping:
+                self.stop()
+
     def _note(self, ending: Ending) -> None:
         """What a run could not write down itself."""
-        if ending.cause is None or ending.code in (DONE, BUSY, INTERRUPTED, STOPPED) or self.stopping:
+        if ending.cause is None or ending.code in (DONE, BUSY, INTERRUPTED, STOPPED, UNSUITABLE) or self.stopping:
             return
         if _attempts(ending.job) == self._attempts[ending.job.key]:
             log = ending.job.folder.log

@@ -4,8 +4,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ablab.errors import UserError
-from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED
+from ablab.errors import MachineError, UserError
+from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.failure import kind_of, write_failure
 
 
@@ -30,6 +30,9 @@ def perform(words: Sequence[str], log: str | None) -> int:
         return BUSY
     except KeyboardInterrupt:
         return INTERRUPTED
+    except MachineError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return UNSUITABLE
     except Exception as error:
         if not isinstance(error, UserError):
             traceback.print_exc()

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 
 from rich.live import Live
 
+from ablab.errors import UserError
 from ablab.exits import BUSY
 from ablab.launching.launcher import Ending, Job, Launcher
 from ablab.mirror import imported_by
@@ -31,6 +32,8 @@ def launch_watched(
 ) -> bool:
     """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board.
 
+    UserError where the machine lacks what they ask for; none of them has then been begun.
+
     `on_end` words it, where given; it is heard before the next of `cells` is asked for.
     """
 
@@ -52,6 +55,8 @@ def launch_watched(
     jobs = (_job(cell, board.study.words_of(cell)) for cell in cells)
     with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
         launcher.run(jobs)
+    if launcher.refused is not None:
+        raise UserError(launcher.refused)
     return not launcher.interrupted
 
 

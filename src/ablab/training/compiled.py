@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from ablab.errors import UserError
+from ablab.errors import MachineError
 from ablab.model.transformer import Transformer
 
 
@@ -27,7 +27,7 @@ def as_written() -> AbstractContextManager[object]:
 
 
 def check_compiler() -> None:
-    """UserError where there is nothing to compile with; torch would say so at the first step, and at length."""
+    """MachineError where there is nothing to compile with; torch would say so at the first step, and at length."""
     wanted = [os.environ["CXX"]] if "CXX" in os.environ else ["g++", "c++", "clang++"]
     if not any(shutil.which(name) for name in wanted):
-        raise UserError(f"trainer.compile=true: no C++ compiler here ({', '.join(wanted)}); allowed: false")
+        raise MachineError(f"trainer.compile=true: no C++ compiler here ({', '.join(wanted)}); allowed: false")
