@@ -12,12 +12,8 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
     yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
     yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
     if selection.claims:
-        yield (
-            f"Claims: one error rate of 5 % over all {len(selection.claims)} of them. Each begins at an equal share of "
-            "it, which passes on to the others when nothing is left to decide about the claim: without margins that is "
-            "Holm's procedure, with them a stricter one. Equivalence by two one-sided tests within the margin; at "
-            "least 3 seeds."
-        )
+        errors = _errors(len(selection.claims))
+        yield f"Claims: {errors} Equivalence by two one-sided tests within the margin; at least 3 seeds."
     if selection.metric == "test_bleu":
         yield (
             f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
@@ -36,3 +32,13 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
         yield "Speeds are of the machine as it was: seeds are no repetitions of what else it had to do."
     if not MEASURES[selection.metric].higher_is_better:
         yield f"Lower is better: {MEASURES[selection.metric].title}."
+
+
+def _errors(claims: int) -> str:
+    if claims == 1:
+        return "an error rate of 5 %."
+    return (
+        f"one error rate of 5 % over all {claims} of them. Each begins at an equal share of it, which passes on to the "
+        "others when nothing is left to decide about the claim: without margins that is Holm's procedure, with them a "
+        "stricter one."
+    )
