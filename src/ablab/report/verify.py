@@ -13,16 +13,18 @@ TOLERANCE = 1e-9
 
 
 def verify(selection: Selection, screen: Screen) -> bool:
-    """Say each mismatch; whether there was none."""
+    """Say each mismatch, and how many evaluations have one; whether there was none."""
     runs = selection.where(lambda run: run.evaluation is not None)
     wrong = 0
     with screen.counting_bar("scoring again", len(runs)) as bar:
         for run in runs:
-            for line in _mismatches(run, selection.outputs / "corpora"):
+            lines = list(_mismatches(run, selection.outputs / "corpora"))
+            for line in lines:
                 screen.say(f"{run.folder.run_id}: {line}")
-                wrong += 1
+            wrong += bool(lines)
             bar.advance(1)
-    screen.say(f"{len(runs)} evaluations scored again from their hypotheses: {wrong} mismatches")
+    differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
+    screen.say(f"{len(runs)} evaluations scored again from their hypotheses: {differ}")
     return not wrong
 
 
