@@ -1,22 +1,60 @@
-"""The forest plot's caption: which intervals these are, and why not those of the claims."""
+"""The forest plots: every claim with an interval is in one, on its own scale, and captions tell what they show."""
 
 import pytest
 
 from ablab.report.document import Document
-from ablab.report.forest import forest_caption
+from ablab.report.forest import forests
+
+OF_BLEU = 4
+"""So many claims are about the report's metric, and come first."""
+
+LOSS = {"metric": "valid_loss", "about": "validation loss", "title": "validation loss", "unit": "nats per token"}
+
+
+@pytest.fixture(scope="module")
+def document(reported):
+    return Document.model_validate(reported.data)
+
+
+def changed(document, *changes):
+    """Its first claims, each with such a change."""
+    claims = [claim.model_copy(update=change) for claim, change in zip(document.claims, changes, strict=False)]
+    return document.model_copy(update={"claims": claims})
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "captions"),
     [
-        ({}, "at the level that Holm leaves it (9"),
-        ({"interval": None, "difference": None}, "uncorrected; no claim about test BLEU has an interval."),
-        ({"title": "share of failures"}, "uncorrected; no claim about test BLEU has an interval."),
-        ({"metric": "failures"}, "uncorrected; the claims are not about test BLEU."),
-        (None, "uncorrected."),
+        ({}, ["at the level that Holm leaves it (9"]),
+        ({"interval": None, "difference": None}, ["uncorrected; no claim about test BLEU has an interval."]),
+        ({"title": "share of failures"}, ["uncorrected; no claim about test BLEU has an interval."]),
+        (LOSS, ["at the level that Holm leaves it (9", "uncorrected; the claims are not about test BLEU."]),
+        (None, ["uncorrected."]),
     ],
 )
-def test_it_tells_which_intervals_it_shows(reported, change, said):
-    document = Document.model_validate(reported.data)
-    claims = [] if change is None else [claim.model_copy(update=change) for claim in document.claims]
-    assert said in forest_caption(document.model_copy(update={"claims": claims}))
+def test_they_tell_which_intervals_they_show(document, change, captions):
+    plots = forests(changed(document, *[] if change is None else [change] * OF_BLEU))
+    assert len(plots) == len(captions)
+    for plot, said in zip(plots, captions, strict=True):
+        assert said in plot.caption
+
+
+def test_every_claim_with_an_interval_has_its_row(document):
+    plots = forests(document)
+    assert [plot.key for plot in plots] == ["forest", "forest_2", "forest_3"]
+    drawn = [row.estimate.difference for plot in plots for row in plot.rows if row.estimate]
+    assert sorted(drawn) == sorted(claim.difference for claim in document.claims if claim.interval)
+
+
+def test_claims_about_different_things_have_plots_of_their_own(document):
+    plots = forests(changed(document, LOSS, {}, LOSS))
+    assert [(plot.key, plot.title, plot.unit, len(plot.rows)) for plot in plots] == [
+        ("forest", "Differences in test BLEU", "BLEU", 1),
+        ("forest_2", "Differences in validation loss", "nats per token", 2),
+    ]
+
+
+def test_a_band_is_spoken_of_where_there_is_one(document):
+    (with_margins,), (without,) = (forests(changed(document, {"margin": margin})) for margin in (0.5, 0.0))
+    assert "grey band" in with_margins.caption
+    assert "grey band" not in without.caption

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ablab.report import printed
 from ablab.report.document import Document
-from ablab.report.forest import forest_rows
+from ablab.report.forest import forests
 from ablab.report.latex import latex
 from ablab.report.plain import markdown
 from ablab.report.tables import claims_table, differences_table
@@ -25,15 +25,15 @@ def drawn(picture):
 
 
 def test_the_forest_plot_has_the_figures_of_the_tables(document):
-    (picture,) = printed.forest(document)
-    texts = [text.get_text().replace("\n", " ") for text in drawn(picture).texts]
+    pictures = printed.differences(document)
+    texts = [text.get_text().replace("\n", " ") for picture in pictures for text in drawn(picture).texts]
     judged = {f"{row[2]} {row[3].partition(' at ')[0]} {row[1]}" for row in claims_table(document).rows}
-    assert len(texts) == len(forest_rows(document)) == 4
-    assert sum(text in judged for text in texts) == 3
+    assert len(texts) == sum(len(plot.rows) for plot in forests(document)) == 6
+    assert sum(text in judged for text in texts) == 5
     assert "by share of failures" in texts[0]  # on another scale: named, and without a place on this one
 
     without = document.model_copy(update={"claims": []})
-    texts = [text.get_text() for text in drawn(printed.forest(without)[0]).texts][::-1]
+    texts = [text.get_text() for text in drawn(printed.differences(without)[0]).texts][::-1]
     shown = [f"{row['difference']} {row['95 % interval']}" for row in as_rows(differences_table(without))]
     assert texts[:2] == shown[:2]
     assert texts[2] == "1 of 5 runs diverged, 0 of\n5 in the baseline"
@@ -57,7 +57,7 @@ def test_what_cannot_be_read_on_paper_is_left_to_the_page(document):
         update={"series": [crowd], "claims": [], "differences": document.differences[:1] * (printed.MOST_ROWS + 1)}
     )
     assert printed.curves(many) == []
-    assert printed.forest(many) == []
+    assert printed.differences(many) == []
     assert ".png" not in markdown(many)
     assert ".pdf" not in latex(many)
 
@@ -93,6 +93,6 @@ def test_the_texts_show_what_was_drawn(reported):
 def test_equal_reports_give_equal_files(document, reported, tmp_path):
     printed.write_pictures(document, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert len(names) == 2 * len([*printed.forest(document), *printed.curves(document)])
+    assert len(names) == 2 * len([*printed.differences(document), *printed.curves(document)])
     for name in names:
         assert (tmp_path / name).read_bytes() == (reported.folder / name).read_bytes(), name

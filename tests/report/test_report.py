@@ -84,6 +84,11 @@ def test_figures_agree_across_all_renderings(reported):
             assert set(row) <= written
 
 
+def test_it_says_where_lower_is_better(reported):
+    said = [method for method in reported.data["methods"] if method.startswith("Lower")]
+    assert said == ["Lower is better: decoder layers at a fall of 5 BLEU."]  # of a claim; the metric is BLEU
+
+
 def test_the_page_needs_nothing_from_outside(reported):
     page = reported.text("report.html")
     own = page[: page.index('<script type="application/json" id="charts">')]

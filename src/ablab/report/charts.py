@@ -4,7 +4,7 @@ from typing import Any
 
 from ablab.report.curves import curves, facets
 from ablab.report.document import Document, Facets
-from ablab.report.forest import Estimate, ForestRow, forest_rows
+from ablab.report.forest import Estimate, Forest, ForestRow, forests
 from ablab.report.heat import heat_maps
 from ablab.report.style import COLOURS, styles
 from ablab.report.written import wrapped
@@ -15,18 +15,16 @@ LABEL = 28
 
 def charts(document: Document) -> dict[str, dict[str, Any]]:
     """Each by its key."""
-    found = {series.key: curves(series, styles(document)) for series in document.series}
+    found = {plot.key: _forest(plot) for plot in forests(document)}
+    found |= {series.key: curves(series, styles(document)) for series in document.series}
     for picture in document.artefacts:
         found |= facets(picture, styles(document)) if isinstance(picture, Facets) else heat_maps(picture)
-    forest = _forest(document)
-    return {"forest": forest, **found} if forest else found
+    return found
 
 
-def _forest(document: Document) -> dict[str, Any] | None:
+def _forest(plot: Forest) -> dict[str, Any]:
     """Differences with their intervals, the first on top."""
-    rows = forest_rows(document)[::-1]
-    if not rows:
-        return None
+    rows = plot.rows[::-1]
     shown = [(place, row, row.estimate) for place, row in enumerate(rows) if row.estimate]
     differences = {
         "type": "scatter",
@@ -48,8 +46,8 @@ def _forest(document: Document) -> dict[str, Any] | None:
     }
     layout = {
         "height": 150 + 46 * len(rows),
-        "title": {"text": f"Differences in {document.title}"},
-        "xaxis": {"title": {"text": document.unit}, "zeroline": True, "zerolinewidth": 2},
+        "title": {"text": plot.title},
+        "xaxis": {"title": {"text": plot.unit}, "zeroline": True, "zerolinewidth": 2},
         "yaxis": {
             "tickvals": list(range(len(rows))),
             "ticktext": [wrapped(row.name, LABEL).replace("\n", "<br>") for row in rows],

@@ -1,4 +1,4 @@
-"""The forest plot: which differences it shows, with which intervals, and what stands where there is none."""
+"""The forest plots: which differences they show, with which intervals, and what stands where there is none."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,32 +31,57 @@ class ForestRow(NamedTuple):
         return f"{signed(self.estimate.difference, self.digits)} {interval_text(self.estimate.span, self.digits)}"
 
 
-def forest_rows(document: Document) -> list[ForestRow]:
-    """Of claims about the metric where one has an interval, otherwise of all arms; none without any interval."""
-    claimed = [_claimed(claim) for claim in _about(document)]
-    compared = [_compared(line, document.digits) for line in document.differences]
-    return next((rows for rows in (claimed, compared) if any(row.estimate for row in rows)), [])
+class Forest(NamedTuple):
+    """The forest plot of one measure. `key`: of its files; `unit`: of its axis."""
+
+    key: str
+    title: str
+    unit: str
+    caption: str
+    rows: Sequence[ForestRow]
 
 
-def forest_caption(document: Document) -> str:
-    """Which intervals the forest plot shows."""
-    levels = sorted({100 * row.estimate.span.level for row in map(_claimed, _about(document)) if row.estimate})
-    if levels:
-        said = " to ".join(dict.fromkeys(f"{level:.4g}" for level in (levels[0], levels[-1])))
-        return (
-            f"Intervals of the claims, each at the level that Holm leaves it ({said} %); the grey band is the margin "
-            "within which a difference does not matter."
-        )
-    told = "95 % paired t intervals, uncorrected"
-    if not document.claims:
-        return f"{told}."
-    if _about(document):
-        return f"{told}; no claim about {document.title} has an interval."
-    return f"{told}; the claims are not about {document.title}."
+def forests(document: Document) -> list[Forest]:
+    """One for each measure that claims are about, the report's metric first; only those with an interval.
+
+    Where no claim about the metric has one, all arms are compared by it, after the claims.
+    """
+    about: dict[str, list[ClaimLine]] = {}
+    for claim in sorted(document.claims, key=lambda claim: claim.metric != document.metric):
+        about.setdefault(claim.about, []).append(claim)
+    shown = [plot for claims in about.values() if (plot := _of_claims(claims)) is not None]
+    if document.title not in {plot.title for plot in shown} and (plot := _of_arms(document)) is not None:
+        shown.append(plot)
+    return [
+        plot._replace(key="forest" if not number else f"forest_{number + 1}", title=f"Differences in {plot.title}")
+        for number, plot in enumerate(shown)
+    ]
 
 
-def _about(document: Document) -> Sequence[ClaimLine]:
-    return [claim for claim in document.claims if claim.metric == document.metric]
+def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
+    rows = [_claimed(claim) for claim in claims]
+    levels = sorted(100 * row.estimate.span.level for row in rows if row.estimate)
+    if not levels:
+        return None
+    said = " to ".join(dict.fromkeys(f"{level:.4g}" for level in (levels[0], levels[-1])))
+    caption = f"Intervals of the claims, each at the level that Holm leaves it ({said} %)"
+    band = (
+        "; the grey band is the margin within which a difference does not matter" if any(r.margin for r in rows) else ""
+    )
+    unit = next(claim.unit for claim in claims if claim.title == claim.about)
+    return Forest("", claims[0].about, unit, f"{caption}{band}.", rows)
+
+
+def _of_arms(document: Document) -> Forest | None:
+    rows = [_compared(line, document.digits) for line in document.differences]
+    if not any(row.estimate for row in rows):
+        return None
+    caption = "95 % paired t intervals, uncorrected"
+    if any(claim.metric == document.metric for claim in document.claims):
+        caption += f"; no claim about {document.title} has an interval"
+    elif document.claims:
+        caption += f"; the claims are not about {document.title}"
+    return Forest("", document.title, document.unit, f"{caption}.", rows)
 
 
 def _claimed(claim: ClaimLine) -> ForestRow:

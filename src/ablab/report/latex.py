@@ -6,14 +6,14 @@ from functools import cache
 from typing import Any
 
 from ablab.report.document import Document
-from ablab.report.printed import Picture, curves, forest
+from ablab.report.printed import Picture, curves, differences
 from ablab.report.tables import Table, tables
 
 
 def latex(document: Document) -> str:
     """Tables with booktabs and the pictures beside it, in a document that compiles as it stands."""
     floats = [_table(document, part) for table in tables(document) for part in _parts(table)]
-    floats += [_picture(document, picture) for picture in [*forest(document), *curves(document)]]
+    floats += [_picture(document, picture) for picture in [*differences(document), *curves(document)]]
     parts = [
         "\\documentclass{article}",
         "\\usepackage[T1]{fontenc}",

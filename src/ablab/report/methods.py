@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from ablab.record import NOTHING_LEARNT
-from ablab.report.measures import MEASURES
+from ablab.report.evidence import measure_of
+from ablab.report.measures import MEASURES, Measure
 from ablab.report.selection import Selection
 
 
@@ -27,11 +28,17 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
             "Diverged: a loss that is not a number, or chosen weights with a validation loss not "
             f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give."
         )
-    compared = {selection.metric, *(claim.metric for claim in selection.claims)}
-    if any(MEASURES[name].of_machine for name in compared if name in MEASURES):
+    compared = _compared(selection)
+    if any(measure.of_machine for measure in compared):
         yield "Speeds are of the machine as it was: seeds are no repetitions of what else it had to do."
-    if not MEASURES[selection.metric].higher_is_better:
-        yield f"Lower is better: {MEASURES[selection.metric].title}."
+    if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
+        yield f"Lower is better: {', '.join(lower)}."
+
+
+def _compared(selection: Selection) -> list[Measure]:
+    """The report's metric, and what claims are about; shares of failures speak for themselves."""
+    claims = [claim for claim in selection.claims if claim.metric != "failures"]
+    return [MEASURES[selection.metric], *(measure_of(claim, selection.metric) for claim in claims)]
 
 
 def _errors(claims: int) -> str:

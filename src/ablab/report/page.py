@@ -7,7 +7,7 @@ from typing import Any
 
 from ablab.report.charts import charts
 from ablab.report.document import Document, Facets, Matrices
-from ablab.report.forest import forest_caption
+from ablab.report.forest import forests
 from ablab.report.style import styles
 from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
 
@@ -32,7 +32,7 @@ def page(document: Document) -> str:
         differences=differences_table(document),
         effects=effects_table(document),
         charts=drawn,
-        forest_caption=forest_caption(document),
+        forests=forests(document),
         sections=_sections(document),
         style=read["page.css"],
         script=read["page.js"],

@@ -4,7 +4,7 @@ import csv
 import io
 
 from ablab.report.document import Document
-from ablab.report.printed import Picture, curves, forest
+from ablab.report.printed import Picture, curves, differences
 from ablab.report.tables import Table, tables
 
 
@@ -15,7 +15,7 @@ def markdown(document: Document) -> str:
     lines += [line for note in document.notes for line in (f"> {note}", "")]
     lines += [f"- {claim.words}" + _exploratory(claim.exploratory) for claim in document.claims]
     lines += [""] if document.claims else []
-    lines += [line for picture in forest(document) for line in _markdown_picture(picture)]
+    lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for table in tables(document):
         lines += [f"## {table.title}", "", *_markdown_table(table), ""]
     for picture in curves(document):

@@ -1,4 +1,4 @@
-"""The report's pictures on paper: the forest plot and the curves of the arms, as PDF for LaTeX, as PNG for Markdown."""
+"""The report's pictures on paper: forest plots and the curves of the arms, as PDF for LaTeX, as PNG for Markdown."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
 from ablab.report.document import Document, Series
-from ablab.report.forest import ForestRow, forest_caption, forest_rows
+from ablab.report.forest import Forest, ForestRow, forests
 from ablab.report.pictured import KINDS
 from ablab.report.style import COLOURS, Style, styles
 from ablab.report.written import wrapped
@@ -45,14 +45,14 @@ class Picture(NamedTuple):
     arms: Sequence[str] = ()
 
 
-def forest(document: Document) -> list[Picture]:
-    """One; none without a difference that has an interval."""
-    rows = forest_rows(document)
-    if not 0 < len(rows) <= MOST_ROWS:
-        return []
-    height = 0.8 + sum(0.14 + 0.16 * max(_lines(_named(row)), _lines(_told(row))) for row in rows)
-    title = f"Differences in {document.title}"
-    return [Picture("forest", title, forest_caption(document), height, partial(_draw_forest, document, rows))]
+def differences(document: Document) -> list[Picture]:
+    """The forest plots."""
+    return [_forest(plot) for plot in forests(document) if len(plot.rows) <= MOST_ROWS]
+
+
+def _forest(plot: Forest) -> Picture:
+    height = 0.8 + sum(0.14 + 0.16 * max(_lines(_named(row)), _lines(_told(row))) for row in plot.rows)
+    return Picture(plot.key, plot.title, plot.caption, height, partial(_draw_forest, plot))
 
 
 def curves(document: Document) -> list[Picture]:
@@ -63,10 +63,11 @@ def curves(document: Document) -> list[Picture]:
 
 def write_pictures(document: Document, folder: Path) -> None:
     """All that can be read on paper, each as PNG and as PDF. Equal reports give equal files."""
-    wanted = [*forest(document), *curves(document)]
-    for key in {"forest", *KINDS} - {picture.key for picture in wanted}:
-        for kind in ("png", "pdf"):
-            (folder / f"{key}.{kind}").unlink(missing_ok=True)  # of an earlier report, which this one replaces
+    wanted = [*differences(document), *curves(document)]
+    for name in ("forest*", *KINDS):
+        for path in [*folder.glob(f"{name}.png"), *folder.glob(f"{name}.pdf")]:
+            if path.stem not in {picture.key for picture in wanted}:
+                path.unlink()  # of an earlier report, which this one replaces
     if not wanted:
         return
     from matplotlib import rc_context
@@ -87,8 +88,9 @@ def write_pictures(document: Document, folder: Path) -> None:
                     figure.savefig(path, format=kind, dpi=130, metadata={of_a_moment: None})
 
 
-def _draw_forest(document: Document, rows: Sequence[ForestRow], axes: "Axes") -> None:
+def _draw_forest(plot: Forest, axes: "Axes") -> None:
     """The first row on top; names on the left, figures on the right."""
+    rows = plot.rows
     for place, row in enumerate(reversed(rows)):
         if row.margin:
             axes.barh(place, 2 * row.margin, left=-row.margin, height=0.7, color="0.9", zorder=0)
@@ -101,8 +103,8 @@ def _draw_forest(document: Document, rows: Sequence[ForestRow], axes: "Axes") ->
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel(document.unit)
-    axes.set_title(f"Differences in {document.title}")
+    axes.set_xlabel(plot.unit)
+    axes.set_title(plot.title)
 
 
 def _named(row: ForestRow) -> str:
