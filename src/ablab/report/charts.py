@@ -47,7 +47,7 @@ def _forest(plot: Forest) -> dict[str, Any]:
     layout = {
         "height": 150 + 46 * len(rows),
         "title": {"text": plot.title},
-        "xaxis": {"title": {"text": plot.unit}, "zeroline": True, "zerolinewidth": 2},
+        "xaxis": {"title": {"text": plot.unit}, "rangemode": "tozero", "zeroline": True, "zerolinewidth": 2},
         "yaxis": {
             "tickvals": list(range(len(rows))),
             "ticktext": [wrapped(row.name, LABEL).replace("\n", "<br>") for row in rows],
