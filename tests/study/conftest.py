@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from ablab.study.arms import Study
 from ablab.study.definition import define
+from tests.run.conftest import TINY
+
+SMALL = (*TINY, "smoke=true", "logger=none", "pruning=none")
+"""Words of runs that take seconds."""
 
 STUDY = """
 question: Does it help?
@@ -34,3 +39,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "experiments" / "find.yaml").write_text(SEARCH)
     define.cache_clear()
     return tmp_path
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    """Three seeds of one arm, of which none has begun."""
+    return define((*SMALL, "seed=1,2,3", f"outputs={tmp_path}"))

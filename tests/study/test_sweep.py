@@ -12,17 +12,12 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
-from ablab.failure import write_failure
-from ablab.screen import Screen
+from ablab.exits import BAD_INPUT, DONE, FAILED
 from ablab.store import RunFolder
-from ablab.study.definition import define
-from ablab.study.ledger import State, entry_of
-from ablab.study.sweep import Policy, sweep
-from tests.run.conftest import TINY
+from tests.study.conftest import SMALL
 
 ROOT = Path(__file__).parents[2]
-WORDS = (*TINY, "smoke=true", "logger=none", "pruning=none", "hydra.launcher.jobs=2")
+WORDS = (*SMALL, "hydra.launcher.jobs=2")
 
 
 def started(*words):
@@ -56,19 +51,9 @@ def swept(tmp_path_factory):
 
 
 def test_a_machine_without_gpu_is_said_once_and_leaves_no_failures(tmp_path, capsys):
+    lacking = ("trainer=ddp", "trainer.devices=99")
     with contextlib.redirect_stdout(io.StringIO()):
-        code = main(
-            [
-                "train",
-                "-m",
-                *WORDS,
-                "norm=pre,post",
-                "seed=1,2,3",
-                "trainer=ddp",
-                "trainer.devices=99",
-                f"outputs={tmp_path}",
-            ]
-        )
+        code = main(["train", "-m", *WORDS, *lacking, "norm=pre,post", "seed=1,2,3", f"outputs={tmp_path}"])
     assert code == BAD_INPUT
     err = capsys.readouterr().err
     assert err.startswith("error: trainer.")
@@ -174,123 +159,6 @@ def test_two_at_once_run_nothing_twice(tmp_path):
     for run in runs(tmp_path):
         assert run.record() is not None
         assert (run.path / "log.txt").read_text().count("step      4") == 1
-
-
-@pytest.fixture
-def study(tmp_path):
-    return define((*(word for word in WORDS if not word.startswith("hydra")), "seed=1,2,3", f"outputs={tmp_path}"))
-
-
-class Fake:
-    """A launcher that runs nothing: for each launch, how each run ends."""
-
-    def __init__(self, *endings):
-        self.endings, self.calls = list(endings), []
-
-    def __call__(self, board, cells, alone, screen):
-        self.calls.append(([cell.seed for cell in cells], alone))
-        for cell, kind in zip(cells, self.endings.pop(0), strict=True):
-            if kind == "stop":
-                return False
-            if kind is not None:
-                write_failure(cell.planned.folder.failure, kind, "x", None, "now")
-        return True
-
-
-def swept_by(fake, study, policy=None):
-    screen = Screen(bars=False)
-    screen.console.file = io.StringIO()
-    return sweep(study, fake, policy or Policy(), screen)
-
-
-def test_memory_and_kills_are_tried_once_more_alone_and_errors_are_not(study):
-    fake = Fake(["memory", "killed", "error"], ["memory", "killed"])
-    assert swept_by(fake, study) == FAILED
-    assert fake.calls == [([1, 2, 3], False), ([1, 2], True)]
-
-
-def test_earlier_failures_wait_until_asked_for(study):
-    for cell in study.cells[:2]:
-        write_failure(cell.planned.folder.failure, "error", "x", None, "now")
-    fake = Fake(["error"])
-    swept_by(fake, study)
-    assert fake.calls == [([3], False)]
-    fake = Fake(["error"] * 3)
-    swept_by(fake, study, Policy(retry_failed=True))
-    assert fake.calls == [([1, 2, 3], False)]
-
-
-def test_fail_fast_tries_nothing_more(study):
-    fake = Fake(["memory", None, None])
-    assert swept_by(fake, study, Policy(fail_fast=True)) == FAILED
-    assert len(fake.calls) == 1
-
-
-def test_what_somebody_else_has_stopped_is_begun_again_and_never_called_finished(study):
-    fake = Fake(*[[None, None, None]] * 9)
-    assert swept_by(fake, study) == FAILED
-    assert fake.calls == [([1, 2, 3], False)] * 5
-
-
-def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
-    words = [word for word in WORDS if not word.startswith("hydra")]
-    fake = Fake(["error"], ["error"])
-    swept_by(fake, define((*words, "decoding=beam,greedy", f"outputs={tmp_path}")))
-    assert [len(seeds) for seeds, _ in fake.calls] == [1]
-
-
-def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):
-    from dataclasses import replace
-
-    from ablab.study.design import Arm
-    from ablab.study.registry import link
-
-    cell = study.cells[0]
-    cell.planned.folder.path.mkdir(parents=True)
-    names = ["..", "a/b", "a_b", "x" * 300, "norm=pre"]
-    odd = replace(study, arms=[Arm(n, ()) for n in names], cells=[replace(cell, arm=n) for n in names])
-    link(odd)
-    link(odd)
-    links = [path for path in odd.folder.rglob("*") if path.is_symlink()]
-    assert len(links) == 5
-    assert all(path.resolve() == cell.planned.folder.path.resolve() for path in links)
-
-
-def test_stopped_is_stopped(study):
-    assert swept_by(Fake(["stop", None, None]), study) == INTERRUPTED
-
-
-def test_states_are_read_from_the_store(study):
-    cell = study.cells[0]
-    folder = cell.planned.folder
-    assert entry_of(cell).state is State.PLANNED
-    folder.begin(cell.planned.recipe)
-    assert entry_of(cell).state is State.INTERRUPTED
-    write_failure(folder.failure, "error", "x", None, "now")
-    assert entry_of(cell).state is State.FAILED
-    from ablab.run import alone
-
-    with alone(folder):
-        assert entry_of(cell).state is State.RUNNING
-    assert entry_of(cell).state is State.FAILED
-
-
-def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
-    import time
-
-    from ablab.pulse import DEAD, Pulse
-    from ablab.run import BusyError, run
-
-    cell = study.cells[0]
-    folder = cell.planned.folder
-    folder.path.mkdir(parents=True)
-    pulse = Pulse(host="elsewhere", pid=1, began=0, updated=time.time())
-    folder.pulse.write_text(pulse.model_dump_json())
-    assert entry_of(cell).state is State.RUNNING
-    with pytest.raises(BusyError, match="a process on elsewhere"):  # whatever its lock says here
-        run(cell.planned, Screen(bars=False))
-    folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
-    assert entry_of(cell).state is State.PLANNED
 
 
 def test_words_that_only_an_experiments_own_options_understand(tmp_path):

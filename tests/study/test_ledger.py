@@ -1,0 +1,52 @@
+"""What became of each run is read from the store, and found there under its arm and seed."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from ablab.failure import write_failure
+from ablab.pulse import DEAD, Pulse
+from ablab.run import BusyError, alone, run
+from ablab.screen import Screen
+from ablab.study.design import Arm
+from ablab.study.ledger import State, entry_of
+from ablab.study.registry import link
+
+
+def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):
+    cell = study.cells[0]
+    cell.planned.folder.path.mkdir(parents=True)
+    names = ["..", "a/b", "a_b", "x" * 300, "norm=pre"]
+    odd = replace(study, arms=[Arm(n, ()) for n in names], cells=[replace(cell, arm=n) for n in names])
+    link(odd)
+    link(odd)
+    links = [path for path in odd.folder.rglob("*") if path.is_symlink()]
+    assert len(links) == 5
+    assert all(path.resolve() == cell.planned.folder.path.resolve() for path in links)
+
+
+def test_states_are_read_from_the_store(study):
+    cell = study.cells[0]
+    folder = cell.planned.folder
+    assert entry_of(cell).state is State.PLANNED
+    folder.begin(cell.planned.recipe)
+    assert entry_of(cell).state is State.INTERRUPTED
+    write_failure(folder.failure, "error", "x", None, "now")
+    assert entry_of(cell).state is State.FAILED
+    with alone(folder):
+        assert entry_of(cell).state is State.RUNNING
+    assert entry_of(cell).state is State.FAILED
+
+
+def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
+    cell = study.cells[0]
+    folder = cell.planned.folder
+    folder.path.mkdir(parents=True)
+    pulse = Pulse(host="elsewhere", pid=1, began=0, updated=time.time())
+    folder.pulse.write_text(pulse.model_dump_json())
+    assert entry_of(cell).state is State.RUNNING
+    with pytest.raises(BusyError, match="a process on elsewhere"):  # whatever its lock says here
+        run(cell.planned, Screen(bars=False))
+    folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
+    assert entry_of(cell).state is State.PLANNED

@@ -1,0 +1,71 @@
+"""What a sweep tries again, what it leaves, and when it ends: on a launcher that runs nothing."""
+
+import io
+
+from ablab.exits import FAILED, INTERRUPTED
+from ablab.failure import write_failure
+from ablab.screen import Screen
+from ablab.study.definition import define
+from ablab.study.sweep import Policy, sweep
+from tests.study.conftest import SMALL
+
+
+class Fake:
+    """A launcher that runs nothing: for each launch, how each run ends."""
+
+    def __init__(self, *endings):
+        self.endings, self.calls = list(endings), []
+
+    def __call__(self, board, cells, alone, screen):
+        self.calls.append(([cell.seed for cell in cells], alone))
+        for cell, kind in zip(cells, self.endings.pop(0), strict=True):
+            if kind == "stop":
+                return False
+            if kind is not None:
+                write_failure(cell.planned.folder.failure, kind, "x", None, "now")
+        return True
+
+
+def swept_by(fake, study, policy=None):
+    screen = Screen(bars=False)
+    screen.console.file = io.StringIO()
+    return sweep(study, fake, policy or Policy(), screen)
+
+
+def test_memory_and_kills_are_tried_once_more_alone_and_errors_are_not(study):
+    fake = Fake(["memory", "killed", "error"], ["memory", "killed"])
+    assert swept_by(fake, study) == FAILED
+    assert fake.calls == [([1, 2, 3], False), ([1, 2], True)]
+
+
+def test_earlier_failures_wait_until_asked_for(study):
+    for cell in study.cells[:2]:
+        write_failure(cell.planned.folder.failure, "error", "x", None, "now")
+    fake = Fake(["error"])
+    swept_by(fake, study)
+    assert fake.calls == [([3], False)]
+    fake = Fake(["error"] * 3)
+    swept_by(fake, study, Policy(retry_failed=True))
+    assert fake.calls == [([1, 2, 3], False)]
+
+
+def test_fail_fast_tries_nothing_more(study):
+    fake = Fake(["memory", None, None])
+    assert swept_by(fake, study, Policy(fail_fast=True)) == FAILED
+    assert len(fake.calls) == 1
+
+
+def test_what_somebody_else_has_stopped_is_begun_again_and_never_called_finished(study):
+    fake = Fake(*[[None, None, None]] * 9)
+    assert swept_by(fake, study) == FAILED
+    assert fake.calls == [([1, 2, 3], False)] * 5
+
+
+def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
+    fake = Fake(["error"], ["error"])
+    swept_by(fake, define((*SMALL, "decoding=beam,greedy", f"outputs={tmp_path}")))
+    assert [len(seeds) for seeds, _ in fake.calls] == [1]
+
+
+def test_stopped_is_stopped(study):
+    assert swept_by(Fake(["stop", None, None]), study) == INTERRUPTED
