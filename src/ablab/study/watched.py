@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from rich.live import Live
 
 from ablab.errors import UserError
-from ablab.exits import BUSY
+from ablab.exits import BUSY, UNSUITABLE
 from ablab.launching.launcher import Ending, Job, Launcher
 from ablab.mirror import imported_by
 from ablab.screen import Screen
@@ -32,13 +32,13 @@ def launch_watched(
 ) -> bool:
     """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board.
 
-    UserError where the machine lacks what they ask for; none of them has then been begun.
+    UserError where the machine lacks what they ask for; what was on record of them before stays as it was.
 
     `on_end` words it, where given; it is heard before the next of `cells` is asked for.
     """
 
     def ended(ending: Ending) -> None:
-        if ending.code == BUSY:
+        if ending.code in (BUSY, UNSUITABLE):  # nothing has become of the run
             return
         entry = board.of(ending.job.key)
         if entry.state is State.PLANNED:  # stopped before its turn came
