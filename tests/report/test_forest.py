@@ -35,26 +35,26 @@ def changed(document, *changes):
 def test_they_tell_which_intervals_they_show(document, change, captions):
     plots = forests(changed(document, *[] if change is None else [change] * OF_BLEU))
     assert len(plots) == len(captions)
-    for plot, said in zip(plots, captions, strict=True):
+    for plot, said in zip(plots.values(), captions, strict=True):
         assert said in plot.caption
 
 
 def test_every_claim_with_an_interval_has_its_row(document):
     plots = forests(document)
-    assert [plot.key for plot in plots] == ["forest", "forest_2", "forest_3"]
-    drawn = [row.estimate.difference for plot in plots for row in plot.rows if row.estimate]
+    assert list(plots) == ["forest", "forest_2", "forest_3"]
+    drawn = [row.estimate.difference for plot in plots.values() for row in plot.rows if row.estimate]
     assert sorted(drawn) == sorted(claim.difference for claim in document.claims if claim.interval)
 
 
 def test_claims_about_different_things_have_plots_of_their_own(document):
     plots = forests(changed(document, LOSS, {}, LOSS))
-    assert [(plot.key, plot.title, plot.unit, len(plot.rows)) for plot in plots] == [
+    assert [(key, plot.title, plot.unit, len(plot.rows)) for key, plot in plots.items()] == [
         ("forest", "Differences in test BLEU", "BLEU", 1),
         ("forest_2", "Differences in validation loss", "nats per token", 2),
     ]
 
 
 def test_a_band_is_spoken_of_where_there_is_one(document):
-    (with_margins,), (without,) = (forests(changed(document, {"margin": margin})) for margin in (0.5, 0.0))
+    with_margins, without = (forests(changed(document, {"margin": margin}))["forest"] for margin in (0.5, 0.0))
     assert "grey band" in with_margins.caption
     assert "grey band" not in without.caption

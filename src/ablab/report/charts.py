@@ -15,7 +15,7 @@ LABEL = 28
 
 def charts(document: Document) -> dict[str, dict[str, Any]]:
     """Each by its key."""
-    found = {plot.key: _forest(plot) for plot in forests(document)}
+    found = {key: _forest(plot) for key, plot in forests(document).items()}
     found |= {series.key: curves(series, styles(document)) for series in document.series}
     for picture in document.artefacts:
         found |= facets(picture, styles(document)) if isinstance(picture, Facets) else heat_maps(picture)

@@ -32,17 +32,23 @@ class ForestRow(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The forest plot of one measure. `key`: of its files; `unit`: of its axis."""
+    """The forest plot of one measure. `about`: the measure; `unit`: of the axis."""
 
-    key: str
-    title: str
+    about: str
     unit: str
     caption: str
     rows: Sequence[ForestRow]
 
+    @property
+    def title(self) -> str:
+        """Above the plot."""
+        return f"Differences in {self.about}"
 
-def forests(document: Document) -> list[Forest]:
+
+def forests(document: Document) -> dict[str, Forest]:
     """One for each measure that claims are about, the report's metric first; only those with an interval.
+
+    By the keys of their files.
 
     Where no claim about the metric has one, all arms are compared by it, after the claims.
     """
@@ -50,12 +56,9 @@ def forests(document: Document) -> list[Forest]:
     for claim in sorted(document.claims, key=lambda claim: claim.metric != document.metric):
         about.setdefault(claim.about, []).append(claim)
     shown = [plot for claims in about.values() if (plot := _of_claims(claims)) is not None]
-    if document.title not in {plot.title for plot in shown} and (plot := _of_arms(document)) is not None:
+    if document.title not in {plot.about for plot in shown} and (plot := _of_arms(document)) is not None:
         shown.append(plot)
-    return [
-        plot._replace(key="forest" if not number else f"forest_{number + 1}", title=f"Differences in {plot.title}")
-        for number, plot in enumerate(shown)
-    ]
+    return {"forest" if number == 1 else f"forest_{number}": plot for number, plot in enumerate(shown, 1)}
 
 
 def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
@@ -69,7 +72,7 @@ def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
         "; the grey band is the margin within which a difference does not matter" if any(r.margin for r in rows) else ""
     )
     unit = next(claim.unit for claim in claims if claim.title == claim.about)
-    return Forest("", claims[0].about, unit, f"{caption}{band}.", rows)
+    return Forest(claims[0].about, unit, f"{caption}{band}.", rows)
 
 
 def _of_arms(document: Document) -> Forest | None:
@@ -81,7 +84,7 @@ def _of_arms(document: Document) -> Forest | None:
         caption += f"; no claim about {document.title} has an interval"
     elif document.claims:
         caption += f"; the claims are not about {document.title}"
-    return Forest("", document.title, document.unit, f"{caption}.", rows)
+    return Forest(document.title, document.unit, f"{caption}.", rows)
 
 
 def _claimed(claim: ClaimLine) -> ForestRow:

@@ -47,12 +47,12 @@ class Picture(NamedTuple):
 
 def differences(document: Document) -> list[Picture]:
     """The forest plots."""
-    return [_forest(plot) for plot in forests(document) if len(plot.rows) <= MOST_ROWS]
+    return [_forest(key, plot) for key, plot in forests(document).items() if len(plot.rows) <= MOST_ROWS]
 
 
-def _forest(plot: Forest) -> Picture:
+def _forest(key: str, plot: Forest) -> Picture:
     height = 0.8 + sum(0.14 + 0.16 * max(_lines(_named(row)), _lines(_told(row))) for row in plot.rows)
-    return Picture(plot.key, plot.title, plot.caption, height, partial(_draw_forest, plot))
+    return Picture(key, plot.title, plot.caption, height, partial(_draw_forest, plot))
 
 
 def curves(document: Document) -> list[Picture]:
