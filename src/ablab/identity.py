@@ -34,16 +34,9 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
         "decoder": content.pop("layerdrop_decoder"),
         "rates": content.pop("layerdrop_rates"),
     }
-    content["optim"]["lr"] = peak_rate(config)
+    content["optim"]["lr"] = config.peak_rate
     _leave_out_what_has_no_effect(content)
     return content
-
-
-def peak_rate(config: Config) -> float:
-    """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
-    if config.optim.lr is not None:
-        return config.optim.lr
-    return (config.model.d_model * config.optim.warmup_steps) ** -0.5
 
 
 def run_id(content: dict[str, Any]) -> str:

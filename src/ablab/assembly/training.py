@@ -8,7 +8,6 @@ from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.decoding.translate import Search
-from ablab.identity import peak_rate
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
 from ablab.training.lightning_module import Objective
@@ -56,13 +55,14 @@ Rate = Callable[[int], float]
 
 
 def _noam(config: Config, course: Course) -> Rate:
-    peak, warmup = peak_rate(config), config.optim.warmup_steps
+    peak, warmup = config.peak_rate, config.optim.warmup_steps
     return lambda step: inverse_sqrt(step, warmup=warmup, peak=peak)
 
 
 def _cosine(config: Config, course: Course) -> Rate:
-    peak, warmup, floor = peak_rate(config), config.optim.warmup_steps, config.optim.min_lr
-    total = config.training.max_steps or UNBOUNDED
+    peak, warmup, floor = config.peak_rate, config.optim.warmup_steps, config.optim.min_lr
+    total = config.training.max_steps
+    assert total is not None  # config.rules
     return lambda step: cosine(step, warmup=warmup, total=total, peak=peak, floor=floor)
 
 
@@ -80,7 +80,7 @@ LEARNING_RATES: dict[str, Callable[[Config, Course], Rate]] = {
 
 def _plateau(config: Config) -> Plateau:
     optim = config.optim
-    return Plateau(peak=peak_rate(config), decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
+    return Plateau(peak=config.peak_rate, decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
 
 
 def build_ends(config: Config, steps: TrainingSteps) -> Ends:

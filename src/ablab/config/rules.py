@@ -68,7 +68,7 @@ def _schedule(config: Config) -> Iterator[str]:
     optim = config.optim
     if optim.schedule in ("noam", "cosine") and optim.warmup_steps < 1:
         yield f"optim.warmup_steps={optim.warmup_steps}: the {optim.schedule} schedule needs at least 1 (1: no warm-up)"
-    if optim.schedule == "cosine":
+    elif optim.schedule == "cosine":
         yield from _cosine(config)
     if optim.schedule == "plateau" and optim.lr is None:
         yield "optim.lr=null: the plateau schedule starts at optim.lr, so it needs a number"
@@ -80,8 +80,8 @@ def _cosine(config: Config) -> Iterator[str]:
         yield "optim.schedule=cosine: the rate falls until the last step, so it needs training.max_steps, got null"
     elif optim.warmup_steps >= total:
         yield f"optim.warmup_steps={optim.warmup_steps}: must be below training.max_steps={total}, where cosine ends"
-    if optim.lr is not None and optim.min_lr > optim.lr:
-        yield f"optim.min_lr={optim.min_lr:g}: must be at most optim.lr={optim.lr:g}, from which cosine falls"
+    if optim.min_lr > config.peak_rate:
+        yield f"optim.min_lr={optim.min_lr:g}: must be at most the peak, {config.peak_rate:g}, from which cosine falls"
 
 
 def _pruning(config: Config) -> Iterator[str]:

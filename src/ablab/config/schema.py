@@ -198,3 +198,10 @@ class Config(Architecture):
     retry_failed: Annotated[bool, RUNTIME]
     fail_fast: Annotated[bool, RUNTIME]
     search_trial: Annotated[str | None, RUNTIME]
+
+    @property
+    def peak_rate(self) -> float:
+        """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
+        if self.optim.lr is not None:
+            return self.optim.lr
+        return float((self.model.d_model * self.optim.warmup_steps) ** -0.5)
