@@ -67,12 +67,7 @@ def rates(runs: Runs) -> Iterator[tuple[str, int, int, float]]:
     for n in several:
         yield "paired t, p below 5 %", n, SPLITS, _share(runs, n, SPLITS, rng, _t_test)
     for n in several:
-        yield (
-            "claim of 'greater', a difference found",
-            n,
-            SPLITS,
-            _share(runs, n, SPLITS, rng, _claim),
-        )
+        yield "claim of 'greater', a difference found", n, SPLITS, _share(runs, n, SPLITS, rng, _claim)
     for n in several:
         yield "seeds and sentences, p below 5 %", n, RESAMPLED, _share(runs, n, RESAMPLED, rng, _crossed)
     yield "one run each, randomisation of the test set", 1, RESAMPLED, _share(runs, 1, RESAMPLED, rng, _one_run_each)
