@@ -111,6 +111,7 @@ class Conductor(pl.Callback):
     def _look(self, report: StepReport, batch: list[Batch]) -> bool:
         """Tell the listeners; False when the loss or the gradient is not finite."""
         loss, grad_norm = float(report.loss), float(report.grad_norm)
+        self.course.train_seconds += self._elapsed()  # a GPU was still at work on the steps since the last look
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return False
         seconds, tokens = self._last_look
