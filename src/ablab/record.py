@@ -28,8 +28,10 @@ class Selected(Strict):
 
 
 class Cost(Strict):
-    """What training cost. Tokens are target tokens; `tokens_per_second` leaves validation out.
+    """What training cost. Tokens are target tokens.
 
+    `seconds`: with validation; `train_seconds`: without; both count pauses. `tokens_per_second`: in training, the
+    median of looks every few steps, so that a pause hardly moves it; older records have tokens / train_seconds.
     `matmul_flops`: what the machine did a second in one large matrix product, in the run's precision, when training had
     ended; older records have none.
     """

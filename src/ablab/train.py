@@ -4,6 +4,7 @@ import resource
 import sys
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
+from statistics import median
 
 import torch
 
@@ -217,12 +218,21 @@ def _cost(work: Work) -> Cost:
         tokens=course.tokens,
         seconds=course.seconds,
         train_seconds=course.train_seconds,
-        tokens_per_second=course.tokens / max(course.train_seconds, 1e-9),
+        tokens_per_second=_speed(work),
         peak_memory_bytes=_peak_memory(),
         parameters=parameter_count(work.model),
         flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"]),
         matmul_flops=matmul_limit(next(work.model.parameters()).device, DTYPES[work.planned.config.training.precision]),
     )
+
+
+def _speed(work: Work) -> float:
+    """Target tokens a second in training, the median of all looks: pauses and neighbours are no part of a recipe."""
+    rows = read_metrics(work.planned.folder.metrics)
+    looks = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row]
+    if not looks:  # it diverged before the first
+        return work.course.tokens / max(work.course.train_seconds, 1e-9)
+    return median(looks)
 
 
 def _peak_memory() -> int:

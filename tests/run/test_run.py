@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,13 @@ def test_curves_and_artefacts_are_there(store):
     assert [len(values)] == [len(matrix["y"]["labels"])]
     assert {len(row) for row in values} == {len(matrix["x"]["labels"])}
     assert all(sum(row) == pytest.approx(1, abs=0.01) for row in values)
+
+
+def test_the_speed_of_a_run_is_that_of_its_median_look(store):
+    """So that it is the recipe's, and not that of a machine which was paused or shared for a while."""
+    looks = [row["tokens_per_second"] for row in read_metrics(store.run.metrics) if "tokens_per_second" in row]
+    assert len(looks) == 2
+    assert store.record.cost.tokens_per_second == statistics.median(looks)
 
 
 def test_the_end_says_where_it_lies_and_what_comes_next(store):
