@@ -15,6 +15,12 @@ LINES = {
     "experiment=help,other": "one experiment at a time",
     "seed=1,2 hydra.launcher.jobs=0": "hydra.launcher.jobs=0: allowed: 1 and more",
     "seed=1,2 hydra.launcher.threads=-1": "hydra.launcher.threads=-1",
+    "seed=1,2 hydra.launcher.gpus=[0,1]": "hydra.launcher.gpus=[0,1]: the runs train on the CPU; "
+    "allowed: beside trainer=gpu",
+    "seed=1,2 hydra/launcher=ray hydra.launcher.gpus=0.25": "hydra.launcher.gpus=0.25: the runs train on the CPU",
+    "seed=1,2 hydra/launcher=submitit_local hydra.launcher.gpus_per_node=1": "hydra.launcher.gpus_per_node=1: the runs",
+    "hydra/sweeper=optuna layerdrop=0,0.1 hydra.launcher.gpus=[0]": "hydra.launcher.gpus=[0]: the runs train",
+    "experiment=find hydra.launcher.gpus=[0]": "hydra.launcher.gpus=[0]: the runs train",
     "seed=1,2 outputs=/proc/x": "outputs",
     "norm=pre,pst": "did you mean post?",
     "seed=1,1": "seeds must differ",

@@ -21,6 +21,18 @@ class StudyLauncher(Launcher):
     def at_a_time(self) -> int:
         """How many trials of a search go on at a time."""
 
+    @property
+    def gpus(self) -> str | None:
+        """The word that gives each run a GPU, as it was typed; None where they get none."""
+        return None
+
+    def check(self, configs: Iterable[Any]) -> None:
+        """UserError where these runs would hold GPUs and leave them idle."""
+        from ablab.errors import UserError
+
+        if self.gpus is not None and all(config.trainer.accelerator == "cpu" for config in configs):
+            raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
+
     @abstractmethod
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """The launcher, for at most so many runs at a time."""

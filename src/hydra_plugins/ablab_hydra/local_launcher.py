@@ -36,6 +36,12 @@ class LocalLauncher(StudyLauncher):
         """As many as there are places."""
         return self.places.jobs
 
+    @property
+    def gpus(self) -> str | None:
+        """Those of this machine."""
+        said = ",".join(map(str, self.places.gpus))
+        return f"hydra.launcher.gpus=[{said}]" if said else None
+
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """With all places, or with fewer."""
         from ablab.launching.processes import Processes

@@ -49,6 +49,11 @@ class RayLauncher(StudyLauncher):
         """As many as were asked for."""
         return self.jobs or 1
 
+    @property
+    def gpus(self) -> str | None:
+        """Of the cluster."""
+        return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
+
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """As many tasks as the cluster has room for, or at most so many."""
         from ablab.launching.on_ray import RayTasks

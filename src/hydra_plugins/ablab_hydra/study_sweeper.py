@@ -59,6 +59,7 @@ class StudySweeper(Sweeper):
             if code:
                 return code
         study = define(arguments)
+        _check(self.launcher, [cell.planned.config for cell in study.cells])
         code = sweep(study, launch, policy, screen)
         if study.is_tuning and not code:
             define.cache_clear()
@@ -70,8 +71,15 @@ class StudySweeper(Sweeper):
 
         assert self.launcher is not None
         assert self.config is not None
+        _check(self.launcher, [search.base.config])
         jobs = _jobs_of(self.launcher, self.config)
         return search_trials(search, _launch_by(self.launcher, policy.fail_fast, jobs), policy, screen, jobs=jobs)
+
+
+def _check(launcher: Launcher, configs: Iterable[Any]) -> None:
+    """Before anything is written; of other launchers nothing is known."""
+    if isinstance(launcher, StudyLauncher):
+        launcher.check(configs)
 
 
 def _jobs_of(launcher: Launcher, config: DictConfig) -> int:

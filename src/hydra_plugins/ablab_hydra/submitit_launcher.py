@@ -63,6 +63,12 @@ class SubmititLauncher(StudyLauncher):
         """As many as were asked for."""
         return self.queue.jobs or 1
 
+    @property
+    def gpus(self) -> str | None:
+        """Of a node."""
+        number = self.queue.parameters.get("gpus_per_node")
+        return None if number is None else f"hydra.launcher.gpus_per_node={number}"
+
     def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
         """All in the queue, or at most so many."""
         from ablab.launching.on_submitit import SubmititJobs
