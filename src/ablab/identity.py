@@ -71,12 +71,18 @@ def evaluation_id(settings: dict[str, Any]) -> str:
     return "e" + _digest(settings)
 
 
+OF_STRATEGIES = {
+    "random": {"seed"},
+    "greedy": {"together"},
+    "search": {"exhaustive", "beam", "budget", "finalists", "together"},
+}
+"""Fields of `pruning` that some strategies read; the others are read by all."""
+
+
 def curve(config: Config) -> dict[str, Any]:
     """How depth-quality curves are made: the evaluation of each point, and how layers are chosen."""
     pruning = config.pruning.part(Role.EVALUATION)
-    without_effect = {"seed"} if pruning["strategy"] != "random" else set()
-    if pruning["strategy"] != "search":
-        without_effect |= {"exhaustive", "beam", "budget", "finalists", "together"}
+    without_effect = set().union(*OF_STRATEGIES.values()) - OF_STRATEGIES.get(pruning["strategy"], set())
     return {
         **evaluation(config),
         "pruning": {key: value for key, value in pruning.items() if key not in without_effect},
