@@ -67,6 +67,9 @@ def test_one_that_fails_leaves_the_others_alone(swept):
     assert code == FAILED
     assert Counter(run.record() is not None for run in runs(outputs)) == {True: 2, False: 2}
     assert out.count("data.max_tokens=1, seed 1: failed (error)") == 1
+    said = out.splitlines()
+    at = next(number for number, line in enumerate(said) if "data.max_tokens=1, seed 1: failed" in line)
+    assert Path(said[at + 1].removeprefix("  log: ")).is_file()
     assert "2 failed" in out
     assert "retry_failed=true" in out
     lines = [line for line in out.splitlines() if line.startswith(("data.max_tokens=60", "data.max_tokens=1 "))]

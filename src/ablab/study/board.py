@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ablab.failure import Failure
 from ablab.screen import duration
 from ablab.study.arms import Study
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
@@ -101,10 +102,10 @@ def _cells(entry: Entry) -> list[str]:
 
 
 def ended_line(entry: Entry, number: int, total: int) -> str:
-    """One line for a run that has ended."""
+    """A line for a run that has ended, and one more for where the log of a failure lies."""
     what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
     if entry.state is State.FAILED and entry.failure is not None:
-        return f"{what} ({entry.failure.kind}): {entry.failure.line}"
+        return f"{what} {failure_told(entry.failure)}"
     if entry.record is None:
         return what
     record = entry.record
@@ -113,6 +114,12 @@ def ended_line(entry: Entry, number: int, total: int) -> str:
         return f"{what}: {record.reason}, {took}"
     evaluation = entry.cell.planned.folder.evaluation(entry.cell.planned.evaluation_id)
     return what if evaluation is None else f"{what}, {evaluation.test_name} BLEU {evaluation.bleu:.2f}, {took}"
+
+
+def failure_told(failure: Failure) -> str:
+    """What it was, and below that where to read more."""
+    log = "" if failure.log is None else f"\n  log: {failure.log}"
+    return f"({failure.kind}): {failure.line}{log}"
 
 
 def as_json(study: Study, entries: Mapping[str, Entry]) -> dict[str, object]:

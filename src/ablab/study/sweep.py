@@ -12,7 +12,7 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.screen import Screen
 from ablab.study.arms import Cell, Study
-from ablab.study.board import Board, summary
+from ablab.study.board import Board, failure_told, summary
 from ablab.study.closing import COMPARISON, close
 from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.registry import link, register
@@ -163,9 +163,7 @@ def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> in
     failed = _failed(board)
     for entry in failed.values():
         assert entry.failure is not None
-        screen.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed ({entry.failure.kind}): {entry.failure.line}")
-        if entry.failure.log is not None:
-            screen.say(f"  log: {entry.failure.log}")
+        screen.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_told(entry.failure)}")
     if interrupted:
         screen.say("Stopped; the same line, typed again, continues from there")
     elif failed:
