@@ -22,6 +22,16 @@ def test_a_claim_that_came_later_is_exploratory(reported, tmp_path):
     assert "4 of 24 runs are missing: 4 planned" in out
 
 
+def test_what_others_have_published_may_be_put_right(reported, tmp_path):
+    later, outputs = tmp_path / "claims.yaml", tmp_path / "outputs"
+    shutil.copytree(reported.study.outputs, outputs)
+    later.write_text(EXPERIMENT.replace("+2 BLEU, source: here", "+3 BLEU, source: there"))
+    assert typed(f"experiment={later}", f"outputs={outputs}", "resamples=1000")[0] == 0
+    claims = json.loads((outputs / "reports" / "claims" / "report.json").read_text())["claims"]
+    assert "+3 BLEU" in {claim["published"] for claim in claims}
+    assert {claim["exploratory"] for claim in claims} == {None}
+
+
 def test_leaving_out_seeds_is_told_and_replaces_nothing(reported):
     declared = reported.text("report.json")
     code, _, _ = typed(*reported.words, "seed=1,2,3", "resamples=1000")

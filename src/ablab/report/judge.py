@@ -1,6 +1,7 @@
 """Claims into verdicts, in numbers and in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ablab.report.document import ClaimLine, Span
 from ablab.report.evidence import evidence, failures, measure_of, pairs
@@ -106,8 +107,7 @@ def _exploratory(selection: Selection, claim: Claim) -> str | None:
     registered = selection.registered
     if registered is None:
         return "the study was never launched as one: its claims were not registered"
-    said = claim.model_dump(mode="json", exclude_none=True)
-    if said not in [{key: value for key, value in one.items() if value is not None} for one in registered.claims]:
+    if _asked(claim.model_dump(mode="json")) not in [_asked(one) for one in registered.claims]:
         return "the claim came, or was changed, after the study's first launch"
     if registered.runs_already_done:
         return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
@@ -115,6 +115,11 @@ def _exploratory(selection: Selection, claim: Claim) -> str | None:
         return selection.departed
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
     return f"seeds {_listed(added)} were added after the first launch" if added else None
+
+
+def _asked(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the verdict; what others have found may be put right later."""
+    return {key: value for key, value in claim.items() if value is not None and key not in ("published", "source")}
 
 
 def _listed(values: Sequence[int]) -> str:

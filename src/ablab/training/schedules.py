@@ -38,7 +38,7 @@ def constant(step: int, p: float, warmup: int, total: int) -> float:
 
 
 def vshape(step: int, p: float, warmup: int, total: int) -> float:
-    """`p` at step 0, 0 at `warmup`, `p` at `total` and after (Zhou et al. 2020, section 3.2).
+    """`p` at step 0, 0 at `warmup`, `p` at `total` and after (Zhou et al. 2020).
 
     p (1 - t/T_w) for t < T_w; p (t - T_w) / (T - T_w) from there.
     """
