@@ -25,9 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if verb not in VERBS:
             raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")
         if any(word in HELP for word in rest):
-            from ablab.help import PAGES
+            from ablab.help import page
 
-            print(PAGES[verb]())  # noqa: T201
+            print(page(verb, rest))  # noqa: T201
             return DONE
         return VERBS[verb](rest)
     except UserError as error:

@@ -1,8 +1,9 @@
 """The help pages, from the configuration folder itself; nothing heavy is imported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ablab.config.folder import conf_dir, default_choices, groups
+from ablab.config.listing import listed_fields, typed_choices
 
 
 def overview() -> str:
@@ -27,8 +28,13 @@ def overview() -> str:
     )
 
 
-def train_help() -> str:
-    """Groups, options and fields, the defaults marked."""
+def page(verb: str, words: Sequence[str]) -> str:
+    """What `--help` says beside these words."""
+    return train_help(words) if verb == "train" else PAGES[verb]()
+
+
+def train_help(words: Sequence[str]) -> str:
+    """Groups and options, the defaults marked; the fields of the options that these words choose."""
     defaults = default_choices()
     width = max(len(group) for group in defaults)
     lines = [
@@ -41,6 +47,7 @@ def train_help() -> str:
         "  python train.py norm=scalenorm layerdrop=0.2       swap parts, set fields",
         "  python train.py data=multi30k data.path=FOLDER     real text",
         "  python train.py smoke=true                         every stage in seconds; scores mean nothing",
+        "  python train.py data=text --help                   this page, with the fields of that option",
         "  python train.py -m norm=pre,post seed=1,2,3        a sweep: arms by seeds; only what is missing runs",
         "  python train.py -m experiment=norms                a study, declared in experiments/norms.yaml",
         "  python train.py -m experiment=search               a search of settings: experiments/search.yaml",
@@ -57,7 +64,10 @@ def train_help() -> str:
     for group in defaults:
         options = [f"{option}*" if option == defaults[group] else option for option in groups()[group]]
         lines.append(f"  {group:<{width}}  {', '.join(options)}")
-    lines += ["", "Fields and their defaults:", *_fields()]
+    chosen = typed_choices(words)
+    others = " ".join(f"{group}={option}" for group, option in chosen.items() if option != defaults[group])
+    lines += ["", f"Fields and their defaults with {others or 'the default options'}; other options bring others:"]
+    lines += [f"  {line}" for line in listed_fields(chosen)]
     return "\n".join(lines)
 
 
@@ -221,7 +231,6 @@ def selfcheck_help() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "train": train_help,
     "study": study_help,
     "report": report_help,
     "prune": prune_help,
@@ -231,21 +240,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "sync": sync_help,
     "selfcheck": selfcheck_help,
 }
-"""A page per verb."""
-
-
-def _fields() -> list[str]:
-    """The lines of the default YAML files, as they stand there: keys, values and comments."""
-    files = [("", conf_dir() / "config.yaml")]
-    files += [(group, conf_dir() / group / f"{option}.yaml") for group, option in default_choices().items()]
-    lines: list[str] = []
-    for group, path in files:
-        content = path.read_text(encoding="utf-8").splitlines()
-        if group == "":
-            start = next(i for i, line in enumerate(content) if line.startswith("seed:"))
-            end = next(i for i, line in enumerate(content) if line.startswith("hydra:"))
-            content = content[start:end]
-        elif not content[0].startswith("# @package"):
-            content = [f"{group}:", *(f"  {line}" for line in content)]
-        lines += [f"  {line}" for line in content if line.strip() and not line.startswith("#")]
-    return lines
+"""A page per verb, but for train, whose page depends on the options that were typed."""

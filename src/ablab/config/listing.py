@@ -1,0 +1,62 @@
+"""The fields of chosen options as their YAML files write them, for people to read: keys, values and comments."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ablab.config.folder import conf_dir, default_choices, groups
+from ablab.errors import UserError, choices
+
+TOP = ""
+"""The section of keys that stand in none."""
+
+
+def typed_choices(words: Sequence[str]) -> dict[str, str]:
+    """The option of each group that these words leave, whatever else they say."""
+    chosen = dict(default_choices())
+    for word in words:
+        group, _, option = word.partition("=")
+        if group in chosen:
+            if option not in groups()[group]:
+                raise UserError(f"{word}: no such option; {choices(option, groups()[group])}")
+            chosen[group] = option
+    return chosen
+
+
+def listed_fields(chosen: Mapping[str, str]) -> list[str]:
+    """A line for each field; where options set fields of others, as corpora do of training, the value that holds."""
+    sections: dict[str, dict[str, str]] = {TOP: {}}
+    files = [(TOP, conf_dir() / "config.yaml")]
+    files += [(group, conf_dir() / group / f"{option}.yaml") for group, option in chosen.items()]
+    for group, path in files:
+        for section, key, line in _lines(group, path):
+            sections.setdefault(section, {})[key] = line
+    return [
+        *sections[TOP].values(),
+        *(line for section in sections if section for line in (f"{section}:", *_indented(sections[section]))),
+    ]
+
+
+def _indented(section: Mapping[str, str]) -> Iterator[str]:
+    yield from (f"  {line}" for line in section.values())
+
+
+def _lines(group: str, path: Path) -> Iterator[tuple[str, str, str]]:
+    """Section, key and line of each field of a file."""
+    content = path.read_text(encoding="utf-8").splitlines()
+    is_global = group == TOP or content[0].startswith("# @package _global_")
+    section = TOP if is_global else group
+    for line in content:
+        if not line.strip() or line.lstrip().startswith(("#", "-")):
+            continue
+        key, _, value = line.strip().partition(":")
+        if is_global and not line.startswith(" "):
+            section = TOP
+            if not value.strip():  # it opens a section
+                section = key
+                continue
+        if section not in OF_HYDRA:
+            yield section, key, line.strip()
+
+
+OF_HYDRA = ("defaults", "hydra")
+"""Sections that are not for whoever types a run."""

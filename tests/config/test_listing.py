@@ -1,0 +1,32 @@
+"""The fields that help lists are those that the run would have."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from ablab.config import compose
+from ablab.config.listing import listed_fields, typed_choices
+from ablab.errors import UserError
+
+LINES = [
+    "",
+    "data=multi30k",
+    "data=mtdata model=base",
+    "optim=plateau drophead=vshape norm=scalenorm position=learned init=xavier",
+    "data=multi30k model=small optim=cosine pruning=search decoding=greedy trainer=ddp logger=none",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_each_is_listed_once_with_the_value_that_holds(line):
+    listed = listed_fields(typed_choices(line.split()))
+    content = OmegaConf.to_container(OmegaConf.create("\n".join(listed)), resolve=True)
+    assert content == compose(line.split()).config.model_dump(mode="json", serialize_as_any=True)
+
+
+def test_fields_on_the_line_change_no_listing():
+    assert typed_choices(["norm=post", "norm.placement=pre", "seed=3", "--help"]) == typed_choices(["norm=post"])
+
+
+def test_an_option_that_is_none_is_said():
+    with pytest.raises(UserError, match=r"data=txt: no such option; .*did you mean text"):
+        typed_choices(["data=txt"])
