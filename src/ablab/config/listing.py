@@ -4,22 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ablab.config.folder import conf_dir, default_choices, groups
-from ablab.errors import UserError, choices
 
 TOP = ""
 """The section of keys that stand in none."""
 
+OF_HYDRA = ("defaults", "hydra")
+"""Sections that are not for whoever types a run."""
+
 
 def typed_choices(words: Sequence[str]) -> dict[str, str]:
-    """The option of each group that these words leave, whatever else they say."""
-    chosen = dict(default_choices())
-    for word in words:
-        group, _, option = word.partition("=")
-        if group in chosen:
-            if option not in groups()[group]:
-                raise UserError(f"{word}: no such option; {choices(option, groups()[group])}")
-            chosen[group] = option
-    return chosen
+    """The option of each group with these words. Whoever asks for help is never refused: what is none chooses none."""
+    typed = (word.partition("=")[::2] for word in words)
+    return default_choices() | {group: option for group, option in typed if option in groups().get(group, ())}
 
 
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
@@ -56,7 +52,3 @@ def _lines(group: str, path: Path) -> Iterator[tuple[str, str, str]]:
                 continue
         if section not in OF_HYDRA:
             yield section, key, line.strip()
-
-
-OF_HYDRA = ("defaults", "hydra")
-"""Sections that are not for whoever types a run."""
