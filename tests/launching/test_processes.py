@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ablab.config import compose
+from ablab.errors import UserError
 from ablab.failure import kind_of, read_failure, write_failure
 from ablab.launching import child, processes
 from ablab.launching.launcher import Job
@@ -16,6 +18,7 @@ from ablab.launching.processes import Places, Processes, _start_server
 from ablab.mirror import imported_by
 from ablab.pulse import Heart, beating, read_pulse
 from ablab.store import RunFolder
+from hydra_plugins.ablab_hydra.local_launcher import LocalLauncher
 
 
 def _sleepy(words, log, environment):
@@ -197,3 +200,13 @@ def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
 def test_wandb_is_imported_ahead_of_offline_runs_alone(kind, mode, ahead):
     """Its reports on itself are switched off before it is imported, and only there."""
     assert len(imported_by(kind, mode)) == ahead
+
+
+def test_gpus_are_held_only_where_some_run_trains_on_one():
+    cpu, gpu = (compose([f"trainer={name}"]).config for name in ("cpu", "gpu"))
+    launcher = LocalLauncher(None, None, [0, 1], 1)
+    for configs in ([gpu], [cpu, gpu]):
+        launcher.check(configs)
+    with pytest.raises(UserError, match="train on the CPU"):
+        launcher.check([cpu, cpu])
+    LocalLauncher(2, None, [], 1).check([cpu])
