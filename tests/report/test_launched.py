@@ -3,9 +3,11 @@
 import json
 import shutil
 
+import pytest
+
 from ablab.study.definition import define
 from ablab.study.registry import register
-from tests.report.conftest import EXPERIMENT, typed
+from tests.report.conftest import ERRORS, EXPERIMENT, typed
 from tests.report.synthetic import fill
 
 
@@ -57,3 +59,66 @@ def test_settings_that_came_later_make_another_study(tmp_path):
     assert folder.name.startswith("x-")
     claims = json.loads((folder / "report.json").read_text())["claims"]
     assert {claim["exploratory"] for claim in claims} == {"settings differ from those of the first launch"}
+
+
+def _judged_after(reported, tmp_path, content):
+    """The claims of the report once the experiment's file has changed."""
+    later, outputs = tmp_path / "claims.yaml", tmp_path / "outputs"
+    shutil.copytree(reported.study.outputs, outputs)
+    later.write_text(content)
+    code, _, err = typed(f"experiment={later}", f"outputs={outputs}", "resamples=1000")
+    assert (code, err) == (0, "")
+    return json.loads((outputs / "reports" / "claims" / "report.json").read_text())
+
+
+def test_a_claim_that_was_dropped_is_judged_all_the_same(reported, tmp_path):
+    """A smaller family would need less evidence for what is left of it."""
+    first, *others = [line for line in EXPERIMENT.splitlines(keepends=True) if line.startswith("  - {")]
+    data = _judged_after(reported, tmp_path, EXPERIMENT.replace(first, ""))
+    before = {claim["words"]: claim["corrected"] for claim in reported.data["claims"]}
+    assert {claim["words"]: claim["corrected"] for claim in data["claims"]} == before
+    assert len(before) == len(others) + 1
+    said = "no longer in the file, and judged as it was registered: "
+    assert [note for note in data["notes"] if note.startswith(said)] == [
+        f"{said}layerdrop=0.1 against layerdrop=0, test_bleu greater, margin 0.5"
+    ]
+
+
+def test_an_arm_that_was_dropped_keeps_its_claim_in_the_family(reported, tmp_path):
+    gone = [line for line in EXPERIMENT.splitlines(keepends=True) if "arm: layerdrop=0.5" in line]
+    content = EXPERIMENT.replace("0.2, 0.5]", "0.2]")
+    for line in gone:
+        content = content.replace(line, "")
+    claims = _judged_after(reported, tmp_path, content)["claims"]
+    assert len(claims) == len(reported.data["claims"])
+    reasons = [claim["reason"] for claim in claims if claim["arm"] == "layerdrop=0.5"]
+    assert reasons == ["layerdrop=0.5 is no arm of the study any more"] * len(gone)
+
+
+def _compared(claims):
+    return {(claim["arm"], claim["baseline"], claim["about"], claim["difference"]) for claim in claims}
+
+
+@pytest.mark.parametrize("study", ["metric: test_chrf", "baseline: {layerdrop: 0.2}"])
+def test_what_claims_leave_to_the_study_is_registered_with_them(reported, tmp_path, study):
+    content = EXPERIMENT.replace("  - {arm: layerdrop=0.2", "  # - {arm: layerdrop=0.2") + f"{study}\n"
+    claims = _judged_after(reported, tmp_path, content)["claims"]
+    later = [claim for claim in claims if claim["exploratory"]]
+    assert {"the claim came, or was changed, after the study's first launch"} == {
+        claim["exploratory"] for claim in later
+    }
+    assert _compared(later).isdisjoint(_compared(reported.data["claims"]))
+    assert _compared(claim for claim in claims if not claim["exploratory"]) == _compared(reported.data["claims"])
+
+
+def test_another_way_to_judge_makes_another_study(tmp_path):
+    (tmp_path / "x.yaml").write_text(EXPERIMENT)
+    words = (f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}")
+    register(define(words), already_done=0)
+    greedy = (words[0], "decoding=greedy")
+    fill(greedy, ERRORS, outputs=tmp_path)
+    assert typed(*greedy, words[1], "resamples=1000")[0] == 0
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert folder.name.startswith("x-")
+    claims = json.loads((folder / "report.json").read_text())["claims"]
+    assert {claim["exploratory"] for claim in claims} == {"ways to judge differ from those of the first launch"}

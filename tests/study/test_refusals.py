@@ -56,8 +56,25 @@ def test_a_bad_line_is_said_before_anything_runs(line, place, capsys):
     assert [path.name for path in place.iterdir()] == ["experiments"]
 
 
+CLAIMING = "question: x\nseeds: [1]\nfactors: {norm: [pre, post]}\nclaims:\n"
+
 FILES = {
     "question: x\nseeds: [1]\nfactors: {norm: [pre, post]}\nclaims: [{arm: nosuch, expect: less}]\n": "no such arm",
+    CLAIMING + "  - {arm: norm=pre, expect: less}\n": "claims.arm=norm=pre: that is its baseline too",
+    CLAIMING + 2 * "  - {arm: norm=post, expect: less}\n": "claimed twice",
+    CLAIMING
+    + "  - {arm: norm=post, expect: less, metric: depth, fall: 1}\ncommon: [pruning=none]\n": "needs the decoder's depth-quality curve",
+    CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu, layers: 9}\n": "measured are 4, 3, 2",
+    SEARCH.replace("common: [", "common: [pruning=none, ").replace(
+        "expect: greater", "expect: less, metric: depth, fall: 1"
+    ): "needs the decoder",
+    "question: x\nseeds: [1]\nfactors: {seed: [1, 2]}\n": "seed=1: every arm",
+    "question: x\nseeds: [1]\ndesign: arms\narms: {a: [norm=pre], b: [seed=2]}\n": "seed=2: every arm",
+    "question: x\nseeds: [1]\ncommon: [seed=4]\nfactors: {norm: [pre]}\n": "seed=4: every arm",
+    "question: x\nseeds: [1]\ndesign: arms\narms: {'': [norm=pre]}\n": "arms: ",
+    'question: x\nseeds: [1]\ndesign: arms\narms: {"a\\nb": [norm=pre]}\n': "arms: ",
+    "question: x\nseeds: [1]\nfactors: {norm: []}\n": "levels that differ, got none",
+    "question: x\nseeds: [1, 1]\nfactors: {norm: [pre]}\n": "seeds that differ",
     "question: x\nseeds: [1]\nfactors: {norm: [pre]}\nmetric: bleurt\n": "metric=bleurt",
     "question: \udcff\n": "not readable",
     "question: x\nseeds: [1]\nfactors: {model.d_model: [16, 17]}\n": "model.d_model=17: ",

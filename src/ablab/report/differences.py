@@ -62,8 +62,8 @@ def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure:
         for claim in selection.claims
         if claim.margin
         and claim.arm == arm.name
-        and (claim.baseline or selection.baseline) == baseline.name
-        and (claim.metric or selection.metric) == selection.metric
+        and claim.baseline == baseline.name
+        and claim.metric == selection.metric
     ]
     if not margins or isinstance(evidence(arm, baseline, measure, margins[0]), NotTestable):
         return {}

@@ -12,7 +12,7 @@ from ablab.statistics.drift import Drift, drift
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Failures
-from ablab.study.experiment import Claim
+from ablab.study.claims import Settled
 
 Evidence = Sequence[float] | Failures | NotTestable
 
@@ -42,11 +42,11 @@ def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
     return Pairs([ours[seed] for seed in sorted(ours)], [theirs[seed] for seed in sorted(ours)])
 
 
-def measure_of(claim: Claim, metric: str) -> Measure:
+def measure_of(claim: Settled) -> Measure:
     """What the claim is about; shares of failures have no measure of one run."""
     if claim.fall is not None:
         return depth_measure(claim.fall)
-    return MEASURES[claim.metric or metric] if claim.layers is None else pruned_measure(claim.layers)
+    return MEASURES[claim.metric] if claim.layers is None else pruned_measure(claim.layers)
 
 
 def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:

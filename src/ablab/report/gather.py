@@ -13,9 +13,11 @@ from ablab.record import Record
 from ablab.report.selection import ArmRuns, Registered, Run, Selection
 from ablab.store import RunFolder, all_runs, find_run
 from ablab.study.arms import Study
+from ablab.study.claims import Settled, asked
+from ablab.study.design import written
 from ablab.study.experiment import Experiment
 from ablab.study.ledger import entry_of
-from ablab.study.registry import conditions
+from ablab.study.registry import conditions, judged
 from ablab.study.searches.search import BEST
 
 
@@ -23,6 +25,7 @@ def of_study(study: Study) -> Selection:
     """Every run that the study should have."""
     experiment, registered = study.experiment, Registered.of(study.folder)
     aside, departed = _departed(study, registered)
+    withdrawn = _withdrawn(study, registered)
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     return Selection(
         name="-".join((study.name, *aside)),
@@ -31,13 +34,13 @@ def of_study(study: Study) -> Selection:
         arms=[ArmRuns(arm.name, list(_runs_of(study, arm.name))) for arm in study.arms],
         baseline=study.baseline,
         metric="test_bleu" if experiment is None else experiment.metric,
-        claims=[] if experiment is None or study.is_tuning else experiment.claims,
+        claims=[*study.claims, *withdrawn],
         registered=registered,
         outputs=study.outputs,
         factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
         choosing=None if experiment is None else _choosing(experiment),
         departed=departed,
-        notes=() if departed is None else (departed,),
+        notes=(*([] if departed is None else [departed]), *map(_still_judged, withdrawn)),
     )
 
 
@@ -65,6 +68,18 @@ def where(conditions: str, outputs: Path) -> Selection:
     return _ad_hoc("where", f"where={conditions}", found, outputs)
 
 
+def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
+    """Claims of the first launch that the file has no longer: who drops what fails would get a milder correction."""
+    still = [asked(claim) for claim in study.claims]
+    return [claim for claim in (registered.claims if registered else []) if asked(claim) not in still]
+
+
+def _still_judged(claim: Settled) -> str:
+    margin = f", margin {claim.margin:g}" if claim.margin else ""
+    said = f"{claim.arm} against {claim.baseline}, {claim.metric} {claim.expect}{margin}"
+    return f"no longer in the file, and judged as it was registered: {said}"
+
+
 def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:
     """How this is not the study as it was first launched: what its report is called for it, and in words.
 
@@ -73,10 +88,13 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
     if registered is None:
         return [], None
     aside, said = [], []
-    now = conditions(study)
-    if any(now.get(arm, condition) != condition for arm, condition in registered.conditions.items()):
-        aside.append(hashlib.sha256(json.dumps(now, sort_keys=True).encode()).hexdigest()[:7])
-        said.append("settings differ from those of the first launch")
+    for what, now, then in (
+        ("settings differ", conditions(study), registered.conditions),
+        ("ways to judge differ", judged(study), registered.judged),
+    ):
+        if any(now.get(arm, one) != one for arm, one in then.items()):
+            aside.append(hashlib.sha256(json.dumps(now, sort_keys=True).encode()).hexdigest()[:7])
+            said.append(f"{what} from those of the first launch")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):
         aside += ["seeds", *map(str, study.seeds)]
         said.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")
@@ -112,8 +130,6 @@ def _runs_of(study: Study, arm: str) -> Iterator[Run]:
 
 
 def _level_names(factors: Any) -> dict[str, list[str]]:
-    from ablab.study.design import written
-
     return {
         factor: list(levels) if isinstance(levels, dict) else [written(level) for level in levels]
         for factor, levels in factors.items()

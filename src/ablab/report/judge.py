@@ -1,7 +1,6 @@
 """Claims into verdicts, in numbers and in words."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ablab.report.document import ClaimLine, Span
 from ablab.report.evidence import evidence, failures, measure_of, pairs
@@ -11,14 +10,14 @@ from ablab.report.written import interval_text, number, p_text, signed
 from ablab.statistics.interval import Interval
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
-from ablab.study.experiment import Claim
+from ablab.study.claims import Settled, asked
 
 SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
     """All claims of the study together: one error rate for all."""
-    measures = [_measure(selection, claim) for claim in selection.claims]
+    measures = [_measure(claim) for claim in selection.claims]
     cases = [_case(selection, claim, measure) for claim, measure in zip(selection.claims, measures, strict=True)]
     found = zip(selection.claims, measures, cases, verdicts(cases), strict=True)
     return [_line(selection, claim, measure, case, verdict) for claim, measure, case, verdict in found]
@@ -29,14 +28,15 @@ def span(interval: Interval) -> Span:
     return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
 
 
-def _measure(selection: Selection, claim: Claim) -> Measure:
-    return SHARE if claim.metric == "failures" else measure_of(claim, selection.metric)
+def _measure(claim: Settled) -> Measure:
+    return SHARE if claim.metric == "failures" else measure_of(claim)
 
 
-def _case(selection: Selection, claim: Claim, measure: Measure) -> Case:
-    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline or selection.baseline)
-    assert arm is not None
-    assert baseline is not None
+def _case(selection: Selection, claim: Settled, measure: Measure) -> Case:
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
+    if arm is None or baseline is None:
+        gone = claim.arm if arm is None else claim.baseline
+        return Case(claim.expect, claim.margin, NotTestable(f"{gone} is no arm of the study any more"))
     if measure is SHARE:
         return Case(claim.expect, 0.0, _shares(arm, baseline))
     return Case(claim.expect, claim.margin, evidence(arm, baseline, measure, claim.margin))
@@ -49,13 +49,13 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
         return reason
 
 
-def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verdict: Verdict) -> ClaimLine:
+def _line(selection: Selection, claim: Settled, measure: Measure, case: Case, verdict: Verdict) -> ClaimLine:
     by_share = isinstance(case.evidence, Failures)
     shown = SHARE if by_share else measure
     return ClaimLine(
         arm=claim.arm,
-        baseline=claim.baseline or selection.baseline,
-        metric=claim.metric or selection.metric,
+        baseline=claim.baseline,
+        metric=claim.metric,
         about=measure.title,
         title=shown.title,
         unit=shown.unit,
@@ -65,7 +65,7 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, claim.baseline or selection.baseline, (measure, shown), verdict, len(selection.claims)),
+        words=_words(claim, (measure, shown), verdict, len(selection.claims)),
         n=verdict.n or _seeds_in_both(selection, claim),
         difference=verdict.difference,
         interval=span(verdict.interval) if verdict.interval else None,
@@ -78,17 +78,17 @@ def _line(selection: Selection, claim: Claim, measure: Measure, case: Case, verd
     )
 
 
-def _seeds_in_both(selection: Selection, claim: Claim) -> int:
-    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline or selection.baseline)
+def _seeds_in_both(selection: Selection, claim: Settled) -> int:
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
     return len(pairs(arm, baseline).arm) if arm and baseline else 0
 
 
-def _words(claim: Claim, baseline: str, of: tuple[Measure, Measure], verdict: Verdict, claims: int) -> str:
+def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims: int) -> str:
     """A sentence that can stand alone; `of`: what is claimed, and what was compared."""
     measure, shown = of
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
-    claimed = f"{claim.arm} {expected} {baseline} in {measure.title}{margin}"
+    claimed = f"{claim.arm} {expected} {claim.baseline} in {measure.title}{margin}"
     if verdict.outcome == "not testable":
         return f"{claimed}: not testable. {verdict.reason}."
     instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
@@ -102,12 +102,12 @@ def _words(claim: Claim, baseline: str, of: tuple[Measure, Measure], verdict: Ve
     return f"{said}{corrected}{several}, {verdict.n} {seeds}."
 
 
-def _exploratory(selection: Selection, claim: Claim) -> str | None:
+def _exploratory(selection: Selection, claim: Settled) -> str | None:
     """Why the claim was not fixed before anybody could see results; None if it was."""
     registered = selection.registered
     if registered is None:
         return "the study was never launched as one: its claims were not registered"
-    if _asked(claim.model_dump(mode="json")) not in [_asked(one) for one in registered.claims]:
+    if asked(claim) not in [asked(one) for one in registered.claims]:
         return "the claim came, or was changed, after the study's first launch"
     if registered.runs_already_done:
         return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
@@ -115,11 +115,6 @@ def _exploratory(selection: Selection, claim: Claim) -> str | None:
         return selection.departed
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
     return f"seeds {_listed(added)} were added after the first launch" if added else None
-
-
-def _asked(claim: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides the verdict; what others have found may be put right later."""
-    return {key: value for key, value in claim.items() if value is not None and key not in ("published", "source")}
 
 
 def _listed(values: Sequence[int]) -> str:

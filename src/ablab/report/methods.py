@@ -38,7 +38,7 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
 def _compared(selection: Selection) -> list[Measure]:
     """The report's metric, and what claims are about; shares of failures speak for themselves."""
     claims = [claim for claim in selection.claims if claim.metric != "failures"]
-    return [MEASURES[selection.metric], *(measure_of(claim, selection.metric) for claim in claims)]
+    return [MEASURES[selection.metric], *(measure_of(claim) for claim in claims)]
 
 
 def _errors(claims: int) -> str:

@@ -6,12 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.metrics import read_metrics
 from ablab.record import Curve, Evaluation, Record, Selected
 from ablab.store import RunFolder
-from ablab.study.experiment import Claim
+from ablab.study.claims import Settled, settle
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,18 @@ class ArmRuns:
         return [run for run in self.runs if run.state == "diverged"]
 
 
-@dataclass(frozen=True)
-class Registered:
-    """What the study said of itself when it was first launched. `conditions`: recipes by arm. `typed`: its words."""
+class Registered(BaseModel):
+    """What the study said of itself when it was first launched. `typed`: its words.
 
-    claims: Sequence[Mapping[str, Any]]
-    seeds: Sequence[int]
+    `conditions`: recipes by arm; `judged`: how they meet the test set, which older stores do not say.
+    """
+
+    claims: list[Settled]
+    seeds: list[int]
     runs_already_done: int
-    conditions: Mapping[str, str]
-    typed: Sequence[str]
+    conditions: dict[str, str] = {}
+    judged: dict[str, str] = {}
+    typed: list[str] = []
 
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":
@@ -85,8 +90,9 @@ class Registered:
             return None
         try:
             first = read_json(path)[0]
-            known = first["claims"], first["seeds"], first["runs_already_done"]
-            return cls(*known, conditions=first.get("conditions", {}), typed=first.get("typed", []))
+            # Older stores left to the study what a claim did not say.
+            claims = [settle(claim, first["baseline"], "test_bleu") for claim in first["claims"]]
+            return cls.model_validate({**first, "claims": claims})
         except (ValueError, LookupError, TypeError, AttributeError):
             raise UserError(f"{path}: cannot be read as what the study registered") from None
 
@@ -95,6 +101,7 @@ class Registered:
 class Selection:
     """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design.
 
+    `claims`: those of the file and those that it had when the study was first launched.
     `choosing`: by which scores settings of the arms were chosen before, where they were. `departed`: how it is not the
     study as that was first launched. `notes`: for the top of the report.
     """
@@ -105,7 +112,7 @@ class Selection:
     arms: Sequence[ArmRuns]
     baseline: str
     metric: str
-    claims: Sequence[Claim]
+    claims: Sequence[Settled]
     registered: Registered | None
     outputs: Path
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)

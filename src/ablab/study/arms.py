@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ablab.plan import Planned
+from ablab.study.claims import Settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
 
@@ -38,6 +39,8 @@ class Study:
     seeds: Sequence[int]
     cells: Sequence[Cell]
     experiment: Experiment | None
+    claims: Sequence[Settled] = ()
+    """None while it only finds settings."""
     is_tuning: bool = False
     """Whether it only finds the values that the experiment's own runs will have."""
     typed: tuple[str, ...] = ()

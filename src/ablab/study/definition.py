@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ablab.config import Composed, compose
 from ablab.config.schema import OF_A_SWEEP
-from ablab.errors import UserError, choices
+from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.record import Record
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
 from ablab.study.arms import Cell, Study, digest_of
+from ablab.study.claims import Settled, check_measured, settled
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, Tune, find, read
 from ablab.study.searches.search import BEST, USUAL, Search, declared, search
@@ -68,7 +69,9 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
 def announced(search: Search) -> Study:
     """The study that is to follow a declared search, for what can be said of it before: its claims and its seeds."""
     cells = list(_cells([Arm(USUAL, ())], search.seeds, search.common, naming=True))
-    return Study(search.name, [Arm(USUAL, ()), Arm(BEST, ())], USUAL, list(search.seeds), cells, search.experiment)
+    arms = [Arm(USUAL, ()), Arm(BEST, ())]
+    claims = [] if search.experiment is None else settled(search.experiment, arms, USUAL)
+    return Study(search.name, arms, USUAL, list(search.seeds), cells, search.experiment, claims)
 
 
 def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Search | None:
@@ -80,8 +83,12 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
     varied = set(experiment.search.space)
     common, seeds = _line(name, overrides, varied), _seeds(overrides, experiment.seeds)
     try:
-        _check_claims(experiment, [Arm(USUAL, ()), Arm(BEST, ())])
-        return declared(path.stem, experiment, (*experiment.common, *common), seeds)
+        _check_seedless(experiment.common)
+        claims = settled(experiment, [Arm(USUAL, ()), Arm(BEST, ())], USUAL)
+        found = declared(path.stem, experiment, (*experiment.common, *common), seeds)
+        for claim in claims:
+            check_measured(claim, found.base)
+        return found
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -149,23 +156,26 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         return _confirming(name, path, experiment, overrides)
     try:
         arms, baseline = arms_of(experiment)
+        _check_seedless((*experiment.common, *(word for arm in arms for word in arm.words)))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     line = _line(name, overrides, {word.partition("=")[0] for arm in arms for word in arm.words})
     seeds = _seeds(overrides, experiment.seeds)
     common = (*experiment.common, *line)
     try:
-        _check_claims(experiment, arms)
+        claims = settled(experiment, arms, baseline)
         if experiment.tune is not None:
+            _check_measured(claims, list(_cells(arms, seeds[:1], common, naming=True)))
             trials = _trials(path.stem, experiment, experiment.tune, arms, seeds, common)
             records = _records_of(trials)
             if records is None:
                 return trials
             arms = tuned_arms(arms, experiment.tune, records)
         cells = list(_cells(arms, seeds, common, naming=True))
+        _check_measured(claims, cells)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return Study(path.stem, arms, baseline, seeds, cells, experiment)
+    return Study(path.stem, arms, baseline, seeds, cells, experiment, claims)
 
 
 def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -> list[str]:
@@ -193,11 +203,12 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
         raise UserError(f"{path}: its search comes first; type python train.py -m experiment={name}")
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
     try:
-        _check_claims(experiment, arms)
+        claims = settled(experiment, arms, USUAL)
         cells = list(_cells(arms, seeds, found.common, naming=True))
+        _check_measured(claims, cells)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return Study(path.stem, arms, USUAL, seeds, cells, experiment)
+    return Study(path.stem, arms, USUAL, seeds, cells, experiment, claims)
 
 
 def _trials(
@@ -224,20 +235,17 @@ def _records_of(trials: Study) -> dict[str, list[Record]] | None:
     return records
 
 
-def _check_claims(experiment: Experiment, arms: Sequence[Arm]) -> None:
-    """A claim is registered before the runs: a typo in it must not wait for the report."""
-    names = [arm.name for arm in arms]
-    for claim in experiment.claims:
-        for key, name in (("arm", claim.arm), ("baseline", claim.baseline)):
-            if name is not None and name not in names:
-                raise UserError(f"claims.{key}={name}: no such arm; {choices(name, names)}")
-        for metric, key, meaning in (
-            ("depth", "fall", "the BLEU that pruning may cost"),
-            ("pruned_bleu", "layers", "the number of decoder layers"),
-        ):
-            value = getattr(claim, key)
-            if (claim.metric == metric) != (value is not None):
-                raise UserError(f"claims.{key}={value}: {meaning}, for claims with metric: {metric} and no others")
+def _check_seedless(words: Sequence[str]) -> None:
+    for word in words:
+        if word.partition("=")[0] == "seed":
+            raise UserError(f"{word}: every arm gets the same seeds; allowed: seeds: in the file")
+
+
+def _check_measured(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
+    for claim in claims:
+        for cell in cells:
+            if cell.arm in (claim.arm, claim.baseline):
+                check_measured(claim, cell.planned)
 
 
 def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False) -> Iterator[Cell]:

@@ -22,6 +22,14 @@ class Arm:
 
 def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
     """The arms, and the name of the one that the others are compared with."""
+    arms, baseline = _arms(experiment)
+    for arm in arms:
+        if not arm.name.strip() or not arm.name.isprintable():
+            raise UserError(f"arms: {arm.name!r} cannot be shown in a table; allowed: a name on one line")
+    return arms, baseline
+
+
+def _arms(experiment: Experiment) -> tuple[list[Arm], str]:
     if experiment.design == "arms":
         return _explicit(experiment)
     if experiment.arms:
@@ -91,7 +99,7 @@ def _levels(factor: str, given: Sequence[Level] | Mapping[str, Sequence[str]]) -
     else:
         levels = {written(value): [f"{factor}={written(value)}"] for value in given}
     if len(levels) < len(given) or not levels:
-        raise UserError(f"factors.{factor}: needs levels that differ, got {', '.join(map(written, given))}")
+        raise UserError(f"factors.{factor}: needs levels that differ, got {', '.join(map(written, given)) or 'none'}")
     return levels
 
 
@@ -131,4 +139,4 @@ def _explicit(experiment: Experiment) -> tuple[list[Arm], str]:
 
 
 def _names(chosen: Sequence[Chosen]) -> str:
-    return "; ".join(name_of(c) for c in chosen[:6])
+    return "; ".join(name_of(c) for c in chosen[:6]) or "none"

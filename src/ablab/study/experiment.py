@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ablab.errors import UserError, choices, first_error
 from ablab.search.settings import SearchBlock
@@ -64,6 +64,12 @@ class Tune(Declared):
     metric: Literal["loss", "bleu"] = "loss"
 
 
+def _distinct(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("allowed: seeds that differ")
+    return seeds
+
+
 class Experiment(Declared):
     """The file. `factors`: levels of a key, or named levels with the words of each; the first is the usual one."""
 
@@ -75,7 +81,7 @@ class Experiment(Declared):
     arms: dict[str, Words] = {}
     exclude: list[dict[str, Level]] = []
     baseline: str | dict[str, Level] | None = None
-    seeds: Annotated[list[int], Field(min_length=1)]
+    seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_distinct)]
     metric: Metric = "test_bleu"
     claims: list[Claim] = []
     tune: Tune | None = None

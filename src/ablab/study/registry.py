@@ -32,6 +32,7 @@ def register(study: Study, *, already_done: int) -> None:
         entry = {
             **said,
             "conditions": conditions(study),
+            "judged": judged(study),
             "registered": now(),
             "runs_already_done": already_done,
             "runs": len(study.runs),
@@ -52,6 +53,11 @@ def conditions(study: Study) -> dict[str, str]:
     return {cell.arm: condition_id(cell.planned.recipe) for cell in study.cells if cell.seed == study.seeds[0]}
 
 
+def judged(study: Study) -> dict[str, str]:
+    """How the runs of each arm meet the test set, whole and pruned, by the ids of that."""
+    return {cell.arm: f"{cell.planned.evaluation_id} {cell.planned.curve_id}" for cell in study.cells}
+
+
 def _said(study: Study) -> dict[str, Any]:
     experiment = study.experiment
     content = {
@@ -59,7 +65,7 @@ def _said(study: Study) -> dict[str, Any]:
         "arms": [arm.name for arm in study.arms],
         "baseline": study.baseline,
         "seeds": list(study.seeds),
-        "claims": [] if experiment is None or study.is_tuning else [claim.model_dump() for claim in experiment.claims],
+        "claims": [claim.model_dump() for claim in study.claims],
     }
     return {**content, "digest": hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:11]}
 
