@@ -63,7 +63,7 @@ FILES = {
     CLAIMING + "  - {arm: norm=pre, expect: less}\n": "claims.arm=norm=pre: that is its baseline too",
     CLAIMING + 2 * "  - {arm: norm=post, expect: less}\n": "claimed twice",
     CLAIMING
-    + "  - {arm: norm=post, expect: less, metric: depth, fall: 1}\ncommon: [pruning=none]\n": "needs the decoder's depth-quality curve",
+    + "  - {arm: norm=post, expect: less, metric: depth, fall: 1}\ncommon: [pruning=none]\n": "needs the decoder",
     CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu, layers: 9}\n": "measured are 4, 3, 2",
     SEARCH.replace("common: [", "common: [pruning=none, ").replace(
         "expect: greater", "expect: less, metric: depth, fall: 1"

@@ -15,9 +15,10 @@ from ablab.errors import UserError, choices
 from ablab.exits import DONE, FAILED
 from ablab.fields import Group
 from ablab.files import read_json, write_json, write_text
+from ablab.report.ad_hoc import of_runs, where
 from ablab.report.document import Document
 from ablab.report.findings import findings
-from ablab.report.gather import of_runs, of_study, where
+from ablab.report.gather import of_study
 from ablab.report.latex import latex
 from ablab.report.measures import MEASURES
 from ablab.report.mirrored import mirror_report

@@ -1,0 +1,171 @@
+"""Any finished runs of a store as a selection, one arm for each recipe."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ablab.errors import UserError, choices
+from ablab.fields import flatten
+from ablab.identity import condition_id, distinct
+from ablab.record import Curve, Evaluation, Record
+from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.store import RunFolder, all_runs, find_run
+
+
+def of_runs(references: Sequence[str], outputs: Path) -> Selection:
+    """These runs, one arm for each recipe; the first is the baseline."""
+    found = [_finished(reference, outputs) for reference in references]
+    return _ad_hoc("runs", f"runs={','.join(references)}", found, outputs)
+
+
+def where(conditions: str, outputs: Path) -> Selection:
+    """The runs of the store whose groups or fields have these values, `model=tiny data=multi30k`."""
+    wanted = [_condition(word) for word in conditions.split()]
+    if not wanted:
+        raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
+    records = [(run, record) for run in all_runs(outputs) if (record := run.record()) is not None]
+    if not records:
+        raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
+    for key, _ in wanted:
+        known = {name for _, record in records for name in _values(record)}
+        if key not in known:
+            raise UserError(f"where={conditions}: no run has {key}; {choices(key, known)}")
+    found = [pair for pair in records if all(_same(_values(pair[1]).get(key), value) for key, value in wanted)]
+    if not found:
+        raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
+    return _ad_hoc("where", f"where={conditions}", found, outputs)
+
+
+def _finished(reference: str, outputs: Path) -> tuple[RunFolder, Record]:
+    folder = find_run(reference, outputs)
+    record = folder.record()
+    if record is None:
+        raise UserError(f"runs={reference}: {folder.run_id} has not finished; type its train line again")
+    return folder, record
+
+
+def _condition(word: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    if not equals:
+        raise UserError(f"where={word}: allowed: key=value")
+    return key, value
+
+
+def _values(record: Record) -> dict[str, str]:
+    """Groups by their option, fields by their value, as one would type them."""
+    fields = {key: _typed(value) for key, value in flatten(record.config).items()}
+    return {**fields, **record.choices, "seed": str(record.config["seed"])}
+
+
+def _same(there: str | None, wanted: str) -> bool:
+    """Numbers by their value: 0 is 0.0 and 1e-3 is 0.001."""
+    try:
+        return there is not None and float(there) == float(wanted)
+    except ValueError:
+        return there == wanted
+
+
+def _typed(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
+
+
+def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> Selection:
+    conditions: dict[str, list[_Found]] = {}
+    for one in {folder.run_id: _Found.of(folder, record) for folder, record in found}.values():
+        conditions.setdefault(condition_id(one.recipe), []).append(one)
+    names = _names([runs[0].record for runs in conditions.values()])
+    everyone = [one for runs in conditions.values() for one in runs]
+    arms, ways = [], {}
+    for arm, runs in zip(names, conditions.values(), strict=True):
+        way = _shared([one.evaluations for one in runs], [one.evaluations for one in everyone])
+        curve = _shared([one.curves for one in runs], [one.curves for one in everyone])
+        ways[arm] = next((one.evaluations[way] for one in runs if way in one.evaluations), None)
+        arms.append(ArmRuns(arm, [one.run(way, curve) for one in sorted(runs, key=lambda one: one.recipe["seed"])]))
+    ids = sorted(folder.run_id for folder, _ in found)
+    name = f"{kind}-{hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]}"
+    baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
+    notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
+    return Selection(name, said, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A finished run with every evaluation of its whole model and every curve, by their ids."""
+
+    folder: RunFolder
+    record: Record
+    recipe: dict[str, Any]
+    evaluations: Mapping[str, Evaluation]
+    curves: Mapping[str, Curve]
+
+    @classmethod
+    def of(cls, folder: RunFolder, record: Record) -> "_Found":
+        recipe = folder.recipe()
+        if "seed" not in recipe:
+            raise UserError(f"{folder.path / 'recipe.yaml'}: cannot be read as a recipe")
+        whole = {found.evaluation_id: found for found in folder.evaluations() if "kept" not in found.settings}
+        return cls(folder, record, recipe, whole, {curve.curve_id: curve for curve in folder.curves()})
+
+    def run(self, way: str, curve: str) -> Run:
+        """Judged in this way, pruned in that."""
+        evaluation = self.evaluations.get(way)
+        return Run(
+            self.folder,
+            self.recipe["seed"],
+            self.record.state if self.record.state == "diverged" or evaluation else "not judged",
+            self.record,
+            evaluation,
+            self.curves.get(curve),
+            flatten(self.recipe),
+        )
+
+
+Found = Mapping[str, Evaluation] | Mapping[str, Curve]
+
+
+def _shared(of_arm: Sequence[Found], of_all: Sequence[Found]) -> str:
+    """The id that one thing of each run is taken by: one search against another is no comparison.
+
+    What most runs have, of several the latest; where no run of the arm has that, what most runs of the arm have.
+    """
+    usual = _most_common(of_all)
+    return usual if any(usual in found for found in of_arm) else _most_common(of_arm)
+
+
+def _most_common(runs: Sequence[Found]) -> str:
+    counts = Counter(one for found in runs for one in found)
+    ended = {one: found[one].ended for found in runs for one in found}
+    return max(counts, key=lambda one: (counts[one], ended[one], one), default="")
+
+
+def _notes(arms: Sequence[ArmRuns], ways: Mapping[str, Evaluation | None], evaluations: int) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for arm, way in ways.items():
+        if way is not None:
+            search = ", ".join(f"{key}={value}" for key, value in way.settings["decoding"].items())
+            said.setdefault(f"{way.test_name} ({way.sentences:,} sentences), decoding {search}", []).append(arm)
+    notes = []
+    if len(said) > 1:
+        judged = "; ".join(f"{', '.join(names)} on {way}" for way, names in said.items())
+        notes.append(f"arms are judged in different ways, so that differences may be those of the ways: {judged}")
+    used = sum(run.evaluation is not None for arm in arms for run in arm.runs)
+    if evaluations > used:
+        ways_used = "; ".join(said)
+        notes.append(f"scores are those on {ways_used}; {evaluations - used} other evaluations are left out")
+    return notes
+
+
+def _words(arm: ArmRuns) -> int:
+    """By which it differs from the defaults."""
+    (name,) = {run.record.name.rpartition(",")[0] for run in arm.runs[:1] if run.record}
+    return len(name.split(",")) if name else 0
+
+
+def _names(records: Sequence[Record]) -> list[str]:
+    """What sets each apart from the others, by the words of their display names; the seed is none of it."""
+    names = distinct([record.name.rpartition(",")[0] for record in records])
+    return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
