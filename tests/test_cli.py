@@ -45,6 +45,11 @@ def test_an_unknown_verb(capsys):
     assert err.endswith("; did you mean train?\n")
 
 
+def test_the_package_is_a_command_too(tmp_path):
+    done, _ = _process("-m", "ablab", "trian", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
 def test_the_help_of_train_names_every_group_option_and_field(capsys):
     assert main(["train", "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()

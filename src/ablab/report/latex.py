@@ -1,5 +1,6 @@
 """The report for a paper: its tables and pictures in LaTeX."""
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -19,7 +20,7 @@ def latex(document: Document) -> str:
         "\\usepackage[T1]{fontenc}",
         "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}",
         "\\usepackage[a4paper,landscape,margin=1.5cm]{geometry}",
-        "\\usepackage{array,booktabs,graphicx}",
+        "\\usepackage{amssymb,array,booktabs,graphicx}",
         "\\begin{document}",
         *_words(document),
         "\\clearpage",
@@ -36,7 +37,7 @@ def _words(document: Document) -> list[str]:
     claims = [
         claim.words + (f" Exploratory: {claim.exploratory}." if claim.exploratory else "") for claim in document.claims
     ]
-    items = ["\\begin{itemize}", *(f"\\item {_escaped(words)}" for words in claims), "\\end{itemize}"]
+    items = ["\\begin{itemize}", *(f"\\item {{}}{_escaped(words)}" for words in claims), "\\end{itemize}"]
     paragraphs = [f"{_escaped(words)}\n" for words in said if words]
     return [f"\\section*{{{_escaped(document.name)}}}", *paragraphs, *(items if claims else [])]
 
@@ -103,7 +104,8 @@ def _picture(document: Document, picture: Picture) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return " & ".join(_escaped(cell) for cell in cells) + " \\\\"
+    # {}: a row that begins with [ or * would be read as an option of what ends the row above it.
+    return "{}" + " & ".join(_escaped(cell) for cell in cells) + " \\\\"
 
 
 def _label(name: str) -> str:
@@ -112,9 +114,18 @@ def _label(name: str) -> str:
 
 @cache
 def _escaped(text: str) -> str:
-    """For any LaTeX, whatever characters people write."""
-    escaped: str = _encoder().unicode_to_latex(text)
+    """For any LaTeX, whatever characters people write.
+
+    Letters that its usual fonts lack become their code points, so that it compiles and names stay apart.
+    """
+    printable = "".join(f"(U+{ord(one):04X})" if _is_foreign(one) else one for one in text)
+    escaped: str = _encoder().unicode_to_latex(printable)
     return escaped
+
+
+def _is_foreign(character: str) -> bool:
+    """Neither Latin nor Greek nor a sign that the encoder knows."""
+    return character.isalpha() and not unicodedata.name(character, "").startswith(("LATIN", "GREEK", "MICRO"))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 from ablab.report.document import Document
 from ablab.report.printed import Picture, curves, differences
@@ -13,7 +14,7 @@ def markdown(document: Document) -> str:
     lines = [f"# {document.name}", "", document.question, ""]
     lines += [f"Source: {document.source}", ""] if document.source else []
     lines += [line for note in document.notes for line in (f"> {note}", "")]
-    lines += [f"- {claim.words}" + _exploratory(claim.exploratory) for claim in document.claims]
+    lines += [f"- {_escaped(claim.words)}" + _exploratory(claim.exploratory) for claim in document.claims]
     lines += [""] if document.claims else []
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for table in tables(document):
@@ -48,4 +49,9 @@ def _markdown_picture(picture: Picture) -> list[str]:
 def _markdown_table(table: Table) -> list[str]:
     marks = ["---" if number < table.left else "---:" for number in range(len(table.columns))]
     rows = [table.columns, marks, *table.rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
+
+
+def _escaped(text: str) -> str:
+    """Nothing in it is taken for a mark."""
+    return re.sub(r"([|*`]|<(?=[a-zA-Z/!]))", r"\\\1", text)

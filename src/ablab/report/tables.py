@@ -106,7 +106,7 @@ def _claim(claim: ClaimLine) -> list[str]:
         f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
         str(claim.n),
-        claim.published or "",
+        " ".join((claim.published or "").split()),
     ]
 
 
