@@ -58,7 +58,7 @@ def _evaluation(evaluation_id="e0") -> Evaluation:
         seconds=1.0,
         sentences_per_second=2.0,
         references="x",
-        statistics=[],
+        statistics=[[1, 1], [0, 1]],
         provenance_code="x",
         ended="x",
     )

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.record import Strict
 
-ARTEFACT_SCHEMA = 1
+ARTEFACT_SCHEMA: Literal[1] = 1
 
 
 class Axis(Strict):
@@ -28,6 +28,12 @@ class Trace(Strict):
     y: list[float]
     names: list[str] = Field(default_factory=list)
 
+    @model_validator(mode="after")
+    def _paired(self) -> "Trace":
+        if len(self.x) != len(self.y) or (self.names and len(self.names) != len(self.x)):
+            raise ValueError(f"{self.label}: {len(self.x)} x, {len(self.y)} y, {len(self.names)} names")
+        return self
+
 
 class Slice(Strict):
     """One matrix of several with the same rows and columns."""
@@ -44,7 +50,7 @@ class _Artefact(Strict):
     `provenance`: code and clock.
     """
 
-    schema_version: int = ARTEFACT_SCHEMA
+    schema_version: Literal[1] = ARTEFACT_SCHEMA
     title: str
     section: str | None = None
     order: int = 0
@@ -74,7 +80,15 @@ class MatrixArtefact(_Artefact):
     y: Axis
     value: str
     interchangeable: bool = False
-    slices: list[Slice]
+    slices: Annotated[list[Slice], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _shaped(self) -> "MatrixArtefact":
+        rows, columns = len(self.y.labels), len(self.x.labels)
+        for part in self.slices:
+            if [len(row) for row in part.values] != [columns] * rows:
+                raise ValueError(f"{part.label}: its values are not {rows} rows of {columns}")
+        return self
 
 
 Artefact = SeriesArtefact | MatrixArtefact

@@ -1,5 +1,6 @@
 """`ablab <verb>`; the scripts at the root of a checkout call the same."""
 
+import errno
 import sys
 from collections.abc import Callable, Sequence
 
@@ -33,6 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return FAILED if isinstance(error, LostError) else BAD_INPUT
+    except OSError as error:
+        # A full disk, a folder without permission, a file where a folder should be: no fault of the program.
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        print(f"error: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201
         return INTERRUPTED

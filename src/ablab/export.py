@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ablab.fields import Group
+from ablab.files import read_lines
 from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
 from ablab.store import RunFolder
@@ -78,5 +79,5 @@ def _test_sources(saved: SavedModel) -> list[str]:
         for evaluation in run.evaluations():
             path = run.outputs / "corpora" / evaluation.references / "sources.txt"
             if path.exists():
-                return path.read_text(encoding="utf-8").split("\n")[:-1]
+                return read_lines(path)
     return []

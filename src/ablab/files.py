@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ablab.errors import UserError
+
+LONGEST = 100
+"""Bytes of a folder's name."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -46,8 +51,28 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The content of a JSON file; UserError where it is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: not readable as JSON ({error})") from None
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines of a text that we wrote; UserError where it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8").split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not readable as UTF-8 ({error.reason} at byte {error.start})") from None
+
+
+def folder_name(text: str) -> str:
+    """The text itself where that can be a folder; otherwise what is left of it, and a digest that keeps it apart."""
+    if len(text.encode()) <= LONGEST and "/" not in text and not text.startswith(".") and text.isprintable():
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    kept = "".join(character if character.isprintable() and character != "/" else "_" for character in text)
+    return f"{kept.lstrip('.')[:60].encode()[:LONGEST].decode(errors='ignore')}-{digest}"
 
 
 def sha256(path: Path) -> str:

@@ -2,8 +2,11 @@
 
 import csv
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from ablab.errors import UserError
 
 COLUMNS = (
     "step",
@@ -21,9 +24,15 @@ COLUMNS = (
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """All rows, without their empty cells."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+    """All rows, without their empty cells; UserError where these are not what training writes."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
+    except (ValueError, TypeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read as metrics ({error})") from None
+    if any("step" not in row or not all(map(isfinite, row.values())) for row in rows):
+        raise UserError(f"{path}: cannot be read as metrics (every row has a step and finite numbers)")
+    return rows
 
 
 class MetricsFile:

@@ -2,20 +2,35 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 
 NOTHING_LEARNT = 0.02
 """A run whose chosen weights have a validation loss not this share below the unigram loss has diverged."""
 
 
 class Strict(BaseModel):
-    """A record is read strictly: a field that is missing or unknown is an error, never a guess."""
+    """A record is read strictly: a field that is missing or unknown, or no number, is an error, never a guess."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _in_order(validations: list[dict[str, float]]) -> list[dict[str, float]]:
+    if not all({"step", "loss", "bleu"} <= set(validation) for validation in validations):
+        raise ValueError("step, loss and bleu are needed")
+    if any(later["step"] <= earlier["step"] for earlier, later in pairwise(validations)):
+        raise ValueError("steps must increase")
+    return validations
+
+
+def _rectangular(rows: list[list[int]]) -> list[list[int]]:
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("rows must be equally long")
+    return rows
 
 
 class Selected(Strict):
@@ -56,7 +71,7 @@ class Cost(Strict):
 class Record(Strict):
     """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried."""
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     run_id: str
     condition_id: str
     name: str
@@ -65,7 +80,7 @@ class Record(Strict):
     reason: str
     time_limited: bool
     selected: Selected | None
-    validations: list[dict[str, float]]
+    validations: Annotated[list[dict[str, float]], AfterValidator(_in_order)]
     cost: Cost
     data: dict[str, Any]
     runtime: dict[str, Any]
@@ -77,7 +92,7 @@ class Record(Strict):
 class Evaluation(Strict):
     """One way of judging the selected weights. Hypotheses lie beside it, one line per sentence."""
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     evaluation_id: str
     settings: dict[str, Any]
     test_name: str
@@ -90,9 +105,15 @@ class Evaluation(Strict):
     seconds: float
     sentences_per_second: float
     references: str
-    statistics: list[list[int]]
+    statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
     provenance_code: str
     ended: str
+
+    @model_validator(mode="after")
+    def _every_sentence(self) -> "Evaluation":
+        if len(self.statistics) != self.sentences:
+            raise ValueError(f"statistics of {len(self.statistics)} sentences, not of {self.sentences}")
+        return self
 
 
 class Point(Strict):
@@ -122,7 +143,7 @@ class Curve(Strict):
     strategy has looked at on validation before it chose; searching overfits.
     """
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     curve_id: str
     settings: dict[str, Any]
     label: str

@@ -59,7 +59,8 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     """A run's selected weights."""
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
-    return SavedModel(folder.run_id, folder.checkpoints / SELECTED, _architecture(record.config, folder.path))
+    weights = _there(folder.checkpoints / SELECTED)
+    return SavedModel(folder.run_id, weights, _architecture(record.config, folder.path))
 
 
 def find_model(reference: str, outputs: Path) -> SavedModel:
@@ -70,12 +71,18 @@ def find_model(reference: str, outputs: Path) -> SavedModel:
             card = ModelCard.model_validate(read_json(folder / CARD))
         except ValueError as error:
             raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
-        return SavedModel(card.name, folder / PRUNED, _architecture(card.architecture, folder))
+        return SavedModel(card.name, _there(folder / PRUNED), _architecture(card.architecture, folder))
     run = find_run(reference, outputs)
     record = run.record()
     if record is None:
         raise UserError(f"run={reference}: {run.run_id} has not finished; type its train line again")
     return of_run(run, record)
+
+
+def _there(weights: Path) -> Path:
+    if not weights.is_file():
+        raise UserError(f"{weights}: the weights are gone; the run's train line with rerun=true makes them anew")
+    return weights
 
 
 def _architecture(values: dict[str, Any], where: Path) -> Architecture:

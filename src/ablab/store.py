@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import half_written, write_json, write_text
+from ablab.files import half_written, read_lines, write_json, write_text
 from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 
 SELECTED = "selected.safetensors"
@@ -111,9 +111,16 @@ class RunFolder:
     def recipe(self) -> dict[str, Any]:
         """What the run is."""
         from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+        from yaml import YAMLError
 
-        content = OmegaConf.to_container(OmegaConf.load(self.path / "recipe.yaml"))
-        assert isinstance(content, dict)
+        path = self.path / "recipe.yaml"
+        try:
+            content = OmegaConf.to_container(OmegaConf.load(path))
+        except (UnicodeDecodeError, YAMLError, OmegaConfBaseException) as error:
+            raise UserError(f"{path}: cannot be read as a recipe ({str(error).splitlines()[0]})") from None
+        if not isinstance(content, dict) or "seed" not in content:
+            raise UserError(f"{path}: cannot be read as a recipe (it has no seed)")
         return {str(key): value for key, value in content.items()}
 
     def record(self) -> Record | None:
@@ -132,6 +139,15 @@ class RunFolder:
         path = self.path / "evaluations" / f"{evaluation_id}.json"
         return _read(path, Evaluation) if path.exists() else None
 
+    def hypotheses(self, evaluation_id: str) -> list[str]:
+        """An evaluation's translations, a line per sentence; none where the file is gone."""
+        path = self.translations(evaluation_id)
+        return read_lines(path) if path.exists() else []
+
+    def translations(self, evaluation_id: str) -> Path:
+        """Where an evaluation's hypotheses lie."""
+        return self.path / "evaluations" / f"{evaluation_id}.txt"
+
     def has_evaluation(self, evaluation_id: str) -> bool:
         """Whether it was made; without reading it."""
         return (self.path / "evaluations" / f"{evaluation_id}.json").exists()
@@ -146,8 +162,7 @@ class RunFolder:
     ) -> None:
         """The hypotheses first: an evaluation that can be read is complete."""
         folder = self.path / "evaluations"
-        text = "".join(f"{line}\n" for line in hypotheses)
-        write_text(folder / f"{evaluation.evaluation_id}.txt", text)
+        write_text(self.translations(evaluation.evaluation_id), "".join(f"{line}\n" for line in hypotheses))
         if n_best is not None:
             write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
         write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())

@@ -3,10 +3,11 @@
 import hashlib
 import math
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 from ablab.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
-from ablab.identity import condition_id
+from ablab.identity import condition_id, evaluation_id
 from ablab.metrics import COLUMNS
 from ablab.record import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.scoring import Scores, score
@@ -68,8 +69,9 @@ def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpu
     folder.metrics.write_text("\n".join([",".join(COLUMNS), *rows, ""]))
     folder.write_record(_record(cell, found, noise))
     if found is not None and hypotheses is not None:
-        folder.write_evaluation(_evaluation(cell, found, corpus_name, noise), hypotheses)
-        folder.write_curve(_curve(cell, found.bleu))
+        evaluation = _evaluation(cell, found, corpus_name, noise)
+        folder.write_evaluation(evaluation, hypotheses)
+        folder.write_curve(_curve(cell, [evaluation, *_pruned(cell, evaluation, hypotheses, references)]))
         for key, artefact in artefacts(random.Random(folder.run_id)).items():
             write_artefact(folder.artefacts / f"{key}.json", artefact)
 
@@ -178,7 +180,20 @@ def _evaluation(cell: Cell, found: Scores, corpus_name: str, noise: float) -> Ev
     )
 
 
-def _curve(cell: Cell, bleu: float) -> Curve:
+def _pruned(cell: Cell, whole: Evaluation, hypotheses: list[str], references: list[str]) -> Iterator[Evaluation]:
+    """With 3, 2 and 1 of 4 decoder layers: so large a share of the sentences is still translated."""
+    for depth in (3, 2, 1):
+        kept = {"encoder": [0, 1, 2, 3], "decoder": list(range(depth))}
+        settings = {"kept": kept, **cell.planned.evaluation}
+        texts = [text if number < depth * SENTENCES // 4 else "x" for number, text in enumerate(hypotheses)]
+        found = score(texts, references)
+        update = {"settings": settings, "bleu": found.bleu, "chrf": found.chrf, "statistics": found.sentences}
+        evaluation = whole.model_copy(update={**update, "evaluation_id": evaluation_id(settings)})
+        cell.planned.folder.write_evaluation(evaluation, texts)
+        yield evaluation
+
+
+def _curve(cell: Cell, evaluations: list[Evaluation]) -> Curve:
     points = [
         Point(
             curve="decoder",
@@ -187,14 +202,14 @@ def _curve(cell: Cell, bleu: float) -> Curve:
             parameters=10**6,
             bytes=4 * 10**6,
             valid_loss=2.0,
-            valid_bleu=bleu,
-            evaluation_id="e0",
-            bleu=bleu * (depth / 4) ** 0.5,
-            chrf=50.0,
+            valid_bleu=found.bleu,
+            evaluation_id=found.evaluation_id,
+            bleu=found.bleu,
+            chrf=found.chrf,
             sentences_per_second=400.0,
             speed_ratio=1 + (4 - depth) / 3,
         )
-        for depth in (4, 3, 2, 1)
+        for depth, found in zip((4, 3, 2, 1), evaluations, strict=True)
     ]
     return Curve(
         curve_id=cell.planned.curve_id,

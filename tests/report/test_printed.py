@@ -11,6 +11,7 @@ from ablab.report.forest import forests
 from ablab.report.latex import latex
 from ablab.report.plain import markdown
 from ablab.report.tables import claims_table, differences_table
+from tests.report.conftest import typed
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +76,14 @@ def test_any_name_has_its_own_line_in_the_legend(document, tmp_path):
     assert max(len(line) for name in picture.arms for line in name.split("\n")) <= 40
 
 
-def test_nothing_of_an_earlier_report_stays(document, tmp_path):
-    printed.write_pictures(document, tmp_path)
-    (tmp_path / "report.pdf").touch()
-    printed.write_pictures(document.model_copy(update={"series": [], "claims": [], "differences": []}), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["report.pdf"]
+def test_nothing_of_an_earlier_report_stays_but_what_people_made_of_it(reported):
+    names = {path.name for path in reported.folder.iterdir()}
+    for name in ("forest_9.pdf", "speed.png", "effects.csv", "report.pdf"):
+        (reported.folder / name).touch()
+    assert typed(*reported.words, "resamples=1000")[0] == 0
+    assert {path.name for path in reported.folder.iterdir()} - names == {"report.pdf"} - names
+    (reported.folder / "report.pdf").unlink()
+    assert [path.name for path in reported.folder.parent.glob(".*")] == []
 
 
 def test_the_texts_show_what_was_drawn(reported):

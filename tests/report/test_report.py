@@ -145,13 +145,25 @@ def test_scores_are_made_again_from_their_hypotheses(reported, tmp_path):
     shutil.copytree(reported.study.outputs, copy)
     code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true", "resamples=1000")
     assert code == 0
-    assert "19 evaluations scored again from their hypotheses: none differ" in out
-    hypotheses = next(copy.glob("runs/*/evaluations/*.txt"))
-    hypotheses.write_text(hypotheses.read_text().replace("dog", "cat", 1))
+    assert f"{4 * 19} evaluations scored again from their hypotheses: none differ" in out
+    folder = reported.study.cells[0].planned
+    whole = copy / "runs" / folder.run_id / "evaluations" / f"{folder.evaluation_id}.txt"
+    pruned = next(path for path in whole.parent.glob("*.txt") if path != whole)
+    for hypotheses in (whole, pruned):
+        text = hypotheses.read_text()
+        hypotheses.write_text("a\n" + text.partition("\n")[2])
+        code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true")
+        assert code == 1
+        assert f"its statistics per sentence in {hypotheses.stem} are not those of its hypotheses" in out
+        assert f"{4 * 19} evaluations scored again from their hypotheses: 1 differs" in out
+        hypotheses.write_text(text)
+    (curve,) = whole.parents[1].glob("curves/*.json")
+    content = json.loads(curve.read_text())
+    content["points"][1]["bleu"] = 99.0
+    curve.write_text(json.dumps(content))
     code, out, _ = typed(reported.words[0], f"outputs={copy}", "verify=true")
     assert code == 1
-    assert "its statistics per sentence are not those of its hypotheses" in out
-    assert "19 evaluations scored again from their hypotheses: 1 differs" in out
+    assert "BLEU 99.000000" in out
     assert "No report was written" in out
 
 
@@ -208,7 +220,7 @@ def test_what_cannot_be_is_one_line(reported, words, said):
     assert err.count("\n") == 1
 
 
-def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_path):
+def test_a_store_without_the_runs_is_one_line(tmp_path, reported):
     code, _, err = typed(reported.words[0], f"outputs={tmp_path / 'nowhere'}")
     assert (code, err.count("\n")) == (2, 1)
     assert "none of its runs has begun in" in err
@@ -216,16 +228,28 @@ def test_a_store_without_the_runs_and_damaged_files_are_one_line(reported, tmp_p
     assert (code, err.count("\n")) == (2, 1)
     assert "no run has finished in" in err
     assert not (tmp_path / "nowhere").exists()
-    copy = tmp_path / "outputs"
-    shutil.copytree(reported.study.outputs, copy)
-    (copy / "studies" / "claims" / "registered.json").write_text("{")
-    code, _, err = typed(reported.words[0], f"outputs={copy}")
-    assert code == 2
-    assert "registered.json: cannot be read as what the study registered" in err
-    next(copy.glob("runs/*/recipe.yaml")).write_text("")
-    code, _, err = typed("where=norm=pre", f"outputs={copy}")
-    assert code == 2
-    assert "recipe.yaml: cannot be read as" in err
+
+
+def test_an_arm_is_no_path(tmp_path):
+    name = "../../x/ä"
+    words = (f"experiment={tmp_path / 'x.yaml'}", "logger=none")
+    (tmp_path / "x.yaml").write_text(
+        "question: x\nseeds: [1]\ndesign: arms\n"
+        f"arms: {{plain: [], '{name}': [norm=post], {'y' * 300}: [norm=scalenorm]}}\n"
+    )
+    store = tmp_path / "outputs"
+    fill(words, {"plain": 0.2, name: 0.3, "y" * 300: 0.3}, outputs=store)
+    for arm in (name, "y" * 300):
+        assert typed(*words, f"outputs={store}", f"baseline={arm}", "resamples=1000")[0] == 0
+    assert len(list((store / "reports").iterdir())) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"x.yaml", "outputs"}
+
+
+def test_smoke_runs_are_told(tmp_path):
+    words = ("norm=pre,post", "seed=1,2", "smoke=true", "logger=none")
+    fill(words, {"norm=pre": 0.2, "norm=post": 0.3}, outputs=tmp_path)
+    _, out, _ = typed(*words, f"outputs={tmp_path}", "resamples=1000")
+    assert "Note: smoke runs: " in out
 
 
 def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):

@@ -1,13 +1,14 @@
 """Architecture in, Transformer out: parts take parts, and only here are they chosen."""
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
 from ablab.config import Config
 from ablab.config.schema import Architecture, Trainer
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
-from ablab.errors import MachineError
+from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout
@@ -36,13 +37,20 @@ def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tu
     """A model of the disk with its weights, in evaluation, and its tokenizers."""
     tokenizers = load_tokenizers(saved.tokenizers)
     model = _Parts(saved.architecture).transformer(len(tokenizers[0]), len(tokenizers[1]))
-    model.load_state_dict(load_file(saved.weights))
+    model.load_state_dict(_weights(saved))
     return model.to(device).eval(), tokenizers
+
+
+def _weights(saved: SavedModel) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(saved.weights)
+    except SafetensorError as error:
+        raise UserError(f"{saved.weights}: cannot be read as weights ({error})") from None
 
 
 def start_from(model: Transformer, saved: SavedModel) -> None:
     """Put a saved model's weights into one of the same shape. Learned drop rates start anew."""
-    weights = load_file(saved.weights)
+    weights = _weights(saved)
     fresh = {name: tensor for name, tensor in model.state_dict().items() if ".layerdrop." in name}
     kept = {name: tensor for name, tensor in weights.items() if ".layerdrop." not in name}
     model.load_state_dict({**kept, **fresh})

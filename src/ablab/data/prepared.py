@@ -22,7 +22,7 @@ from ablab.data.encoded import Sentences
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json, sha256, write_json, write_text
+from ablab.files import read_json, read_lines, sha256, write_json, write_text
 from ablab.seeding import derive
 
 PREPARATION = 1
@@ -98,11 +98,6 @@ def nested_subsample(count: int, wanted: int | None) -> list[int]:
     return sorted(order[:wanted].tolist())
 
 
-def read_lines(path: Path) -> list[str]:
-    """Lines of a file that we wrote."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
-
-
 def write_lines(path: Path, lines: Sequence[str]) -> None:
     """One sentence a line."""
     write_text(path, "".join(f"{line}\n" for line in lines))
@@ -124,7 +119,7 @@ def _intact(folder: Path) -> bool:
     try:
         sums: dict[str, str] = read_json(folder / MANIFEST)["sha256"]
         return all(sha256(folder / name) == checksum for name, checksum in sums.items())
-    except (OSError, ValueError, KeyError):
+    except (OSError, UserError, ValueError, LookupError, TypeError):
         return False
 
 

@@ -63,7 +63,10 @@ def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> li
 
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """Of the source and of the target; one and the same when the vocabulary is joint."""
-    src, tgt = (Tokenizer((folder / name).read_bytes()) for name in FILES)
+    try:
+        src, tgt = (Tokenizer((folder / name).read_bytes()) for name in FILES)
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: the tokenizer is gone, and without it nobody can read the model") from None
     return src, src if src.model == tgt.model else tgt
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ablab.artefacts import comparable_artefacts
 from ablab.errors import UserError
+from ablab.files import read_lines
 from ablab.inside.pairs import readable_pairs
 from ablab.plan import Planned
 from ablab.record import Evaluation, Record
@@ -61,9 +62,7 @@ def _test_text(planned: Planned) -> tuple[list[str], list[str]]:
         )
     folder = planned.outputs / "corpora" / evaluation.references
     try:
-        sources, references = (
-            (folder / f"{name}.txt").read_text(encoding="utf-8").split("\n")[:-1] for name in ("sources", "references")
-        )
+        sources, references = (read_lines(folder / f"{name}.txt") for name in ("sources", "references"))
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror}); its test text is needed") from None
     return sources, references

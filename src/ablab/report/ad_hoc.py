@@ -105,8 +105,6 @@ class _Found:
     @classmethod
     def of(cls, folder: RunFolder, record: Record) -> "_Found":
         recipe = folder.recipe()
-        if "seed" not in recipe:
-            raise UserError(f"{folder.path / 'recipe.yaml'}: cannot be read as a recipe")
         whole = {found.evaluation_id: found for found in folder.evaluations() if "kept" not in found.settings}
         return cls(folder, record, recipe, whole, {curve.curve_id: curve for curve in folder.curves()})
 

@@ -47,7 +47,7 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
         convergence=_convergence(arm, measure.progress or BLEU),
         differs={} if arm is baseline else _differs(baseline, arm),
-        notes=_arm_notes(arm, baseline),
+        notes=_arm_notes(arm, baseline, measure),
         runs=[_run(run, measure, place) for run in arm.runs],
     )
 
@@ -87,11 +87,14 @@ def _differs(baseline: ArmRuns, arm: ArmRuns) -> dict[str, object]:
     return {key: ours.get(key) for key in keys}
 
 
-def _arm_notes(arm: ArmRuns, baseline: ArmRuns) -> list[str]:
+def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
     """What a reader must know before comparing: holes, and budgets that differ."""
     notes = []
     if arm.diverged:
         notes.append(f"{len(arm.diverged)} of {len(arm.runs)} runs diverged")
+    values = [measure.value(run) for run in arm.finished]
+    if None in values:
+        notes.append(f"{values.count(None)} of {len(values)} runs have no {measure.title}")
     if len(arm.finished) == 1 and not arm.diverged:
         notes.append("one seed, no interval")
     for what, read in (("steps", _steps), ("batch of tokens", _batch)):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ablab.files import read_lines
 from ablab.report.document import SentenceLine, Sentences
 from ablab.report.evidence import pairs
 from ablab.report.selection import Run, Selection
@@ -70,7 +71,7 @@ def _text(folder: Path) -> tuple[list[str], list[str]] | None:
     files = [folder / name for name in ("sources.txt", "references.txt")]
     if not all(file.exists() for file in files):
         return None
-    sources, references = (file.read_text(encoding="utf-8").split("\n")[:-1] for file in files)
+    sources, references = map(read_lines, files)
     return sources, references
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from pydantic import Field
@@ -24,7 +25,7 @@ from ablab.report.measures import MEASURES
 from ablab.report.mirrored import mirror_report
 from ablab.report.page import page
 from ablab.report.plain import comma_separated, markdown
-from ablab.report.printed import write_pictures
+from ablab.report.printed import drawn, write_pictures
 from ablab.report.selection import Selection
 from ablab.report.tables import TABLES, tables
 from ablab.report.verify import verify
@@ -41,7 +42,7 @@ class Options(Group):
     where: str | None = None
     baseline: str | None = None
     metric: str | None = None
-    resamples: Annotated[int, Field(ge=1000)] = 10_000
+    resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000
     verify: bool = False
 
 
@@ -141,18 +142,24 @@ def _asked_for(selection: Selection, options: Options) -> Selection:
 
 
 def _write(document: Document, folder: Path) -> bool:
-    """Whether it says anything that the report before it did not."""
+    """Whether it says anything that the report before it did not. All of it, or nothing where something fails."""
     before, data = _said_before(folder / "report.json"), document.model_dump()
-    write_json(folder / "report.json", data)
-    write_pictures(document, folder)
-    write_text(folder / "report.html", page(document))
-    write_text(folder / "report.md", markdown(document))
-    write_text(folder / "report.tex", latex(document))
-    found = {table.key: table for table in tables(document)}
-    for key, table in found.items():
-        write_text(folder / f"{key}.csv", comma_separated(table))
-    for key in TABLES - set(found):
-        (folder / f"{key}.csv").unlink(missing_ok=True)  # of an earlier report, which this one replaces
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
+        made = Path(place)
+        write_json(made / "report.json", data)
+        write_pictures(document, made)
+        write_text(made / "report.html", page(document))
+        write_text(made / "report.md", markdown(document))
+        write_text(made / "report.tex", latex(document))
+        for table in tables(document):
+            write_text(made / f"{table.key}.csv", comma_separated(table))
+        names = {path.name for path in made.iterdir()}
+        for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
+            if path.name not in names:
+                path.unlink(missing_ok=True)  # of an earlier report, which this one replaces
+        for name in names:
+            (made / name).replace(folder / name)
     return before != {**data, "made": None}
 
 
@@ -160,7 +167,7 @@ def _said_before(path: Path) -> object:
     """But for when it was made; nothing where there was none."""
     try:
         return {**read_json(path), "made": None}
-    except (OSError, ValueError, TypeError):
+    except (OSError, UserError, TypeError):
         return None
 
 

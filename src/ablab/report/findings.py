@@ -18,6 +18,9 @@ from ablab.report.selection import ArmRuns, Selection
 from ablab.report.side_by_side import side_by_side
 from ablab.statistics.refusal import NotTestable
 
+MOST_NAMED = 5
+"""Runs in a note."""
+
 
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
     """Statistics, verdicts and curves. `advance` hears of each arm that has been compared."""
@@ -85,6 +88,15 @@ def _notes(selection: Selection) -> list[str]:
     counts = {len(arm.finished) for arm in selection.arms if not arm.diverged}
     if len(counts) > 1:
         notes.append("arms have different numbers of seeds; differences are taken over the seeds that both have")
+    if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
+        notes.append("smoke runs: every stage ran, on a sliver of data the scores mean nothing")
+    for what, gone in (
+        ("translations", selection.where(lambda run: run.has_lost_translations)),
+        ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),
+    ):
+        if gone:
+            named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
+            notes.append(f"the {what} of {len(gone)} runs are gone: {named}")
     if selection.registered is None and selection.claims:
         notes.append("this study was never launched as one: its claims were not registered before its runs")
     return notes

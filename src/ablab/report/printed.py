@@ -61,13 +61,14 @@ def curves(document: Document) -> list[Picture]:
     return [_curves(series, looks) for series in document.series if len(series.lines) <= MOST_LINES]
 
 
+def drawn(folder: Path) -> list[Path]:
+    """The pictures there that a report may have made."""
+    return [path for name in ("forest*", *KINDS) for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
+
+
 def write_pictures(document: Document, folder: Path) -> None:
     """All that can be read on paper, each as PNG and as PDF. Equal reports give equal files."""
     wanted = [*differences(document), *curves(document)]
-    for name in ("forest*", *KINDS):
-        for path in [*folder.glob(f"{name}.png"), *folder.glob(f"{name}.pdf")]:
-            if path.stem not in {picture.key for picture in wanted}:
-                path.unlink()  # of an earlier report, which this one replaces
     if not wanted:
         return
     from matplotlib import rc_context

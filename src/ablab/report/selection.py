@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ablab.errors import UserError
-from ablab.files import read_json
+from ablab.files import folder_name, read_json
 from ablab.metrics import read_metrics
 from ablab.record import Curve, Evaluation, Record, Selected
 from ablab.store import RunFolder
@@ -45,10 +45,12 @@ class Run:
 
     def hypotheses(self) -> list[str]:
         """Its translations of the test set, a line per sentence; none where the file is gone."""
-        if self.evaluation is None:
-            return []
-        path = self.folder.path / "evaluations" / f"{self.evaluation.evaluation_id}.txt"
-        return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        return [] if self.evaluation is None else self.folder.hypotheses(self.evaluation.evaluation_id)
+
+    @property
+    def has_lost_translations(self) -> bool:
+        """Whether it was judged, and nobody can see by what any more."""
+        return self.evaluation is not None and not self.folder.translations(self.evaluation.evaluation_id).exists()
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Selection:
     @property
     def folder(self) -> Path:
         """Where the report goes."""
-        return self.outputs / "reports" / self.name
+        return self.outputs / "reports" / folder_name(self.name)
 
     def where(self, test: Callable[[Run], bool]) -> list[Run]:
         """All runs of all arms that pass."""

@@ -1,9 +1,11 @@
 """Recompute every score from hypotheses and raw references: a table that cannot be remade is no table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from ablab.record import Evaluation
+from ablab.files import read_lines
+from ablab.record import Evaluation, Point
 from ablab.report.selection import Run, Selection
 from ablab.scoring import score
 from ablab.screen import Screen
@@ -13,41 +15,64 @@ TOLERANCE = 1e-9
 
 
 def verify(selection: Selection, screen: Screen) -> bool:
-    """Say each mismatch, and how many evaluations have one; whether there was none."""
+    """Say each mismatch, and how many evaluations have one; whether there was none. Those of pruned models too."""
+    wrong = checked = 0
     runs = selection.where(lambda run: run.evaluation is not None)
-    wrong = 0
     with screen.counting_bar("scoring again", len(runs)) as bar:
         for run in runs:
-            lines = list(_mismatches(run, selection.outputs / "corpora"))
-            for line in lines:
-                screen.say(f"{run.folder.run_id}: {line}")
-            wrong += bool(lines)
+            for found in _of_run(run, selection.outputs / "corpora"):
+                lines = list(found)
+                for line in lines:
+                    screen.say(f"{run.folder.run_id}: {line}")
+                checked += 1
+                wrong += bool(lines)
             bar.advance(1)
     differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
-    screen.say(f"{len(runs)} evaluations scored again from their hypotheses: {differ}")
+    screen.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
     return not wrong
 
 
-def _mismatches(run: Run, corpora: Path) -> Iterator[str]:
-    evaluation = run.evaluation
-    assert evaluation is not None
-    references, hypotheses = corpora / evaluation.references / "references.txt", run.hypotheses()
+def _of_run(run: Run, corpora: Path) -> Iterator[Iterator[str]]:
+    """What does not fit, of each evaluation that the report stands on: of the whole model, and along its curve."""
+    assert run.evaluation is not None
+    points: dict[str, list[Point]] = {run.evaluation.evaluation_id: []}
+    for point in [] if run.curve is None else run.curve.points:
+        points.setdefault(point.evaluation_id, []).append(point)
+    for evaluation_id, of_one in points.items():
+        whole = evaluation_id == run.evaluation.evaluation_id
+        evaluation = run.evaluation if whole else run.folder.evaluation(evaluation_id)
+        if evaluation is None:
+            yield iter((f"the evaluation {evaluation_id} of its depth-quality curve is gone",))
+        else:
+            texts = run.folder.hypotheses(evaluation_id)
+            yield chain(_unlike(of_one, evaluation), _mismatches(evaluation, texts, corpora))
+
+
+def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
+    for point in points:
+        if (point.bleu, point.chrf) != (evaluation.bleu, evaluation.chrf):
+            said, stands = (f"BLEU {one.bleu:.6f} and chrF {one.chrf:.6f}" for one in (point, evaluation))
+            yield f"{said} in its depth-quality curve, {stands} in the evaluation {evaluation.evaluation_id}"
+
+
+def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], corpora: Path) -> Iterator[str]:
+    references = corpora / evaluation.references / "references.txt"
     if not references.exists():
         yield f"its references are gone ({references})"
         return
-    text = references.read_text(encoding="utf-8").split("\n")[:-1]
+    text = read_lines(references)
     if len(text) != len(hypotheses):
-        yield f"{len(hypotheses)} hypotheses for {len(text)} references"
+        yield f"{len(hypotheses)} hypotheses for {len(text)} references in {evaluation.evaluation_id}"
         return
     yield from _differences(evaluation, hypotheses, text)
 
 
-def _differences(evaluation: Evaluation, hypotheses: list[str], references: list[str]) -> Iterator[str]:
-    again = score(hypotheses, references)
+def _differences(evaluation: Evaluation, hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[str]:
+    again, where = score(hypotheses, references), f"in {evaluation.evaluation_id}"
     if again.signatures != evaluation.signatures:
-        yield f"scored as {evaluation.signatures}, here it would be {again.signatures}"
+        yield f"scored as {evaluation.signatures} {where}, here it would be {again.signatures}"
     for name, there, here in (("BLEU", evaluation.bleu, again.bleu), ("chrF", evaluation.chrf, again.chrf)):
         if abs(there - here) > TOLERANCE:
-            yield f"{name} {there:.6f} on record, {here:.6f} from its hypotheses"
+            yield f"{name} {there:.6f} on record {where}, {here:.6f} from its hypotheses"
     if evaluation.statistics != again.sentences:
-        yield "its statistics per sentence are not those of its hypotheses"
+        yield f"its statistics per sentence {where} are not those of its hypotheses"

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.files import read_json, write_json
+from ablab.files import folder_name, read_json, write_json
 from ablab.identity import condition_id
 from ablab.record import now
 from ablab.study.arms import Study
-
-LONGEST = 100
-"""Bytes of a folder's name."""
 
 
 def register(study: Study, *, already_done: int) -> None:
@@ -73,18 +70,10 @@ def _said(study: Study) -> dict[str, Any]:
 def link(study: Study) -> None:
     """`<arm>/<seed>` -> the run, for people who look into folders."""
     for cell in study.cells:
-        place = study.folder / _folder_name(cell.arm) / str(cell.seed)
+        place = study.folder / folder_name(cell.arm) / str(cell.seed)
         target = Path(os.path.relpath(cell.planned.folder.path, place.parent))
         if not cell.planned.folder.path.exists() or (place.is_symlink() and Path(os.readlink(place)) == target):
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
         place.symlink_to(target, target_is_directory=True)
-
-
-def _folder_name(arm: str) -> str:
-    """The arm's own where that can be a folder; otherwise what is left of it, and a digest that keeps arms apart."""
-    if len(arm.encode()) <= LONGEST and "/" not in arm and not arm.startswith("."):
-        return arm
-    digest = hashlib.sha256(arm.encode()).hexdigest()[:8]
-    return f"{arm.replace('/', '_').lstrip('.')[:60]}-{digest}"

@@ -77,7 +77,7 @@ class Search:
         try:
             content: dict[str, Any] | None = read_json(path) if path.exists() else None
             return content if content is not None and content["digest"] == self.digest else None
-        except (ValueError, LookupError, TypeError):
+        except (LookupError, TypeError):
             raise UserError(f"{path}: cannot be read as what a search has found") from None
 
     def winner(self) -> tuple[str, ...] | None:
