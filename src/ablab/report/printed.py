@@ -102,6 +102,7 @@ def _draw_forest(plot: Forest, axes: "Axes") -> None:
     axes.axvline(0.0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [_named(row) for row in reversed(rows)], parse_math=False)
     axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.locator_params(axis="x", nbins=6)  # figures of four digits would run into each other
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(plot.unit)
