@@ -12,7 +12,7 @@ from ablab.report.judge import span
 from ablab.report.measures import Measure
 from ablab.report.on_sentences import OnSentences
 from ablab.report.selection import ArmRuns, Selection
-from ablab.report.written import p_text
+from ablab.report.written import p_said
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect, seeds_needed
 from ablab.statistics.refusal import NotTestable
@@ -28,7 +28,7 @@ def difference_line(
     if isinstance(found, Failures):
         shares = found.shares
         told = f"{shares.arm.failed} of {shares.arm.runs} runs diverged, {shares.baseline.failed} of"
-        refused = f"{told} {shares.baseline.runs} in the baseline (Boschloo p = {p_text(shares.p)})"
+        refused = f"{told} {shares.baseline.runs} in the baseline (Boschloo {p_said(shares.p)})"
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=refused)
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=str(found))

@@ -6,7 +6,7 @@ from ablab.report.document import ClaimLine, Span
 from ablab.report.evidence import evidence, failures, measure_of, pairs
 from ablab.report.measures import Measure
 from ablab.report.selection import ArmRuns, Selection
-from ablab.report.written import interval_text, number, p_text, signed
+from ablab.report.written import interval_text, number, p_said, signed
 from ablab.statistics.interval import Interval
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
@@ -96,7 +96,8 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     said = f"{claimed}: {verdict.outcome}. {instead}The difference is {difference}"
     if verdict.interval is not None:
         said += f", {100 * verdict.interval.level:.4g} % interval {interval_text(span(verdict.interval), shown.digits)}"
-    corrected = "" if verdict.corrected is None else f", p = {p_text(verdict.corrected)}"
+    of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
+    corrected = "" if verdict.corrected is None else f", {p_said(verdict.corrected, of_what)}"
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
     return f"{said}{corrected}{several}, {verdict.n} {seeds}."

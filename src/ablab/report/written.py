@@ -30,6 +30,12 @@ def p_text(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
 
 
+def p_said(p: float, of_what: str = "") -> str:
+    """`p = 0.282`, `p < 0.0001`."""
+    text = p_text(p)
+    return f"p{of_what} {text}" if text.startswith("<") else f"p{of_what} = {text}"
+
+
 def wrapped(name: str, width: int) -> str:
     """Lines of at most so many characters, broken after commas and spaces where that can be."""
     lines = [""]
