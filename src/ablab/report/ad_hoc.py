@@ -79,10 +79,12 @@ def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], out
         conditions.setdefault(condition_id(one.recipe), []).append(one)
     names = _names([runs[0].record for runs in conditions.values()])
     everyone = [one for runs in conditions.values() for one in runs]
+    usual_way = _most_common([one.evaluations for one in everyone])
+    usual_curve = _most_common([one.curves for one in everyone])
     arms, ways = [], {}
     for arm, runs in zip(names, conditions.values(), strict=True):
-        way = _shared([one.evaluations for one in runs], [one.evaluations for one in everyone])
-        curve = _shared([one.curves for one in runs], [one.curves for one in everyone])
+        way = _shared(usual_way, [one.evaluations for one in runs])
+        curve = _shared(usual_curve, [one.curves for one in runs])
         ways[arm] = next((one.evaluations[way] for one in runs if way in one.evaluations), None)
         arms.append(ArmRuns(arm, [one.run(way, curve) for one in sorted(runs, key=lambda one: one.recipe["seed"])]))
     ids = sorted(folder.run_id for folder, _ in found)
@@ -125,16 +127,13 @@ class _Found:
 Found = Mapping[str, Evaluation] | Mapping[str, Curve]
 
 
-def _shared(of_arm: Sequence[Found], of_all: Sequence[Found]) -> str:
-    """The id that one thing of each run is taken by: one search against another is no comparison.
-
-    What most runs have, of several the latest; where no run of the arm has that, what most runs of the arm have.
-    """
-    usual = _most_common(of_all)
+def _shared(usual: str, of_arm: Sequence[Found]) -> str:
+    """The id by which each run of the arm is taken, as in the other arms where any of its runs can be."""
     return usual if any(usual in found for found in of_arm) else _most_common(of_arm)
 
 
 def _most_common(runs: Sequence[Found]) -> str:
+    """What most runs have, of several the latest: one search against another is no comparison."""
     counts = Counter(one for found in runs for one in found)
     ended = {one: found[one].ended for found in runs for one in found}
     return max(counts, key=lambda one: (counts[one], ended[one], one), default="")
