@@ -1,7 +1,8 @@
-"""`python -m ablab <verb>`."""
+"""`python -m ablab <verb>`, the same as `ablab <verb>`."""
 
 import sys
 
 from ablab.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

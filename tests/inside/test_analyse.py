@@ -205,7 +205,7 @@ BAD = {
     "RUN data.test_pairs=3": ["has not translated test", "type its train line again"],
     "UNFINISHED": ["has not finished; type its train line again"],
     "DIVERGED": ["diverged (too hot); there is nothing to analyse"],
-    "DAMAGED": ["scalenorm_g.json: cannot be read as an artefact"],
+    "DAMAGED": ["scalenorm_g.json: not readable as JSON"],
 }
 
 
