@@ -68,7 +68,7 @@ def reported(tmp_path_factory):
     words = (f"experiment={place / 'claims.yaml'}",)
     study = define((*words, f"outputs={outputs}"))
     register(study, already_done=0)
-    fill(words, ERRORS, outputs=outputs, diverged=frozenset({("layerdrop=0.5", 4)}))
+    fill(words, ERRORS, outputs=outputs, diverged=frozenset({("layerdrop=0.5", 4)}), pruned=True)
     code, out, err = typed(*words, f"outputs={outputs}", "resamples=1000")
     assert err == "", err
     return Reported(study, (*words, f"outputs={outputs}"), code, out, outputs / "reports" / study.name)

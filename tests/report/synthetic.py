@@ -43,9 +43,17 @@ def translated(references: list[str], error: float, seed: object) -> list[str]:
 
 
 def fill(
-    words: tuple[str, ...], errors: dict[str, float], *, outputs: Path, diverged: frozenset = frozenset()
+    words: tuple[str, ...],
+    errors: dict[str, float],
+    *,
+    outputs: Path,
+    diverged: frozenset = frozenset(),
+    pruned: bool = False,
 ) -> Study:
-    """A study all of whose runs are there: an error rate for each arm, (arm, seed) pairs that diverged."""
+    """A study all of whose runs are there: an error rate for each arm, (arm, seed) pairs that diverged.
+
+    pruned: with translations of the models along the curves; without, no depth changes the score.
+    """
     study = define((*words, f"outputs={outputs}"))
     name, references = corpus(outputs)
     for cell in study.cells:
@@ -55,11 +63,12 @@ def fill(
             None if (cell.arm, cell.seed) in diverged else translated(references, error, (cell.arm, cell.seed)),
             references,
             name,
+            pruned=pruned,
         )
     return study
 
 
-def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpus_name: str) -> None:
+def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpus_name: str, *, pruned: bool) -> None:
     """One run; without hypotheses it has diverged."""
     folder = cell.planned.folder
     folder.begin(cell.planned.recipe)
@@ -71,7 +80,8 @@ def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpu
     if found is not None and hypotheses is not None:
         evaluation = _evaluation(cell, found, corpus_name, noise)
         folder.write_evaluation(evaluation, hypotheses)
-        folder.write_curve(_curve(cell, [evaluation, *_pruned(cell, evaluation, hypotheses, references)]))
+        shallower = list(_pruned(cell, evaluation, hypotheses, references)) if pruned else 3 * [evaluation]
+        folder.write_curve(_curve(cell, [evaluation, *shallower]))
         for key, artefact in artefacts(random.Random(folder.run_id)).items():
             write_artefact(folder.artefacts / f"{key}.json", artefact)
 
