@@ -105,6 +105,9 @@ def test_a_report_that_cannot_be_written_replaces_nothing(store, reported, monke
     assert (code, err) == (1, "error: the disk: No space left on device\n")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
+    code, _, _ = typed(reported.words[0], f"outputs={store}", "metric=test_chrf", "resamples=1001")
+    assert code == 1
+    assert not (folder.parent / "claims-in-test_chrf").exists()
     aside = store / "away"
     (store / "reports").rename(aside)
     (store / "reports").touch()

@@ -144,7 +144,7 @@ def _asked_for(selection: Selection, options: Options) -> Selection:
 def _write(document: Document, folder: Path) -> bool:
     """Whether it says anything that the report before it did not. All of it, or nothing where something fails."""
     before, data = _said_before(folder / "report.json"), document.model_dump()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         made = Path(place)
         write_json(made / "report.json", data)
@@ -154,6 +154,7 @@ def _write(document: Document, folder: Path) -> bool:
         write_text(made / "report.tex", latex(document))
         for table in tables(document):
             write_text(made / f"{table.key}.csv", comma_separated(table))
+        folder.mkdir(exist_ok=True)
         names = {path.name for path in made.iterdir()}
         for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
             if path.name not in names:
