@@ -23,7 +23,7 @@ STUDY = (
     *("drophead=vshape", "model.word_dropout=0.1", "model.d_model=32", "model.d_ff=64", "model.num_heads=2"),
     *("training.max_steps=200", "training.valid_every=40", "training.average_last=2", "training.select=averaged"),
     *("data.train_size=2000", "data.valid_size=50", "data.test_size=50", "data.vocab_size=300", "logger=none"),
-    *("optim.batch_tokens=1024", "optim.warmup_steps=50", "hydra.launcher.threads=1"),
+    *("optim.batch_tokens=1024", "schedule.warmup_steps=50", "hydra.launcher.threads=1"),
 )
 RANDOM = random.Random(1)
 

@@ -31,7 +31,7 @@ def test_an_arm_learns_to_reverse(arm, digits, tmp_path):
     words = f"""
         data=text data.src=xx data.tgt=yy data.train={digits}/train data.valid={digits}/valid data.test={digits}/test
         data.vocab_size=16 data.max_tokens=60 model.d_model=64 model.d_ff=128 model.encoder_layers=2
-        model.decoder_layers=2 model.dropout=0.0 optim.lr=0.003 optim.warmup_steps=100 optim.batch_tokens=800
+        model.decoder_layers=2 model.dropout=0.0 optim.lr=0.003 schedule.warmup_steps=100 optim.batch_tokens=800
         training.max_steps=600 training.valid_every=200 logger=none trainer.progress=false outputs={tmp_path} {arm}
     """.split()
     planned = plan(compose(words))

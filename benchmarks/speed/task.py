@@ -11,6 +11,6 @@ LOOK = 10
 ROOT = Path(__file__).parents[2]
 WORDS = (
     *("data=multi30k", f"data.vocab_size={VOCAB}", "model=small", f"optim.batch_tokens={BATCH_TOKENS}"),
-    *(f"optim.warmup_steps={WARMUP}", f"optim.lr={PEAK_RATE}", "pruning=none", "trainer.progress=false"),
+    *(f"schedule.warmup_steps={WARMUP}", f"optim.lr={PEAK_RATE}", "pruning=none", "trainer.progress=false"),
 )
 """The same in ablab's words; `model=small` has the sizes above."""

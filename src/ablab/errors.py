@@ -19,10 +19,13 @@ class LostError(UserError):
     """A process that a run needs has ended; no fault of the input. Scripts print it and exit with 1."""
 
 
-def choices(given: object, allowed: Iterable[str]) -> str:
-    """`allowed: a, b, c; did you mean b?` for an unknown name, the nearest first where there is one."""
+def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> str:
+    """`allowed: a, b, c; did you mean b?` for an unknown name, the nearest first where there is one.
+
+    `likeness`: 0.6 to 1, how alike names must be to be proposed; high where another name is another experiment.
+    """
     names = sorted(allowed)
-    near = get_close_matches(str(given), names, n=1)
+    near = get_close_matches(str(given), names, n=1, cutoff=likeness)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"allowed: {', '.join(names)}{hint}"
 

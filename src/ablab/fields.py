@@ -4,12 +4,13 @@
 judged; it names an evaluation inside the run. *Runtime* is where and how the work is done; it names nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Role(Enum):
@@ -25,8 +26,40 @@ RUNTIME = Role.RUNTIME
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 DropProbability = Annotated[float, Field(ge=0, lt=1)]
-"""A rate of ordinary dropout, which divides by 1 - p."""
+"""A rate of dropping: below 1, since what is always dropped learns nothing."""
 Count = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class Formerly:
+    """Marks a field that was added to the schema later, with the value that every run had before it existed.
+
+    While the field has that value it stays out of the recipe, so that no id changes; where an old record lacks the
+    field, the value is filled in. Of a union (a group of options), `value` is the nested mapping of its part.
+    """
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class ReadIf:
+    """Marks a field that has an effect only under some values of the fields beside it.
+
+    `test` gets the group that holds the field. `needs`: what gives the field effect, as one would type it. A field
+    without effect stays out of the recipe, and typing it is refused.
+    """
+
+    test: Callable[[Any], bool]
+    needs: str
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the annotation of a field says beside its type."""
+
+    role: Role
+    formerly: Formerly | None
+    read_if: ReadIf | None
 
 
 class Group(BaseModel):
@@ -38,36 +71,62 @@ class Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     role: ClassVar[Role] = Role.RECIPE
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_what_came_later(cls, values: Any) -> Any:
+        later = {name: marks.formerly.value for name, marks in cls.marks().items() if marks.formerly is not None}
+        return {**later, **values} if later and isinstance(values, Mapping) else values
+
+    def effective(self) -> "Group":
+        """The group that has the same effect with nothing idle in it, such as DropHead at rate 0: none."""
+        return self
+
+    def is_read(self, name: str) -> bool:
+        """Whether the other fields give this one an effect."""
+        condition = type(self).marks()[name].read_if
+        return condition is None or condition.test(self)
+
     def part(self, role: Role) -> dict[str, Any]:
-        """The fields of one role as nested plain values."""
+        """The fields of one role as nested plain values, without those that have no effect."""
         content: dict[str, Any] = {}
-        for name, field_role in type(self).roles().items():
+        for name, marks in type(self).marks().items():
+            if not self.is_read(name):
+                continue
             value = getattr(self, name)
             if isinstance(value, Group):
-                if inner := value.part(role):
-                    content[name] = inner
-            elif field_role is role:
-                content[name] = value
+                plain: Any = value.effective().part(role)
+                if not plain:
+                    continue
+            elif marks.role is role:
+                plain = value
+            else:
+                continue
+            if marks.formerly is None or plain != marks.formerly.value:
+                content[name] = plain
         return content
 
     @classmethod
     @cache
-    def roles(cls) -> Mapping[str, Role]:
-        """The role of each direct field; remembered, since planning a large study asks 100,000 times."""
+    def marks(cls) -> Mapping[str, Marks]:
+        """The marks of each direct field; remembered, since planning a large study asks 100,000 times."""
+
+        def first(field: Any, kind: type) -> Any:
+            return next((mark for mark in field.metadata if isinstance(mark, kind)), None)
+
         return {
-            name: next((mark for mark in field.metadata if isinstance(mark, Role)), cls.role)
+            name: Marks(first(field, Role) or cls.role, first(field, Formerly), first(field, ReadIf))
             for name, field in cls.model_fields.items()
         }
 
     @classmethod
     def walk(cls, prefix: str = "") -> Iterator[tuple[str, Role]]:
         """Dotted name and role of every leaf."""
-        for name, role in cls.roles().items():
+        for name, marks in cls.marks().items():
             inner = cls.model_fields[name].annotation
             if isinstance(inner, type) and issubclass(inner, Group):
                 yield from inner.walk(f"{prefix}{name}.")
             else:
-                yield f"{prefix}{name}", role
+                yield f"{prefix}{name}", marks.role
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -7,17 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.config import Composed, Config
+from ablab.config.folder import implied_choices
+from ablab.config.schema import all_fields
 from ablab.fields import Role
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
-
-OF_OTHER_SCHEDULES = {
-    "noam": ("decay", "decay_patience", "min_lr"),
-    "cosine": ("decay", "decay_patience"),
-    "plateau": ("warmup_steps",),
-}
-"""Fields of the optimiser that a schedule of the learning rate does not read."""
 
 
 def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
@@ -27,15 +22,20 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
     """
     content = config.part(Role.RECIPE)
     content["schema"] = SCHEMA
-    content["init_from"] = origin
+    del content["init_from"]
+    if origin is not None:
+        content["init_from"] = origin
     content["data"]["digest"] = config.data.train_digest()
     content["layerdrop"] = {
-        "encoder": content.pop("layerdrop_encoder"),
-        "decoder": content.pop("layerdrop_decoder"),
-        "rates": content.pop("layerdrop_rates"),
+        new: content.pop(old)
+        for new, old in (
+            ("encoder", "layerdrop_encoder"),
+            ("decoder", "layerdrop_decoder"),
+            ("rates", "layerdrop_rates"),
+        )
+        if old in content
     }
     content["optim"]["lr"] = config.peak_rate
-    _leave_out_what_has_no_effect(content)
     return content
 
 
@@ -71,22 +71,9 @@ def evaluation_id(settings: dict[str, Any]) -> str:
     return "e" + _digest(settings)
 
 
-OF_STRATEGIES = {
-    "random": {"seed"},
-    "greedy": {"together"},
-    "search": {"exhaustive", "beam", "budget", "finalists", "together"},
-}
-"""Fields of `pruning` that some strategies read; the others are read by all."""
-
-
 def curve(config: Config) -> dict[str, Any]:
     """How depth-quality curves are made: the evaluation of each point, and how layers are chosen."""
-    pruning = config.pruning.part(Role.EVALUATION)
-    without_effect = set().union(*OF_STRATEGIES.values()) - OF_STRATEGIES.get(pruning["strategy"], set())
-    return {
-        **evaluation(config),
-        "pruning": {key: value for key, value in pruning.items() if key not in without_effect},
-    }
+    return {**evaluation(config), "pruning": config.pruning.part(Role.EVALUATION)}
 
 
 def curve_id(settings: dict[str, Any]) -> str:
@@ -96,17 +83,19 @@ def curve_id(settings: dict[str, Any]) -> str:
 
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     """`norm=scalenorm,layerdrop=0.2,s1`: what differs from a plain `python train.py`, and the seed."""
-    roles = dict(type(composed.config).walk())
-    roles |= {f"data.{field}": role for field, role in type(composed.config.data).walk()}
+    implied: dict[str, str] = {}
+    for group, option in composed.choices.items():
+        if option != defaults.get(group):
+            implied |= implied_choices(group, option)
     parts = [
         f"{group}={option}"
         for group, option in composed.choices.items()
-        if option != defaults.get(group) and group not in ("trainer", "logger", "decoding", "pruning")
+        if option != (defaults | implied).get(group) and group not in ("trainer", "logger", "decoding", "pruning")
     ]
     parts += [
         f"{key}={_written(value)}"
         for key, value in composed.changes.items()
-        if key != "seed" and roles[key] is Role.RECIPE
+        if key != "seed" and all_fields()[key] is Role.RECIPE
     ]
     return ",".join([*parts, f"s{composed.config.seed}"])
 
@@ -123,30 +112,6 @@ def _written(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":")).replace('"', "")
-
-
-def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
-    if content["init_from"] is None:
-        del content["init_from"]
-    if content["layerdrop"]["encoder"] == content["layerdrop"]["decoder"] == 0:
-        del content["layerdrop"]["rates"]
-    drophead = content["drophead"]
-    if drophead["schedule"] == "none" or drophead["p"] == 0 or not drophead["sites"]:
-        content["drophead"] = {"schedule": "none"}
-    else:
-        drophead["sites"] = sorted(set(drophead["sites"]))
-        if drophead["schedule"] == "constant":
-            del drophead["total_steps"]
-        if drophead["schedule"] != "vshape":
-            del drophead["warmup_steps"]
-    if content["norm"]["kind"] != "scalenorm":
-        del content["norm"]["learn_g"]
-    if content["position"]["kind"] == "sinusoidal":
-        del content["position"]["max_length"]
-    for key in OF_OTHER_SCHEDULES[content["optim"]["schedule"]]:
-        del content["optim"][key]
-    if content["training"]["select"] != "averaged":
-        del content["training"]["average_last"]
 
 
 def _digest(content: dict[str, Any]) -> str:

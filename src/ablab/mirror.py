@@ -73,7 +73,7 @@ class NoMirror:
         """Nothing."""
 
 
-def imported_by(kind: str, mode: str) -> tuple[str, ...]:
+def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
     """Modules that a mirror of this kind and mode will import, and that may be imported once for many runs."""
     return ("ablab.wandb_ahead",) if (kind, mode) == ("wandb", "offline") else ()
 

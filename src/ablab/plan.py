@@ -9,6 +9,7 @@ from typing import Any
 from ablab import identity
 from ablab.config import Composed, Config
 from ablab.config.folder import default_choices
+from ablab.config.former import settings_of
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group
@@ -58,7 +59,7 @@ class Planned:
 
         One under any search or test set will do: asking for another evaluation asks for no other curve.
         """
-        if self.config.pruning.strategy == "none" or record.selected is None:
+        if self.config.pruning.kind == "none" or record.selected is None:
             return False
         return all(curve.settings["pruning"] != self.curve["pruning"] for curve in self.folder.curves())
 
@@ -88,7 +89,7 @@ def plan(composed: Composed) -> Planned:
 
 def reopened(folder: RunFolder, record: Record, words: Sequence[str]) -> Planned:
     """A finished run, to be judged in other ways, wherever its folder lies now; `words` as in config.reopen."""
-    config = reopen({**record.config, "outputs": str(folder.outputs)}, words)
+    config = reopen({**settings_of(record), "outputs": str(folder.outputs)}, words)
     config.data.check()
     _check_writable(folder.outputs)
     return Planned(
@@ -116,7 +117,7 @@ def _origin(config: Config) -> SavedModel | None:
         theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
         if theirs != ours:
             raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")
-    for group in ("norm", "position"):
+    for group in ("norm", "placement", "embedding", "attention_norm", "position"):
         theirs, ours = getattr(saved.architecture, group), getattr(config, group)
         if theirs != ours:
             raise UserError(
@@ -126,8 +127,9 @@ def _origin(config: Config) -> SavedModel | None:
 
 
 def _differing(theirs: Group, ours: Group) -> str:
-    pairs = ((key, getattr(theirs, key), getattr(ours, key)) for key in type(theirs).model_fields)
-    return ", ".join(f"{key}={value}, not {other}" for key, value, other in pairs if value != other)
+    there, here = theirs.model_dump(), ours.model_dump()
+    keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+    return ", ".join(f"{key}={there.get(key)}, not {here.get(key)}" for key in keys)
 
 
 def _check_writable(outputs: Path) -> None:

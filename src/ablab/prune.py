@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ablab.config import Config
 from ablab.config.folder import default_choices
+from ablab.config.former import settings_of
+from ablab.config.options import RulePruning
 from ablab.curves.artefacts import PICTURE, comparable, write_artefacts
 from ablab.curves.several import Pruned, draw_several
 from ablab.curves.targets import targets
@@ -77,13 +79,12 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
         raise UserError(f"run={reference}: {folder.run_id} has not finished; type its train line again")
     if record.selected is None:
         raise UserError(f"run={reference}: {folder.run_id} diverged ({record.reason}); there is nothing to prune")
-    planned = reopened(folder, record, options.words)
-    if planned.config.pruning.strategy == "none":
-        if "pruning=none" in options.words:
-            raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
-        # It was trained without a curve, and gets the usual one.
-        planned = reopened(folder, record, [f"pruning={default_choices()['pruning']}", *options.words])
-    return planned, record
+    if "pruning=none" in options.words:
+        raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
+    words = options.words
+    if settings_of(record)["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
+        words = [f"pruning={default_choices()['pruning']}", *words]  # it was trained without a curve
+    return reopened(folder, record, words), record
 
 
 def _check(opened: Sequence[tuple[Planned, Record]], options: Options) -> None:
@@ -101,8 +102,10 @@ def _check(opened: Sequence[tuple[Planned, Record]], options: Options) -> None:
 
 def _shapes(config: Config) -> Iterator[str]:
     full = Depths(config.model.encoder_layers, config.model.decoder_layers)
-    for name in config.pruning.curves:
-        yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, config.pruning.depths))
+    pruning = config.pruning
+    assert isinstance(pruning, RulePruning)
+    for name in pruning.curves:
+        yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, pruning.depths))
 
 
 def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:

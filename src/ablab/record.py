@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
-SCHEMA: Literal[1] = 1
+SCHEMA: Literal[2] = 2
+"""Of what is written now; records of SCHEMA 1 are read as what they were, and never continued."""
 
 NOTHING_LEARNT = 0.02
 """A run whose chosen weights have a validation loss not this share below the unigram loss has diverged."""
@@ -71,7 +72,7 @@ class Cost(Strict):
 class Record(Strict):
     """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried."""
 
-    schema_version: Literal[1] = SCHEMA
+    schema_version: Literal[1, 2] = SCHEMA
     run_id: str
     condition_id: str
     name: str
@@ -92,7 +93,7 @@ class Record(Strict):
 class Evaluation(Strict):
     """One way of judging the selected weights. Hypotheses lie beside it, one line per sentence."""
 
-    schema_version: Literal[1] = SCHEMA
+    schema_version: Literal[1, 2] = SCHEMA
     evaluation_id: str
     settings: dict[str, Any]
     test_name: str
@@ -143,7 +144,7 @@ class Curve(Strict):
     strategy has looked at on validation before it chose; searching overfits.
     """
 
-    schema_version: Literal[1] = SCHEMA
+    schema_version: Literal[1, 2] = SCHEMA
     curve_id: str
     settings: dict[str, Any]
     label: str

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from ablab.config.schema import Architecture
+from ablab.config.former import of_schema_1, settings_of
+from ablab.config.schema import Architecture, with_options
 from ablab.errors import UserError, reason
 from ablab.files import read_json, sha256
-from ablab.record import Record, Strict
+from ablab.record import SCHEMA, Record, Strict
 from ablab.store import SELECTED, RunFolder, find_run
 
 PRUNED = "model.safetensors"
@@ -22,7 +23,7 @@ class ModelCard(Strict):
     `kept`: indices of the run's layers, from 0. `recipe`: of the run. `sha256`: of the weights' file.
     """
 
-    schema_version: int = 1
+    schema_version: Literal[1, 2] = SCHEMA
     name: str
     architecture: dict[str, Any]
     kept: dict[str, list[int]]
@@ -60,7 +61,7 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
-    return SavedModel(folder.run_id, weights, _architecture(record.config, folder.path))
+    return SavedModel(folder.run_id, weights, _architecture(settings_of(record), folder.path))
 
 
 def find_model(reference: str, outputs: Path) -> SavedModel:
@@ -71,7 +72,8 @@ def find_model(reference: str, outputs: Path) -> SavedModel:
             card = ModelCard.model_validate(read_json(folder / CARD))
         except ValueError as error:
             raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
-        return SavedModel(card.name, _there(folder / PRUNED), _architecture(card.architecture, folder))
+        architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
+        return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder))
     run = find_run(reference, outputs)
     record = run.record()
     if record is None:
@@ -86,8 +88,10 @@ def _there(weights: Path) -> Path:
 
 
 def _architecture(values: dict[str, Any], where: Path) -> Architecture:
-    wanted = {name: values.get(name) for name in Architecture.model_fields}
+    wanted = {name: values[name] for name in Architecture.model_fields if name in values}
     try:
-        return Architecture.model_validate(wanted)
+        return Architecture.model_validate(with_options(Architecture, wanted))
     except ValidationError as error:
         raise UserError(f"{where}: not an architecture of this version ({reason(error)})") from None
+    except UserError as error:
+        raise UserError(f"{where}: not an architecture of this version ({error})") from None

@@ -182,7 +182,7 @@ def _next_lines(record: Record, evaluation: Evaluation | None, *, smoke: bool) -
     if smoke:
         return ["Next: the same line without smoke=true"]
     if record.selected is None:
-        return ["Next: a smaller optim.lr, a longer optim.warmup_steps, or norm=pre"]
+        return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
     return [
         f"Next: echo 'a sentence' | python translate.py run={record.run_id}",
         "      the same line with seed=2, or with another norm= layerdrop= drophead=",

@@ -10,7 +10,7 @@ LINES = [
     "",
     "data=multi30k",
     "data=mtdata model=base",
-    "optim=plateau drophead=vshape norm=scalenorm position=learned init=xavier",
+    "optim=plateau drophead=falling norm=scalenorm_fixnorm position=learned init=xavier",
     "data=multi30k model=small optim=cosine pruning=search decoding=greedy trainer=ddp logger=none",
 ]
 
@@ -23,7 +23,7 @@ def test_each_is_listed_once_with_the_value_that_holds(line):
 
 
 def test_fields_on_the_line_change_no_listing():
-    assert typed_choices(["norm=post", "norm.placement=pre", "seed=3", "--help"]) == typed_choices(["norm=post"])
+    assert typed_choices(["norm=post", "model.dropout=0", "seed=3", "--help"]) == typed_choices(["norm=post"])
 
 
 @pytest.mark.parametrize("word", ["data=txt", "norm=pre,post", "norm=choice(pre,post)", "-m", "nosuch=1"])

@@ -2,8 +2,9 @@
 
 import pytest
 
-from ablab.config import Config, compose
+from ablab.config import compose
 from ablab.config.reopen import reopen
+from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
 
@@ -21,17 +22,17 @@ def test_evaluation_and_runtime_can_be_set():
         recorded("norm=post"), ["decoding=greedy", "pruning=search", "pruning.depths=[2,1]", "data.test_pairs=5"]
     )
     assert config.decoding.beam_size == 1
-    assert config.pruning.strategy == "search"
+    assert config.pruning.kind == "search"
     assert config.pruning.depths == [2, 1]
     assert config.data.test_pairs == 5
-    assert config.norm.placement == "post"
+    assert config.placement.kind == "post"
 
 
 def test_an_option_comes_before_its_fields_in_whichever_order_they_are_typed():
     assert reopen(recorded(), ["pruning.beam=9", "pruning=search"]).pruning.beam == 9
 
 
-@pytest.mark.parametrize("name", [name for name, role in Config.walk() if role is Role.RECIPE and name != "data"])
+@pytest.mark.parametrize("name", [name for name, role in all_fields().items() if role is Role.RECIPE])
 def test_the_recipe_is_closed(name):
     with pytest.raises(UserError, match="no such key here"):
         reopen(recorded(), [f"{name}=1"])
@@ -48,3 +49,8 @@ def test_but_what_decides_weights_is_never_guessed():
     del old["layerdrop_rates"]
     with pytest.raises(UserError, match="layerdrop_rates"):
         reopen(old, [])
+
+
+def test_what_the_chosen_option_does_not_read_has_no_effect():
+    with pytest.raises(UserError, match=r"pruning.beam=9 has no effect with pruning=every_other; allowed .*=search$"):
+        reopen(recorded(), ["pruning.beam=9"])

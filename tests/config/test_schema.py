@@ -8,7 +8,9 @@ from omegaconf import OmegaConf
 
 from ablab.config import Config, compose
 from ablab.config.compose import validate
-from ablab.config.folder import conf_dir, default_choices, groups, named_values
+from ablab.config.folder import conf_dir, default_choices, groups, named_values, option_values
+from ablab.config.options import OPTIONS, class_of
+from ablab.config.schema import all_fields
 from ablab.corpora import CORPORA
 from ablab.errors import UserError
 from ablab.fields import Group, Role
@@ -22,9 +24,8 @@ RUNTIME = {
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "group", "arm")),
 }
 EVALUATION = {
-    "data.test_pairs",
     *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),
-    *(f"pruning.{name}" for name in ("strategy", "curves", "depths", "seed")),
+    *(f"pruning.{name}" for name in ("kind", "curves", "depths", "seed")),
     *(f"pruning.{name}" for name in ("exhaustive", "beam", "budget", "finalists", "together")),
 }
 OF_CORPUS = {
@@ -35,8 +36,13 @@ OF_CORPUS = {
 }
 """Everything not named here decides the weights. A new field that does not must be put here on purpose."""
 
-OPTIONS = [(group, option) for group, options in groups().items() for option in options]
-OVERLAYS = {"model": ("optim.",), "data": ("training.",)}
+CHOICES = [(group, option) for group, options in groups().items() for option in options]
+OVERLAYS = {
+    "model": ("optim.", "schedule.", "training."),
+    "data": ("training.",),
+    "schedule": ("optim.",),
+    "norm": ("placement.", "embedding."),
+}
 """What a size or a corpus may set beside its own fields."""
 
 
@@ -49,8 +55,10 @@ def _flat(content, prefix=""):
 
 
 def _yaml(group, option):
+    own = {f"{group}.{name}" for name in option_values(group, option)}
     content = OmegaConf.to_container(OmegaConf.load(conf_dir() / group / f"{option}.yaml"))
-    return set(_flat(content if group in content else {group: content}))
+    content.pop("defaults", None)
+    return own | set(_flat(content if group in content or not content else {group: content}))
 
 
 def _words(group, option, tmp_path):
@@ -64,10 +72,9 @@ def _words(group, option, tmp_path):
 
 
 def test_every_field_is_of_exactly_one_kind():
-    leaves = list(Config.walk())
-    assert len(leaves) == len(dict(leaves))
-    assert {name for name, role in leaves if role is Role.RUNTIME} == RUNTIME
-    assert {name for name, role in leaves if role is Role.EVALUATION} == EVALUATION
+    leaves = {name: role for name, role in all_fields().items() if not name.startswith("data.")}
+    assert {name for name, role in leaves.items() if role is Role.RUNTIME} == RUNTIME
+    assert {name for name, role in leaves.items() if role is Role.EVALUATION} == EVALUATION
 
 
 @pytest.mark.parametrize("kind", CORPORA)
@@ -87,12 +94,13 @@ def test_a_role_in_two_places_would_be_noticed():
             if isinstance(field.annotation, type) and issubclass(field.annotation, Group):
                 yield from classes(field.annotation)
 
-    for kind in [*classes(Config), *CORPORA.values()]:
+    options = [kind for kinds in OPTIONS.values() for kind in kinds.values()]
+    for kind in [*classes(Config), *CORPORA.values(), *options]:
         for name, field in kind.model_fields.items():
             assert sum(isinstance(mark, Role) for mark in field.metadata) <= 1, (kind, name)
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS)
+@pytest.mark.parametrize(("group", "option"), CHOICES)
 def test_every_option_composes_and_validates(group, option, tmp_path):
     composed = compose([f"{group}={option}", *_words(group, option, tmp_path)])
     assert composed.choices[group] == option
@@ -100,25 +108,26 @@ def test_every_option_composes_and_validates(group, option, tmp_path):
         composed.config.data.check()
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS)
+@pytest.mark.parametrize(("group", "option"), CHOICES)
 def test_a_yaml_file_sets_every_field_of_its_group_and_nothing_else(group, option):
-    kind = CORPORA[option] if group == "data" else Config.model_fields[group].annotation
+    kind = class_of(group, option_values(group, option).get("kind")) if group in (*OPTIONS, "data") else None
+    kind = kind or Config.model_fields[group].annotation
     keys = _yaml(group, option)
     own = {key for key in keys if key.startswith(f"{group}.")}
     fields = {f"{group}.{name}" for name, _ in kind.walk()}
     assert own <= fields
-    if group == "optim":  # a size brings what suits it, and every size does
-        own |= set.intersection(*(_yaml("model", size) for size in groups()["model"]))
+    if group in ("optim", "schedule"):  # a size brings what suits it, and every size does
+        own |= fields & set.intersection(*(_yaml("model", size) for size in groups()["model"]))
     assert own >= fields
     assert all(key.startswith(OVERLAYS.get(group, ())) for key in keys - own)
-    assert keys - own <= {name for name, _ in Config.walk()}
+    assert keys - own <= set(all_fields())
 
 
 def test_the_schema_needs_every_key(tmp_path):
     """No default hides in the code: leave any key out, and the error names it."""
     values = compose([]).config.model_dump(serialize_as_any=True)
     leaves = list(_flat(values))
-    assert set(leaves) >= {name for name, _ in Config.walk()}
+    assert set(leaves) >= {name for name, _ in Config.walk() if not name.startswith("data.")}
     for leaf in leaves:
         *path, last = leaf.split(".")
         broken = {key: dict(value) if isinstance(value, dict) else value for key, value in values.items()}
@@ -136,6 +145,7 @@ def test_every_group_has_a_default_that_exists():
 
 
 def test_names_in_the_files_are_the_names_in_the_registries():
+    from ablab.model.embedding import EMBEDDINGS
     from ablab.model.initialisation import INITIALISERS
     from ablab.model.norms import NORMS
     from ablab.model.positions import POSITIONS
@@ -144,10 +154,11 @@ def test_names_in_the_files_are_the_names_in_the_registries():
 
     for (group, field), registry in {
         ("norm", "kind"): NORMS,
-        ("norm", "placement"): PLACEMENTS,
+        ("placement", "kind"): PLACEMENTS,
+        ("embedding", "kind"): EMBEDDINGS,
         ("init", "kind"): INITIALISERS,
         ("position", "kind"): POSITIONS,
-        ("drophead", "schedule"): DROP_SCHEDULES,
+        ("drophead", "kind"): DROP_SCHEDULES,
         ("data", "kind"): CORPORA,
     }.items():
         assert named_values(group, field) == set(registry), (group, field)
@@ -165,7 +176,7 @@ def test_no_file_asks_the_clock_or_a_die():
     """An interpolation names another key; a resolver such as now: would give each call another run."""
     for path in conf_dir().rglob("*.yaml"):
         for found in re.findall(r"\$\{([^}]*)\}", path.read_text()):
-            assert re.fullmatch(r"[a-z_.]+", found), f"{path}: {found}"
+            assert re.fullmatch(r"(oc\.select:)?[a-z_.]+(,\d+)?", found), f"{path}: {found}"
 
 
 def test_composing_twice_gives_the_same():

@@ -27,7 +27,7 @@ RUN = (
         "training.max_steps=120",
         "training.valid_every=50",
         "optim.batch_tokens=256",
-        "optim.warmup_steps=20",
+        "schedule.warmup_steps=20",
         "logger=none",
     ),
 )

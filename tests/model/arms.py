@@ -10,7 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ablab.assembly import build_model
 from ablab.config import Config, compose
-from ablab.config.folder import groups
+from ablab.config.folder import groups, option_values
+from ablab.config.options import option
 from ablab.model.drophead import DropHead
 from ablab.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.model.transformer import Transformer
@@ -25,7 +26,7 @@ SIZE = (
 )
 NORMS = {
     **{option: (f"norm={option}",) for option in groups()["norm"]},
-    "post_scalenorm": ("norm=post", "norm.kind=scalenorm"),
+    "post_scalenorm": ("norm=scalenorm", "placement=post"),
     "scalenorm_fixed_g": ("norm=scalenorm", "norm.learn_g=false"),
 }
 NO_DROPOUT = {"model.dropout": 0.0, "model.embedding_dropout": 0.0}
@@ -73,7 +74,9 @@ def vary(config: Config, changes: Mapping[str, Any]) -> Config:
     """The same with some fields changed, by dotted name; much faster than composing again."""
     for key, value in changes.items():
         group, _, field = key.rpartition(".")
-        if group:
+        if field == "kind":
+            field, value = group, option(group, option_values(group, value))
+        elif group:
             field, value = group, getattr(config, group).model_copy(update={field: value})
         config = config.model_copy(update={field: value})
     return config
@@ -81,7 +84,7 @@ def vary(config: Config, changes: Mapping[str, Any]) -> Config:
 
 def build(norm: str = "pre", changes: Mapping[str, Any] | None = None, *, drophead: float = 0.0) -> Transformer:
     """A small model in float64."""
-    config = vary(composed(*NORMS[norm]), changes or {})
+    config = vary(composed(*NORMS[norm], *(["drophead=constant"] if drophead else [])), changes or {})
     model = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB).double()
     for module in model.modules():
         if isinstance(module, DropHead):

@@ -27,7 +27,7 @@ LINES = {
     "seed=-1,2": "seed=-1: allowed: whole numbers",
     "layerdrop=interval(0,1)": "a range without steps; allowed: values with commas, choice(), range(); "
     "hydra/sweeper=optuna searches it",
-    "layerdrop=0.1,2": "less than or equal to 1",
+    "layerdrop=0.1,2": "less than 1",
     "hydra.launcher.jobs=x seed=1,2": "hydra.launcher.jobs=x",
     "hydra/launcher=nowhere seed=1,2": "hydra/launcher=nowhere",
     "rerun=perhaps seed=1,2": "rerun=perhaps",

@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -7,11 +8,18 @@ from hypothesis import strategies as st
 
 from ablab.assembly.training import LEARNING_RATES
 from ablab.config.folder import named_values
-from ablab.identity import OF_OTHER_SCHEDULES
+from ablab.config.options import OPTIONS
 from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, vshape
 
 P, WARMUP, TOTAL = 0.2, 100, 1000
 spans = st.tuples(st.integers(0, 5000), st.integers(1, 5000)).map(lambda pair: (pair[0], sum(pair)))
+
+
+def drop(name: str, p: float, warmup: int, total: int):
+    """A drop schedule with those of the settings that its option reads."""
+    values = {"p": p, "warmup_steps": warmup, "total_steps": total}
+    own = OPTIONS["drophead"].get(name, OPTIONS["drophead"][""]).model_fields
+    return partial(DROP_SCHEDULES[name], **{key: value for key, value in values.items() if key in own})
 
 
 def noam(step: int, d_model: int, warmup: int) -> float:
@@ -20,7 +28,7 @@ def noam(step: int, d_model: int, warmup: int) -> float:
 
 
 def rate(step: int, d_model: int, warmup: int) -> float:
-    return inverse_sqrt(step, warmup=warmup, peak=(d_model * warmup) ** -0.5)
+    return inverse_sqrt(step, warmup_steps=warmup, peak=(d_model * warmup) ** -0.5)
 
 
 @given(step=st.integers(1, 10**6), d_model=st.integers(2, 4096), warmup=st.integers(1, 10**5))
@@ -34,8 +42,8 @@ def test_learning_rate_at_the_first_step_of_the_base_model():
 
 @given(warmup=st.integers(1, 10**4), peak=st.floats(1e-6, 1.0))
 def test_learning_rate_peaks_at_the_end_of_warm_up_and_has_no_jump(warmup, peak):
-    values = [inverse_sqrt(step, warmup=warmup, peak=peak) for step in range(max(1, warmup - 2), warmup + 3)]
-    assert inverse_sqrt(warmup, warmup=warmup, peak=peak) == peak == max(values)
+    values = [inverse_sqrt(step, warmup_steps=warmup, peak=peak) for step in range(max(1, warmup - 2), warmup + 3)]
+    assert inverse_sqrt(warmup, warmup_steps=warmup, peak=peak) == peak == max(values)
     assert all(abs(a - b) <= peak / warmup * (1 + 1e-9) for a, b in pairwise(values))
 
 
@@ -45,7 +53,9 @@ def test_cosine_is_what_pytorch_anneals_after_warm_up():
     annealing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total - warmup, eta_min=floor)
     for step in range(warmup, total + 1):
         (expected,) = annealing.get_last_lr()
-        assert cosine(step, warmup=warmup, total=total, peak=peak, floor=floor) == pytest.approx(expected, rel=1e-12)
+        assert cosine(step, warmup_steps=warmup, total=total, peak=peak, min_lr=floor) == pytest.approx(
+            expected, rel=1e-12
+        )
         optimizer.step()
         annealing.step()
 
@@ -53,12 +63,12 @@ def test_cosine_is_what_pytorch_anneals_after_warm_up():
 @given(span=spans.filter(lambda span: span[0] > 0), step=st.integers(1, 20_000))
 def test_cosine_rises_to_its_peak_and_falls_to_its_floor(span, step):
     warmup, total = span
-    rate = [cosine(at, warmup=warmup, total=total, peak=1.0, floor=0.1) for at in (step, step + 1)]
+    rate = [cosine(at, warmup_steps=warmup, total=total, peak=1.0, min_lr=0.1) for at in (step, step + 1)]
     if step < warmup:
         assert rate[0] == step / warmup < rate[1]
     else:
         assert 1 >= rate[0] >= rate[1] >= 0.1
-    assert cosine(total + step, warmup=warmup, total=total, peak=1.0, floor=0.1) == 0.1
+    assert cosine(total + step, warmup_steps=warmup, total=total, peak=1.0, min_lr=0.1) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -72,17 +82,17 @@ def test_cosine_rises_to_its_peak_and_falls_to_its_floor(span, step):
     ],
 )
 def test_points_of_the_drop_schedules(name, start, end_of_warmup, end):
-    schedule = DROP_SCHEDULES[name]
-    points = [schedule(step, P, WARMUP, TOTAL) for step in (0, WARMUP, TOTAL)]
+    schedule = drop(name, P, WARMUP, TOTAL)
+    points = [schedule(step) for step in (0, WARMUP, TOTAL)]
     assert points == pytest.approx([start, end_of_warmup, end])
-    assert schedule(TOTAL + 1, P, WARMUP, TOTAL) == schedule(10 * TOTAL, P, WARMUP, TOTAL) == points[-1]
+    assert schedule(TOTAL + 1) == schedule(10 * TOTAL) == points[-1]
 
 
 @pytest.mark.parametrize("name", DROP_SCHEDULES)
 @given(span=spans, p=st.floats(0, 1), step=st.integers(0, 20_000))
 def test_a_drop_schedule_stays_between_0_and_p_without_jumps(name, span, p, step):
     warmup, total = span
-    now, then = (DROP_SCHEDULES[name](moment, p, warmup, total) for moment in (step, step + 1))
+    now, then = (drop(name, p, warmup, total)(moment) for moment in (step, step + 1))
     assert 0 <= now <= p
     steepest = p / min(warmup or total, total - warmup)
     assert abs(now - then) <= steepest * (1 + 1e-9) + 1e-12
@@ -94,13 +104,15 @@ def test_vshape_is_the_papers_formula(span, p):
     for step in {0, warmup // 2, warmup, (warmup + total) // 2, total}:
         falling = step < warmup
         expected = p * (1 - step / warmup) if falling else p * (step - warmup) / (total - warmup)
-        assert vshape(step, p, warmup, total) == pytest.approx(expected)
+        assert vshape(step, p=p, warmup_steps=warmup, total_steps=total) == pytest.approx(expected)
 
 
 def test_vshape_without_warm_up_only_rises():
-    assert [vshape(step, 0.4, 0, 4) for step in range(6)] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.4])
+    assert [vshape(step, p=0.4, warmup_steps=0, total_steps=4) for step in range(6)] == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.4, 0.4]
+    )
 
 
 def test_every_schedule_has_its_file_and_every_file_its_schedule():
-    assert set(DROP_SCHEDULES) == named_values("drophead", "schedule")
-    assert set(LEARNING_RATES) == set(OF_OTHER_SCHEDULES) == named_values("optim", "schedule")
+    assert set(DROP_SCHEDULES) == named_values("drophead", "kind")
+    assert set(LEARNING_RATES) == named_values("schedule", "kind")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ablab.config.options import WandbLogger
 from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror, closing
 from ablab.plan import Planned
 
@@ -16,19 +17,19 @@ def mirrored(planned: Planned, say: Callable[[str], None]) -> Iterator[Mirror]:
 
 def _mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
     config = planned.config
-    if config.logger.kind == "none":
+    logger = config.logger
+    if not isinstance(logger, WandbLogger):
         return NoMirror()
     arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
-    named = {} if config.logger.arm is None else {"arm": config.logger.arm}
+    named = {} if logger.arm is None else {"arm": logger.arm}
     card = RunCard(
         run_id=planned.run_id,
         name=planned.name,
         config={**arms, **named, "run_id": planned.run_id, "recipe": planned.recipe},
         tags=[*named.values(), *(["smoke"] if config.smoke else [])],
         folder=planned.folder.path,
-        group=config.logger.group,
+        group=logger.group,
     )
-    logger = config.logger
     mirror = WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)
     if mirror.offline_because is not None:
         say(f"W&B is out of reach ({mirror.offline_because}); the run is logged offline and can be synced later")

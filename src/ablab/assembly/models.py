@@ -12,12 +12,12 @@ from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout
-from ablab.model.embedding import Embedding, FixNormEmbedding, TokenInput, WordTables
+from ablab.model.embedding import EMBEDDINGS, TokenInput, WordTables
 from ablab.model.feed_forward import FeedForward
 from ablab.model.initialisation import INITIALISERS, initialise
 from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
-from ablab.model.norms import NORMS, ScaleNorm
+from ablab.model.norms import NORMS
 from ablab.model.positions import POSITIONS
 from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.transformer import Decoder, Encoder, Transformer
@@ -93,10 +93,10 @@ class _Parts:
     def __init__(self, config: Architecture) -> None:
         self.config = config
         self.model = config.model
-        self.placement = PLACEMENTS[config.norm.placement]
+        self.placement = PLACEMENTS[config.placement.kind]
 
     def transformer(self, src_vocab: int, tgt_vocab: int) -> Transformer:
-        table = FixNormEmbedding if self.config.norm.fixnorm else Embedding
+        table = EMBEDDINGS[self.config.embedding.kind]
         words = WordTables(src_vocab, tgt_vocab, self.model.d_model, tie=self.model.tie, table=table)
         return Transformer(
             words,
@@ -108,7 +108,8 @@ class _Parts:
         )
 
     def token_input(self) -> TokenInput:
-        positions = POSITIONS[self.config.position.kind](self.model.d_model, self.config.position.max_length)
+        position = self.config.position
+        positions = POSITIONS[position.kind](self.model.d_model, **position.own)
         return TokenInput(positions, Dropout(self.model.embedding_dropout))
 
     def encoder(self) -> Encoder:
@@ -142,7 +143,7 @@ class _Parts:
         )
 
     def drophead(self, site: str) -> nn.Module:
-        return DropHead(self.model.num_heads) if site in self.config.drophead.sites else nn.Identity()
+        return DropHead(self.model.num_heads) if site in self.config.drophead.own.get("sites", ()) else nn.Identity()
 
     def feed_forward(self) -> FeedForward:
         return FeedForward(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
@@ -157,7 +158,5 @@ class _Parts:
         return self.placement.final_norm(self.norm)
 
     def norm(self) -> nn.Module:
-        kind = NORMS[self.config.norm.kind]
-        if kind is ScaleNorm:
-            return ScaleNorm(self.model.d_model, learned=self.config.norm.learn_g)
-        return kind(self.model.d_model)
+        norm = self.config.norm
+        return NORMS[norm.kind](self.model.d_model, **norm.own)

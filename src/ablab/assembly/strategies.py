@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ablab.config.schema import Pruning
+from ablab.config.options import Pruning
 from ablab.model.transformer import Transformer
 from ablab.pruning.search import Judge, Search
 from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First, Last, Random, Strategy
@@ -10,7 +10,7 @@ from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First
 
 def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
     """How the layers that remain are chosen."""
-    return STRATEGIES[pruning.strategy](pruning, model, judge)
+    return STRATEGIES[pruning.kind](pruning, model, judge)
 
 
 def _data_driven(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
@@ -18,14 +18,8 @@ def _data_driven(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy
 
 
 def _search(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    return Search(
-        judge,
-        exhaustive=pruning.exhaustive,
-        beam=pruning.beam,
-        budget=pruning.budget,
-        finalists=pruning.finalists,
-        together=pruning.together,
-    )
+    own = {name: value for name, value in pruning.own.items() if name not in ("curves", "depths")}
+    return Search(judge, **own)
 
 
 STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
@@ -33,11 +27,11 @@ STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
     "evenly_spaced": lambda *_: EvenlySpaced(),
     "first": lambda *_: First(),
     "last": lambda *_: Last(),
-    "random": lambda pruning, *_: Random(pruning.seed),
+    "random": lambda pruning, *_: Random(pruning.own["seed"]),
     "data_driven": _data_driven,
     "search": _search,
     "greedy": lambda pruning, model, judge: Search(
-        judge, exhaustive=0, beam=1, budget=1, finalists=1, together=pruning.together
+        judge, exhaustive=0, beam=1, budget=1, finalists=1, together=pruning.own["together"]
     ),
 }
 """Pruning strategies by their name in conf/pruning."""

@@ -1,10 +1,12 @@
 """Configuration in, the objects of a training and of an evaluation out."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ablab.config import Config
+from ablab.config import Config, options
+from ablab.config.options import Adam
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.decoding.translate import Search
@@ -38,12 +40,14 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
 def build_objective(config: Config, course: Course) -> Objective:
     """What an optimiser step minimises, and at which rates."""
     optim, drophead = config.optim, config.drophead
-    schedule = DROP_SCHEDULES[drophead.schedule]
+    assert isinstance(optim, Adam)
+    schedule = DROP_SCHEDULES[drophead.kind]
+    rates = {name: value for name, value in drophead.own.items() if name != "sites"}  # those are the model's
     return Objective(
         seed=config.seed,
         label_smoothing=config.training.label_smoothing,
-        learning_rate=LEARNING_RATES[optim.schedule](config, course),
-        drophead_rate=lambda step: schedule(step, drophead.p, drophead.warmup_steps, drophead.total_steps or 0),
+        learning_rate=LEARNING_RATES[config.schedule.kind](config, course),
+        drophead_rate=lambda step: schedule(step, **rates),
         betas=(optim.beta1, optim.beta2),
         eps=optim.eps,
         clip=optim.clip,
@@ -55,19 +59,18 @@ Rate = Callable[[int], float]
 
 
 def _noam(config: Config, course: Course) -> Rate:
-    peak, warmup = config.peak_rate, config.optim.warmup_steps
-    return lambda step: inverse_sqrt(step, warmup=warmup, peak=peak)
+    return partial(inverse_sqrt, peak=config.peak_rate, **config.schedule.own)
 
 
 def _cosine(config: Config, course: Course) -> Rate:
-    peak, warmup, floor = config.peak_rate, config.optim.warmup_steps, config.optim.min_lr
     total = config.training.max_steps
     assert total is not None  # config.rules
-    return lambda step: cosine(step, warmup=warmup, total=total, peak=peak, floor=floor)
+    return partial(cosine, total=total, peak=config.peak_rate, **config.schedule.own)
 
 
 def _by_validation(config: Config, course: Course) -> Rate:
     plateau = _plateau(config)
+    assert plateau is not None
     return lambda step: plateau.rate(course)
 
 
@@ -78,9 +81,13 @@ LEARNING_RATES: dict[str, Callable[[Config, Course], Rate]] = {
 }
 
 
-def _plateau(config: Config) -> Plateau:
-    optim = config.optim
-    return Plateau(peak=config.peak_rate, decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
+def _plateau(config: Config) -> Plateau | None:
+    schedule = config.schedule
+    if not isinstance(schedule, options.Plateau):
+        return None
+    return Plateau(
+        peak=config.peak_rate, decay=schedule.decay, patience=schedule.decay_patience, min_rate=schedule.min_lr
+    )
 
 
 def build_ends(config: Config, steps: TrainingSteps) -> Ends:
@@ -91,7 +98,7 @@ def build_ends(config: Config, steps: TrainingSteps) -> Ends:
         max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
         patience=training.patience,
         monitor=training.monitor,
-        plateau=_plateau(config) if config.optim.schedule == "plateau" else None,
+        plateau=_plateau(config),
     )
 
 

@@ -1,58 +1,103 @@
 """From the words on the command line to a valid configuration, or to one line that says what is wrong."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from ablab.config.options import readers
 from ablab.config.rules import violations
-from ablab.config.schema import Config
+from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
-from ablab.corpora import CORPORA
-from ablab.corpora.base import Corpus
-from ablab.errors import UserError, choices, first_error
-from ablab.fields import flatten
+from ablab.errors import UserError, first_error
+from ablab.fields import Group, flatten
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
 
 
 @dataclass(frozen=True)
 class Composed:
-    """A valid configuration, and how it was chosen: an option per group, and the fields changed beside them."""
+    """A valid configuration, and how it was chosen: an option per group, and the fields changed beside them.
+
+    `unread`: by its word, why a typed setting has no effect here. The configuration is the same without it.
+    """
 
     config: Config
     choices: dict[str, str]
     changes: dict[str, Any]
+    unread: dict[str, str] = field(default_factory=dict)
 
 
 def compose(arguments: Sequence[str]) -> Composed:
-    """Compose and validate `key=value` words; UserError names the key, the value and what is allowed."""
+    """Compose and validate `key=value` words; UserError names the key, the value and what is allowed.
+
+    A word that has no effect is refused.
+    """
+    composed = compose_arm(arguments)
+    for why in composed.unread.values():
+        raise UserError(why)
+    return composed
+
+
+def compose_arm(arguments: Sequence[str]) -> Composed:
+    """The same for one arm of many, where a word may have an effect in other arms alone: it is in `unread`."""
     from ablab.config.overrides import check, parse
     from ablab.config.values import values_of
 
     overrides = parse(arguments)
-    common = {name for name, _ in Config.walk() if name != "data"}
-    check(overrides, common, {kind: {f"data.{name}" for name, _ in c.walk()} for kind, c in CORPORA.items()})
+    check(overrides, all_fields())
     typed = values_of(overrides)
     base, written, resolved = (flatten(values) for values in (typed.base, typed.written, typed.resolved))
     changes = {key: resolved[key] for key, value in written.items() if base.get(key) != value}
     values = shrink(typed.resolved) if typed.resolved["smoke"] else typed.resolved
-    return Composed(validate(values), typed.choices, changes)
+    config = validate(values)
+    unread = dict(_without_effect(overrides, typed.unread, typed.choices, config))
+    idle = {override.key_or_group for override in overrides if override.input_line in unread}
+    return Composed(config, typed.choices, {k: v for k, v in changes.items() if k not in idle}, unread)
 
 
 def validate(values: Mapping[str, Any]) -> Config:
     """A plain nested mapping as the typed configuration; UserError where a value or a combination is bad."""
-    data = dict(values["data"])
-    kind = data.get("kind")
-    if kind not in CORPORA:
-        raise UserError(f"data.kind={kind}: unknown corpus; {choices(kind, CORPORA)}")
+    filled = with_options(Config, values)
     try:
-        corpus: Corpus = CORPORA[kind].model_validate(data)
+        config = Config.model_validate(filled)
     except ValidationError as error:
-        raise UserError(first_error(error, data, "data.")) from None
-    try:
-        config = Config.model_validate({**values, "data": corpus})
-    except ValidationError as error:
-        raise UserError(first_error(error, values)) from None
+        raise UserError(first_error(error, filled)) from None
     for violation in violations(config):
         raise UserError(violation)
     return config
+
+
+def _without_effect(
+    overrides: Sequence["Override"], unread: Collection[str], chosen: Mapping[str, str], config: Config
+) -> Iterator[tuple[str, str]]:
+    """Each word that changes nothing, and the line that says so."""
+    typed = {override.key_or_group for override in overrides}
+    for override in overrides:
+        key, line = override.key_or_group, str(override.input_line)
+        group = key.partition(".")[0]
+        if key in unread:
+            having = ", ".join(readers(key))
+            yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={having}"
+        elif (needs := _needs(config, key)) is not None:
+            yield line, f"{line} has no effect here; allowed with {needs}"
+        elif key == "layerdrop" and {"layerdrop_encoder", "layerdrop_decoder"} <= typed:
+            yield (
+                line,
+                f"{line} has no effect beside layerdrop_encoder and layerdrop_decoder; allowed: one or the others",
+            )
+
+
+def _needs(config: Config, key: str) -> str | None:
+    """What would give the field an effect; None where it has one."""
+    parent: Group = config
+    for part in key.split("."):
+        if not parent.is_read(part):
+            condition = type(parent).marks()[part].read_if
+            return None if condition is None else condition.needs
+        child = getattr(parent, part)
+        if isinstance(child, Group):
+            parent = child
+    return None

@@ -1,5 +1,6 @@
 """The folder of Hydra groups. It is also the list of what there is: an option exists when its YAML does."""
 
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,28 @@ def default_choices() -> dict[str, str]:
     return {group: option for group, option in chosen.items() if group in groups()}
 
 
+def option_files(group: str, option: str) -> list[Path]:
+    """The file of an option, after those of the options of its group that it builds on."""
+    path = conf_dir() / group / f"{option}.yaml"
+    bases = (entry.partition("@")[0] for entry in _content(path).get("defaults", []) if isinstance(entry, str))
+    return [*(file for base in bases if base != "_self_" for file in option_files(group, base)), path]
+
+
 def option_values(group: str, option: str) -> dict[str, Any]:
-    """The fields that an option sets."""
-    return _read(conf_dir() / group / f"{option}.yaml")
+    """The fields of its own group that an option sets."""
+    fields: dict[str, Any] = {}
+    for path in option_files(group, option):
+        content = _read(path)
+        content.pop("defaults", None)
+        fields |= content.get(group, {} if _is_global(path) else content)
+    return fields
+
+
+def implied_choices(group: str, option: str) -> dict[str, str]:
+    """The options of other groups that choosing this one means: `norm=post` is placement=post."""
+    content = _read(conf_dir() / group / f"{option}.yaml")
+    entries = (entry for entry in content.get("defaults", []) if isinstance(entry, dict))
+    return {key.removeprefix("override /"): str(value) for entry in entries for key, value in entry.items()}
 
 
 @cache
@@ -45,12 +65,22 @@ def named_values(group: str, field: str) -> frozenset[str]:
     So a new norm costs its class and its YAML file, and this check, which must not import torch, knows it.
     """
     contents = (option_values(group, option) for option in groups()[group])
-    return frozenset(content.get(group, content)[field] for content in contents)
+    return frozenset(content[field] for content in contents if field in content)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _is_global(path: Path) -> bool:
+    return path.read_text(encoding="utf-8").startswith("# @package _global_")
+
+
+@cache
+def _content(path: Path) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     content = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(content, dict)
     return {str(key): value for key, value in content.items()}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A copy: nobody's changes are another's."""
+    return deepcopy(_content(path))

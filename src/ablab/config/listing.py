@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ablab.config.folder import conf_dir, default_choices, groups
+from ablab.config.folder import conf_dir, default_choices, groups, implied_choices, option_files
+from ablab.config.options import fields_of
 
 TOP = ""
 """The section of keys that stand in none."""
@@ -14,18 +15,22 @@ OF_HYDRA = ("defaults", "hydra")
 
 def typed_choices(words: Sequence[str]) -> dict[str, str]:
     """The option of each group with these words. Whoever asks for help is never refused: what is none chooses none."""
-    typed = (word.partition("=")[::2] for word in words)
-    return default_choices() | {group: option for group, option in typed if option in groups().get(group, ())}
+    pairs = (word.partition("=")[::2] for word in words)
+    typed = {group: option for group, option in pairs if option in groups().get(group, ())}
+    implied = {g: o for group, option in typed.items() for g, o in implied_choices(group, option).items()}
+    return default_choices() | implied | typed
 
 
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     """A line for each field; where options set fields of others, as corpora do of training, the value that holds."""
     sections: dict[str, dict[str, str]] = {TOP: {}}
     files = [(TOP, conf_dir() / "config.yaml")]
-    files += [(group, conf_dir() / group / f"{option}.yaml") for group, option in chosen.items()]
+    files += [(group, path) for group, option in chosen.items() for path in option_files(group, option)]
+    read = {group: fields_of(group, option) for group, option in chosen.items()}
     for group, path in files:
         for section, key, line in _lines(group, path):
-            sections.setdefault(section, {})[key] = line
+            if read.get(section) is None or key in read[section]:
+                sections.setdefault(section, {})[key] = line
     return [
         *sections[TOP].values(),
         *(line for section in sections if section for line in (f"{section}:", *_indented(sections[section]))),

@@ -1,13 +1,14 @@
 """Looks at the typed overrides before Hydra does, to word what is wrong with them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from ablab.config.folder import default_choices, groups
+from ablab.config.folder import groups, implied_choices
+from ablab.config.former import GONE, MEANT, key_of_now
 from ablab.errors import UserError, choices
 
 
@@ -27,7 +28,7 @@ def parse(arguments: Sequence[str]) -> list[Override]:
         if not key.strip() or (not equals and not argument.startswith("~")):
             raise UserError(f"{argument!r}: not an override; allowed: key=value, such as layerdrop=0.2 (see --help)")
         try:
-            parsed += OverridesParser.create().parse_overrides([argument])
+            parsed += [in_words_of_now(override) for override in OverridesParser.create().parse_overrides([argument])]
         except OverrideParseException as error:
             if key in groups():
                 raise UserError(_unknown_option(argument, value, key)) from None
@@ -39,28 +40,40 @@ def parse(arguments: Sequence[str]) -> list[Override]:
     return parsed
 
 
-def check(overrides: Sequence[Override], common: Collection[str], corpora: Mapping[str, Collection[str]]) -> None:
-    """Raise UserError at the first override that one run cannot have.
+def in_words_of_now(override: Override) -> Override:
+    """The same with the key of today where a former one was typed; messages still show what was typed."""
+    override.key_or_group = key_of_now(override.key_or_group)
+    return override
 
-    `common`: the dotted names of all fields but the corpus's; `corpora`: those of each corpus.
-    """
-    corpus = default_choices()["data"]
+
+def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
+    """Raise UserError at the first override that no run can have. `fields`: the dotted names of all there are."""
     for override in overrides:
         _check_kind(override)
         if override.key_or_group in groups():
             _check_option(override)
-        if override.key_or_group == "data":
-            corpus = str(override.value())
-    everything = {*common, *(name for fields in corpora.values() for name in fields)}
+    _check_implied(overrides)
     for override in overrides:
         key, line = override.key_or_group, override.input_line
-        if key not in groups() and key not in everything:
-            raise UnknownKeyError(_unknown(f"{line}", key, everything), key)
+        if key in GONE:
+            raise UserError(f"{line}: no such key; allowed: {GONE[key]}")
+        if key not in groups() and key not in fields:
+            raise UnknownKeyError(_unknown(f"{line}", key, fields), key)
         if override.is_add() or override.is_force_add():
             raise UserError(f"{line}: there is nothing to add, {key} exists; allowed: {key}=value")
-        if key.startswith("data.") and key not in corpora[corpus]:
-            having = " or ".join(f"data={kind}" for kind, fields in corpora.items() if key in fields)
-            raise UserError(f"{line}: no such key for data={corpus}; allowed with {having}")
+        group, _, field = key.partition(".")
+        if group in groups() and field == "kind":
+            raise UserError(f"{line}: a kind brings fields of its own, so it is chosen as an option; allowed: {group}=")
+
+
+def _check_implied(overrides: Sequence[Override]) -> None:
+    """An option that means an option of another group cannot stand beside another one of that group."""
+    chosen = {o.key_or_group: (o.value(), o.input_line) for o in overrides if o.key_or_group in groups()}
+    for group, (option, line) in chosen.items():
+        for other, meant in implied_choices(group, str(option)).items():
+            value, typed = chosen.get(other, (meant, ""))
+            if value != meant:
+                raise UserError(f"{typed}: {line} means {other}={meant}; allowed: one of the two")
 
 
 def _check_kind(override: Override) -> None:
@@ -87,7 +100,10 @@ def _check_option(override: Override) -> None:
 
 
 def _unknown_option(line: str, value: object, group: str) -> str:
-    return f"{line}: unknown option; {choices(value, groups()[group])}"
+    meant = MEANT.get((group, str(value).lower()))
+    if meant is not None:
+        return f"{line}: unknown option; allowed: {', '.join(groups()[group])}; did you mean {meant}?"
+    return f"{line}: unknown option; {choices(str(value).lower(), groups()[group], likeness=0.8)}"
 
 
 def _unknown(line: str, key: str, fields: Collection[str]) -> str:

@@ -6,7 +6,9 @@ from typing import Any
 
 from ablab.config.compose import compose, validate
 from ablab.config.folder import groups, option_values
-from ablab.config.schema import OF_A_SWEEP, Config
+from ablab.config.options import OPTIONS, readers
+from ablab.config.schema import OF_A_SWEEP, Config, all_fields
+from ablab.corpora import CORPORA
 from ablab.errors import UserError, choices
 from ablab.fields import Role
 
@@ -16,44 +18,55 @@ OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
 def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
     """`recorded`: a record's `config`. `words`: `group=option` and `group.field=value`, values as in YAML."""
     values = _with_news(recorded)
-    for key, value in (_split(word) for word in words):
+    typed = [_split(word) for word in words]
+    chosen: dict[str, str] = {}
+    for key, value in typed:
         if key in OPEN_GROUPS:
             if value not in groups()[key]:
                 raise UserError(f"{key}={value}: unknown option; {choices(value, groups()[key])}")
-            values[key] = option_values(key, value)
+            values[key], chosen[key] = option_values(key, value), value
     fields = open_fields(values["data"])
-    for key, value in (_split(word) for word in words):
+    for key, value in typed:
         if key in OPEN_GROUPS:
             continue
         if key not in fields:
             raise UserError(f"{key}={value}: no such key here; {choices(key, [*OPEN_GROUPS, *fields])}")
         group, _, field = key.rpartition(".")
+        if group in OPTIONS and field not in values[group]:
+            option = chosen.get(group, values[group]["kind"])
+            having = ", ".join(readers(key))
+            raise UserError(f"{key}={value} has no effect with {group}={option}; allowed with {group}={having}")
         (values[group] if group else values)[field] = _parsed(key, value)
     return validate(values)
 
 
 def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which what later versions have added takes its default, wherever that changes no weights."""
+    """A copy in which what later versions have added takes its default, wherever that changes no weights.
+
+    Only within the option that was chosen: what another kind reads is no news.
+    """
     values = deepcopy(dict(recorded))
     usual = compose([]).config.model_dump(serialize_as_any=True)
-    for name, role in Config.walk():
-        group, _, field = name.rpartition(".")
-        if role is not Role.RECIPE:
-            (values.setdefault(group, {}) if group else values).setdefault(
-                field, (usual[group] if group else usual)[field]
-            )
+    for group, content in usual.items():
+        if not isinstance(content, dict):
+            if Config.marks()[group].role is not Role.RECIPE:
+                values.setdefault(group, content)
+        elif group not in values or values[group].get("kind") == content.get("kind"):
+            for name in content:
+                if all_fields().get(f"{group}.{name}") is not Role.RECIPE:
+                    values.setdefault(group, {}).setdefault(name, content[name])
     return values
 
 
 def open_fields(data: Mapping[str, Any]) -> list[str]:
-    """Names of the fields that do not decide a run's weights."""
-    from ablab.corpora import CORPORA
-
-    roles = dict(Config.walk()) | {f"data.{name}": role for name, role in CORPORA[data["kind"]].walk()}
+    """Names of the fields that do not decide a run's weights; of `data`, those of the recorded corpus."""
+    corpus = {f"data.{name}" for name, _ in CORPORA[data["kind"]].walk()}
     return [
         name
-        for name, role in roles.items()
-        if role is not Role.RECIPE and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
+        for name, role in all_fields().items()
+        if role is not Role.RECIPE
+        and (name in corpus or not name.startswith("data."))
+        and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ablab.config.options import Cosine, Noam, RampDropHead, RulePruning, VShapeDropHead
 from ablab.config.schema import Config
 
 
@@ -35,14 +36,14 @@ def _end_of_training(config: Config) -> Iterator[str]:
 
 def _drophead(config: Config) -> Iterator[str]:
     drophead = config.drophead
-    if drophead.schedule in ("none", "constant"):
+    if not isinstance(drophead, RampDropHead):
         return
     if drophead.total_steps is None:
         yield (
-            f"drophead.schedule={drophead.schedule}: this schedule ends at the last step, so it needs "
+            f"drophead={drophead.kind}: this schedule ends at the last step, so it needs "
             "training.max_steps (or drophead.total_steps), got null"
         )
-    elif drophead.warmup_steps >= drophead.total_steps:
+    elif isinstance(drophead, VShapeDropHead) and drophead.warmup_steps >= drophead.total_steps:
         yield (
             f"drophead.warmup_steps={drophead.warmup_steps}: must be below drophead.total_steps="
             f"{drophead.total_steps} (by default training.max_steps)"
@@ -65,27 +66,27 @@ def _decoding(config: Config) -> Iterator[str]:
 
 
 def _schedule(config: Config) -> Iterator[str]:
-    optim = config.optim
-    if optim.schedule in ("noam", "cosine") and optim.warmup_steps < 1:
-        yield f"optim.warmup_steps={optim.warmup_steps}: the {optim.schedule} schedule needs at least 1 (1: no warm-up)"
-    elif optim.schedule == "cosine":
-        yield from _cosine(config)
-    if optim.schedule == "plateau" and optim.lr is None:
-        yield "optim.lr=null: the plateau schedule starts at optim.lr, so it needs a number"
+    if isinstance(config.schedule, Cosine):
+        yield from _cosine(config, config.schedule)
+    elif not isinstance(config.schedule, Noam) and config.optim.lr is None:
+        kind = config.schedule.kind
+        yield f"optim.lr=null: only a warm-up gives a usual rate, and schedule={kind} has none; allowed: a number"
 
 
-def _cosine(config: Config) -> Iterator[str]:
-    optim, total = config.optim, config.training.max_steps
+def _cosine(config: Config, schedule: Cosine) -> Iterator[str]:
+    total, warmup, floor = config.training.max_steps, schedule.warmup_steps, schedule.min_lr
     if total is None:
-        yield "optim.schedule=cosine: the rate falls until the last step, so it needs training.max_steps, got null"
-    elif optim.warmup_steps >= total:
-        yield f"optim.warmup_steps={optim.warmup_steps}: must be below training.max_steps={total}, where cosine ends"
-    if optim.min_lr > config.peak_rate:
-        yield f"optim.min_lr={optim.min_lr:g}: must be at most the peak, {config.peak_rate:g}, from which cosine falls"
+        yield "schedule=cosine: the rate falls until the last step, so it needs training.max_steps, got null"
+    elif warmup >= total:
+        yield f"schedule.warmup_steps={warmup}: must be below training.max_steps={total}, where cosine ends"
+    if floor > config.peak_rate:
+        yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which cosine falls"
 
 
 def _pruning(config: Config) -> Iterator[str]:
     pruning = config.pruning
+    if not isinstance(pruning, RulePruning):
+        return
     layers = {"encoder": config.model.encoder_layers, "decoder": config.model.decoder_layers}
     layers["both"] = max(layers.values())
     for curve in pruning.curves:
@@ -94,17 +95,17 @@ def _pruning(config: Config) -> Iterator[str]:
                 f"pruning.depths={pruning.depths}: of {layers[curve]} layers ({curve}) so many cannot remain; "
                 f"allowed: 1 to {layers[curve]}"
             )
-    if pruning.strategy == "data_driven":
-        yield from _learned_rates(config)
+    if pruning.kind == "data_driven":
+        yield from _learned_rates(config, pruning)
 
 
-def _learned_rates(config: Config) -> Iterator[str]:
+def _learned_rates(config: Config, pruning: RulePruning) -> Iterator[str]:
     rates = {"encoder": config.layerdrop_encoder, "decoder": config.layerdrop_decoder}
     for stack, rate in rates.items():
-        shrinks = stack in config.pruning.curves or "both" in config.pruning.curves
+        shrinks = stack in pruning.curves or "both" in pruning.curves
         if shrinks and not (config.layerdrop_rates == "learned" and 0 < rate < 1):
             yield (
-                "pruning.strategy=data_driven: keeps the layers that training has learned to drop least, so it needs "
+                "pruning=data_driven: keeps the layers that training has learned to drop least, so it needs "
                 f"training with layerdrop_rates=learned and layerdrop_{stack} between 0 and 1, "
                 f"got {config.layerdrop_rates} and {rate:g}"
             )

@@ -1,34 +1,38 @@
 """The schema: every field that a user can set, with its type, its range and its role.
 
-There are no defaults here; the YAML files under conf/ hold them, each in one place.
+Options with fields of their own are in options.py. There are no defaults here; the YAML files under conf/ hold them,
+each in one place.
 """
 
-from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, InstanceOf, PlainValidator
+from pydantic import Field, InstanceOf, PlainValidator
 
-from ablab.config.folder import named_values
+from ablab.config.options import (
+    OPTIONS,
+    AttentionNorm,
+    DropHead,
+    Embedding,
+    Init,
+    Logger,
+    Noam,
+    Norm,
+    Optim,
+    Placement,
+    Position,
+    Positive,
+    Pruning,
+    Schedule,
+    fields_of_options,
+    option,
+)
 from ablab.corpora.base import Corpus
-from ablab.errors import choices
-from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, Probability, Role
-
-Positive = Annotated[float, Field(gt=0)]
-
+from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, ReadIf, Role
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
 """Fields that say how a sweep goes: no run of it must see them."""
-
-
-def _named(group: str, field: str) -> AfterValidator:
-    def check(value: str) -> str:
-        allowed = named_values(group, field)
-        if value not in allowed:
-            raise ValueError(choices(value, allowed))
-        return value
-
-    validate: Callable[[str], str] = check
-    return AfterValidator(validate)
 
 
 def _yes_no_or_stale(value: object) -> object:
@@ -49,56 +53,13 @@ class Model(Group):
     embedding_dropout: DropProbability
     attention_dropout: DropProbability
     activation_dropout: DropProbability
-    word_dropout: Probability
+    word_dropout: DropProbability
     tie: Literal["all", "source_target", "target_output", "none"]
 
 
-class Norm(Group):
-    """Which norm, where, and whether word vectors are normalised too."""
-
-    placement: Annotated[str, _named("norm", "placement")]
-    kind: Annotated[str, _named("norm", "kind")]
-    learn_g: bool
-    fixnorm: bool
-
-
-class Init(Group):
-    """The scheme of initial weights."""
-
-    kind: Annotated[str, _named("init", "kind")]
-
-
-class Position(Group):
-    """How a token knows its place. `max_length` is the size of a learned table."""
-
-    kind: Annotated[str, _named("position", "kind")]
-    max_length: Count
-
-
-class DropHead(Group):
-    """Rate, sites and schedule of DropHead."""
-
-    schedule: Annotated[str, _named("drophead", "schedule")]
-    p: DropProbability
-    sites: list[Literal["encoder", "decoder", "cross"]]
-    warmup_steps: Annotated[int, Field(ge=0)]
-    total_steps: Count | None
-
-
-class Optim(Group):
-    """Adam and its learning rate. `batch_tokens`: padded tokens of a step, the larger side."""
-
-    schedule: Annotated[str, _named("optim", "schedule")]
-    lr: Positive | None
-    warmup_steps: Annotated[int, Field(ge=0)]
-    decay: Annotated[float, Field(gt=0, lt=1)]
-    decay_patience: Annotated[int, Field(ge=0)]
-    min_lr: Annotated[float, Field(ge=0)]
-    beta1: Annotated[float, Field(ge=0, lt=1)]
-    beta2: Annotated[float, Field(ge=0, lt=1)]
-    eps: Positive
-    clip: Positive | None
-    batch_tokens: Count
+_BY_SCORE = ("averaged", "best")
+_AVERAGES = ("averaged",)
+"""Ways to select weights: those that depend on validation scores, and those that take a mean."""
 
 
 class Training(Group):
@@ -109,9 +70,17 @@ class Training(Group):
     max_minutes: Positive | None
     patience: Count | None
     valid_every: Count
-    monitor: Literal["bleu", "loss"]
+    monitor: Annotated[
+        Literal["bleu", "loss"],
+        ReadIf(
+            lambda training: training.select in _BY_SCORE or training.patience is not None,
+            f"training.select={', '.join(_BY_SCORE)}, or training.patience",
+        ),
+    ]
     select: Literal["averaged", "best", "last"]
-    average_last: Count
+    average_last: Annotated[
+        Count, ReadIf(lambda training: training.select in _AVERAGES, f"training.select={', '.join(_AVERAGES)}")
+    ]
     precision: Literal["fp32", "bf16"]
     label_smoothing: DropProbability
 
@@ -121,7 +90,9 @@ class Decoding(Group):
 
     role: ClassVar[Role] = EVALUATION
     beam_size: Count
-    length_penalty: Annotated[float, Field(ge=0)]
+    length_penalty: Annotated[
+        float, Field(ge=0), ReadIf(lambda decoding: decoding.beam_size > 1, "decoding.beam_size above 1")
+    ]
     n_best: Count
     max_extra_tokens: Annotated[int, Field(ge=0)]
 
@@ -138,41 +109,20 @@ class Trainer(Group):
     progress: bool
 
 
-class Logger(Group):
-    """Where a run is mirrored to. The record on disk is the truth."""
-
-    role: ClassVar[Role] = RUNTIME
-    kind: Annotated[str, _named("logger", "kind")]
-    mode: Literal["offline", "online"]
-    project: str
-    entity: str | None
-    group: str | None
-    arm: str | None
-
-
-class Pruning(Group):
-    """Which depth-quality curves are made of the trained model, and how their layers are chosen."""
-
-    role: ClassVar[Role] = EVALUATION
-    strategy: Annotated[str, _named("pruning", "strategy")]
-    curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1)]
-    depths: list[Count] | None
-    seed: Annotated[int, Field(ge=0, lt=2**63)]
-    exhaustive: Annotated[int, Field(ge=0)]
-    beam: Count
-    budget: Count
-    finalists: Count
-    together: bool
-
-
 class Architecture(Group):
     """What a model is made of: all that is needed to put weights back into it."""
 
-    layerdrop_encoder: Probability
-    layerdrop_decoder: Probability
-    layerdrop_rates: Literal["uniform", "linear", "learned"]
+    layerdrop_encoder: DropProbability
+    layerdrop_decoder: DropProbability
+    layerdrop_rates: Annotated[
+        Literal["uniform", "linear", "learned"],
+        ReadIf(lambda config: config.layerdrop_encoder > 0 or config.layerdrop_decoder > 0, "layerdrop above 0"),
+    ]
     model: Model
     norm: Norm
+    placement: Placement
+    embedding: Embedding
+    attention_norm: AttentionNorm
     position: Position
     drophead: DropHead
 
@@ -181,11 +131,12 @@ class Config(Architecture):
     """All that decides a run, how it is judged, and where it is computed."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
-    layerdrop: Probability
+    layerdrop: DropProbability
     init_from: Annotated[str, Field(min_length=1)] | None
     data: InstanceOf[Corpus]
-    init: Init
+    init: Annotated[Init, ReadIf(lambda config: config.init_from is None, "init_from=null")]
     optim: Optim
+    schedule: Schedule
     training: Training
     decoding: Decoding
     pruning: Pruning
@@ -204,4 +155,25 @@ class Config(Architecture):
         """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
         if self.optim.lr is not None:
             return self.optim.lr
-        return float((self.model.d_model * self.optim.warmup_steps) ** -0.5)
+        assert isinstance(self.schedule, Noam)  # config.rules
+        return float((self.model.d_model * self.schedule.warmup_steps) ** -0.5)
+
+
+@cache
+def all_fields() -> Mapping[str, Role]:
+    """Dotted name and role of every field that some configuration has."""
+    return {name: role for name, role in Config.walk() if not name.startswith("data.")} | dict(fields_of_options())
+
+
+def with_options(kind: type[Architecture], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with each option as what its kind makes it; UserError for a bad kind or field."""
+    filled = dict(values)
+    for group in (*OPTIONS, "data"):
+        if group not in kind.model_fields:
+            continue
+        formerly = kind.marks()[group].formerly
+        if group not in filled and formerly is not None:
+            filled[group] = formerly.value
+        if isinstance(filled.get(group), Mapping):
+            filled[group] = option(group, filled[group])
+    return filled

@@ -31,8 +31,12 @@ def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
                 continue
             given = values[group][key]
             small[group][key] = limit if given is None else min(given, limit)
-    warmup = min(values["optim"]["warmup_steps"], SMOKE_STEPS // 2)
-    small["optim"] |= {"warmup_steps": warmup, "lr": values["optim"]["lr"] or 1e-3}
-    small["drophead"] = {**values["drophead"], "warmup_steps": warmup, "total_steps": SMOKE_STEPS}
+    warmup = min(values["schedule"].get("warmup_steps", SMOKE_STEPS), SMOKE_STEPS // 2)
+    small["optim"] |= {"lr": values["optim"]["lr"] or 1e-3}
+    for group, limits in (
+        ("schedule", {"warmup_steps": warmup}),
+        ("drophead", {"warmup_steps": warmup, "total_steps": SMOKE_STEPS}),
+    ):
+        small[group] = {**values[group], **{key: limit for key, limit in limits.items() if key in values[group]}}
     small["outputs"] = f"{values['outputs']}/smoke"
     return small

@@ -13,24 +13,32 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ablab.config.folder import conf_dir, groups
+from ablab.config.options import OPTIONS, class_of
 from ablab.errors import UserError
 
 
 class Values(NamedTuple):
-    """Nested plain values: of the options alone, as written (`${layerdrop}` and all), and resolved."""
+    """Nested plain values: of the options alone, as written (`${layerdrop}` and all), and resolved.
+
+    `unread`: by its key, an override of a field that the chosen option does not read; it is left out of the values.
+    """
 
     base: dict[str, Any]
     written: dict[str, Any]
     resolved: dict[str, Any]
     choices: dict[str, str]
+    unread: dict[str, Override]
 
 
 def values_of(overrides: Sequence[Override]) -> Values:
     """What Hydra's compose gives for these overrides of single values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
     base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())))
-    config = _apply(base, [override for override in overrides if not _chooses(override)])
-    return Values(base.plain, _plain(config), _resolved(config, overrides), dict(base.choices))
+    fields = [override for override in overrides if not _chooses(override)]
+    unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
+    read = [override for override in fields if override.key_or_group not in unread]
+    config = _apply(base, read)
+    return Values(base.plain, _plain(config), _resolved(config, overrides), dict(base.choices), unread)
 
 
 class _Base(NamedTuple):
@@ -41,6 +49,11 @@ class _Base(NamedTuple):
     pickled: bytes
     plain: dict[str, Any]
     choices: dict[str, str]
+
+    def reads(self, key: str) -> bool:
+        """Whether the chosen option of the key's group has such a field."""
+        group, _, field = key.partition(".")
+        return group not in (*OPTIONS, "data") or field in self.plain[group]
 
 
 @contextmanager
@@ -70,7 +83,17 @@ def _compose_options(options: tuple[str, ...]) -> _Base:
     }
     with open_dict(composed):
         composed.pop("hydra")
+        _leave_out_suggestions(composed)
     return _Base(pickle.dumps(composed), _plain(composed), chosen)
+
+
+def _leave_out_suggestions(composed: DictConfig) -> None:
+    """What other options suggest for fields that the chosen kind does not have, as a size a warm-up for plateau."""
+    for group in OPTIONS:
+        found = class_of(group, composed[group].get("kind"))
+        if found is not None:
+            for field in [field for field in composed[group] if field not in found.model_fields]:
+                del composed[group][field]
 
 
 def _apply(base: _Base, overrides: Sequence[Override]) -> DictConfig:

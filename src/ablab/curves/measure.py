@@ -7,7 +7,7 @@ import torch
 
 from ablab import identity
 from ablab.assembly import build_strategy, load_model, set_threads
-from ablab.config.schema import Pruning
+from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning
 from ablab.curves.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.curves.targets import targets
 from ablab.curves.validated import Validated
@@ -57,9 +57,9 @@ def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
 
 def label(pruning: Pruning) -> str:
     """What a legend calls the strategy."""
-    if pruning.strategy == "random":
+    if isinstance(pruning, RandomPruning):
         return f"random, seed {pruning.seed}"
-    return f"{pruning.strategy} together" if pruning.strategy == "search" and pruning.together else pruning.strategy
+    return "search together" if isinstance(pruning, SearchPruning) and pruning.together else pruning.kind
 
 
 @dataclass
@@ -93,6 +93,7 @@ class _Bench:
     def choose(self) -> Chosen:
         """On validation, where a strategy looks at anything."""
         pruning = self.planned.config.pruning
+        assert isinstance(pruning, RulePruning)
         wanted = [
             (name, target)
             for name in dict.fromkeys(pruning.curves)

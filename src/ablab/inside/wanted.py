@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ablab.artefacts import comparable_artefacts
+from ablab.config.options import ScaleNorm
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.inside.pairs import readable_pairs
@@ -29,7 +30,8 @@ class Wanted:
 def wanted(planned: Planned, record: Record, heads: int | None) -> list[Wanted]:
     """Of this run. `heads`: on how many validation sentences head importance is measured; None: it is not."""
     found = []
-    if planned.config.norm.kind == "scalenorm" and planned.config.norm.learn_g:
+    norm = planned.config.norm
+    if isinstance(norm, ScaleNorm) and norm.learn_g:
         found.append(Wanted("scalenorm_g", _settings("scalenorm_g")))
     sources, references = _test_text(planned)
     for place, number in enumerate(readable_pairs(sources, references), 1):

@@ -96,3 +96,6 @@ class WordTables(nn.Module):
         table = self.tables[self.output_name]
         assert isinstance(table, Embedding)
         return table.matrix()
+
+
+EMBEDDINGS: dict[str, type[Embedding]] = {"scaled": Embedding, "fixnorm": FixNormEmbedding}

@@ -14,15 +14,15 @@ NormFactory = Callable[[], nn.Module]
 class ScaleNorm(nn.Module):
     """g * x / ||x||, one scalar g per site, from sqrt(d_model) (Nguyen & Salazar 2019, eq. 5).
 
-    `learned=False` keeps g at sqrt(d_model) (their table 7). A zero vector stays zero.
+    `learn_g=False` keeps g at sqrt(d_model) (their table 7). A zero vector stays zero.
     """
 
     EPSILON = 1e-5  # the smallest norm divided by, as in the paper's code
 
-    def __init__(self, d_model: int, *, learned: bool = True) -> None:
+    def __init__(self, d_model: int, *, learn_g: bool = True) -> None:
         super().__init__()
         g = torch.tensor(math.sqrt(d_model))
-        if learned:
+        if learn_g:
             self.g = nn.Parameter(g)
         else:
             self.register_buffer("g", g)

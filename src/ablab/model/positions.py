@@ -20,10 +20,12 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, d_model: int, max_length: int) -> None:
+    FIRST = 512  # positions of the table to begin with
+
+    def __init__(self, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
-        self.register_buffer("table", sinusoid(max_length, d_model).float(), persistent=False)
+        self.register_buffer("table", sinusoid(self.FIRST, d_model).float(), persistent=False)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         if start + length > len(self.table):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from ablab.record import SCHEMA
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.evidence import EVEN, convergence
 from ablab.report.judge import span
@@ -111,6 +112,8 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
         notes.append(
             "trained on " + " and ".join(sorted(f"{device}, {threads} threads" for device, threads in settings))
         )
+    if any(run.record.schema_version != SCHEMA for run in arm.runs if run.record):
+        notes.append("trained under an older SCHEMA: the same settings give other numbers today")
     code = {run.record.provenance.get("code") for run in arm.runs if run.record}
     if len(code) > 1:
         notes.append(f"from {len(code)} versions of the code")

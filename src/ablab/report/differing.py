@@ -18,10 +18,9 @@ MOST_ARMS = 8
 
 def differing_sentences(selection: Selection) -> list[Sentences]:
     """Of each arm against the baseline, under the first seed that both have."""
-    baseline = selection.arm(selection.baseline)
-    assert baseline is not None
+    baseline = selection.baseline_row
     found = []
-    for arm in [arm for arm in selection.arms if arm is not baseline][:MOST_ARMS]:
+    for arm in [arm for arm in selection.rows if arm is not baseline][:MOST_ARMS]:
         both = pairs(arm, baseline)
         if both.arm and (lines := _lines(both.arm[0], both.baseline[0], selection.outputs / "corpora")):
             found.append(Sentences(arm=arm.name, seed=both.arm[0].seed, lines=lines))

@@ -75,7 +75,7 @@ def report(arguments: Sequence[str]) -> int:
     if options.verify and not verify(selection, screen):
         screen.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")
         return FAILED
-    with screen.counting_bar("comparing arms", len(selection.arms)) as bar:
+    with screen.counting_bar("comparing arms", len(selection.rows)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
     is_news = _write(document, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):

@@ -25,13 +25,12 @@ MOST_NAMED = 5
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
     """Statistics, verdicts and curves. `advance` hears of each arm that has been compared."""
     measure = MEASURES[selection.metric]
-    baseline = selection.arm(selection.baseline)
-    assert baseline is not None
+    baseline = selection.baseline_row
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     effects, hole = _effects(selection, measure)
     on_sentences = _on_sentences(selection, baseline, resamples)
-    for arm in selection.arms:
+    for arm in selection.rows:
         if arm is not baseline:
             differences.append(difference_line(selection, arm, baseline, measure, on_sentences))
         advance()
@@ -45,14 +44,14 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         unit=measure.unit,
         digits=measure.digits,
         higher_is_better=measure.higher_is_better,
-        baseline=selection.baseline,
+        baseline=baseline.name,
         seeds=sorted({run.seed for arm in selection.arms for run in arm.runs}),
         test_set=None if evaluation is None else evaluation.test_name,
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
         notes=[*_notes(selection), *hole],
         claims=judge(selection),
-        arms=[arm_line(arm, baseline, measure, selection.folder) for arm in selection.arms],
+        arms=[arm_line(arm, baseline, measure, selection.folder) for arm in selection.rows],
         differences=differences,
         effects=effects,
         series=pictured(selection),
@@ -79,7 +78,7 @@ def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], 
 def _notes(selection: Selection) -> list[str]:
     """What is missing, for the top of the page."""
     notes = list(selection.notes)
-    states = Counter(run.state for arm in selection.arms for run in arm.runs)
+    states = Counter(run.state for arm in selection.rows for run in arm.runs)
     total = sum(states.values())
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}
     if missing:

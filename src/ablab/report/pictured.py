@@ -11,12 +11,13 @@ Points = Iterable[tuple[float, float]]
 
 
 class Kind(NamedTuple):
-    """Titles of a picture and of its axes, and the points of a run."""
+    """Titles of a picture and of its axes, and the points of a run; `of_curves`: of its depth-quality curve."""
 
     title: str
     x: str
     y: str
     read: Callable[[Run], Points]
+    of_curves: bool = False
 
 
 def pictured(selection: Selection) -> list[Series]:
@@ -26,7 +27,8 @@ def pictured(selection: Selection) -> list[Series]:
 
 
 def _series(selection: Selection, key: str, kind: Kind) -> Series | None:
-    lines = [line for arm in selection.arms if (line := line_of(arm, kind.read)) is not None]
+    arms = selection.arms if kind.of_curves else selection.rows
+    lines = [line for arm in arms if (line := line_of(arm, kind.read)) is not None]
     if not lines or (key == "drophead" and not any(max(line.high) for line in lines)):
         return None
     return Series(key=key, title=kind.title, x=kind.x, y=kind.y, lines=lines)
@@ -89,9 +91,13 @@ def _speed(run: Run) -> Points:
 KINDS = {
     "valid_loss": Kind("Validation loss", "step", "nats per token", _validation("loss")),
     "valid_bleu": Kind("Validation BLEU (greedy)", "step", "BLEU", _validation("bleu")),
-    "decoder_depth": Kind("Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", _depth("decoder")),
-    "both_depth": Kind("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both")),
-    "speed": Kind("Decoding speed with fewer decoder layers", "decoder layers kept", "times the whole model", _speed),
+    "decoder_depth": Kind(
+        "Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", _depth("decoder"), True
+    ),
+    "both_depth": Kind("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both"), True),
+    "speed": Kind(
+        "Decoding speed with fewer decoder layers", "decoder layers kept", "times the whole model", _speed, True
+    ),
     "grad_norm": Kind("Gradient norm", "step", "before clipping", _metric("grad_norm")),
     "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),
 }

@@ -1,6 +1,6 @@
 """What a report is about: arms, their runs as the store holds them, and what is claimed of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from ablab.files import folder_name, read_json
 from ablab.metrics import read_metrics
 from ablab.record import Curve, Evaluation, Record, Selected
 from ablab.store import RunFolder
+from ablab.study.arms import SAME, united
 from ablab.study.claims import Settled, settle
 
 
@@ -125,6 +126,27 @@ class Selection:
     def arm(self, name: str) -> ArmRuns | None:
         """By its name."""
         return next((arm for arm in self.arms if arm.name == name), None)
+
+    @cached_property
+    def rows(self) -> list[ArmRuns]:
+        """The arms as tables of whole models show them: those that differ by pruning alone are one, with all names."""
+
+        def judged(name: str) -> Hashable:
+            runs = self._by_name[name].runs
+            return tuple((run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in runs)
+
+        rows = united([arm.name for arm in self.arms], judged)
+        first = {row: self._by_name[arm] for arm, row in reversed(rows.items())}
+        return [ArmRuns(row, first[row].runs) for row in dict.fromkeys(rows.values())]
+
+    @cached_property
+    def _by_name(self) -> dict[str, ArmRuns]:
+        return {arm.name: arm for arm in self.arms}
+
+    @property
+    def baseline_row(self) -> ArmRuns:
+        """The row in which the baseline stands."""
+        return next(row for row in self.rows if self.baseline in row.name.split(SAME))
 
     @property
     def folder(self) -> Path:

@@ -29,9 +29,9 @@ def side_by_side(selection: Selection) -> list[Facets | Matrices]:
     """Every artefact that names a section, by section, and there in its own order."""
     families = sorted(_families(selection), key=lambda kin: (kin.first.section or "", kin.first.order, kin.key))
     return [
-        _facets(kin, kin.first, selection.arms)
+        _facets(kin, kin.first, selection.rows)
         if isinstance(kin.first, SeriesArtefact)
-        else _matrices(kin, kin.first, selection.arms)
+        else _matrices(kin, kin.first, selection.rows)
         for kin in families
     ]
 

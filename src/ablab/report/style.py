@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ablab.report.document import Document
+from ablab.study.arms import SAME
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 """Okabe and Ito (2008), told apart with any kind of colour vision; yellow and black give way to the page."""
@@ -19,8 +20,8 @@ class Style(NamedTuple):
 
 def styles(document: Document) -> dict[str, Style]:
     """Colour and dash of each arm, the same in every picture."""
+    names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *arm.name.split(SAME)))
     count = len(COLOURS)
     return {
-        arm.name: Style(COLOURS[number % count], DASHES[number // count % len(DASHES)])
-        for number, arm in enumerate(document.arms)
+        name: Style(COLOURS[number % count], DASHES[number // count % len(DASHES)]) for number, name in enumerate(names)
     }

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ablab.config import Config, compose
+from ablab.config import compose_arm
 from ablab.config.folder import groups
-from ablab.corpora import CORPORA
+from ablab.config.former import key_of_now
+from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.search.settings import Interval
@@ -163,11 +164,12 @@ def parsed(override: "Override") -> Levels | Range:
 
 
 def checked(
-    space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], object]
+    space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> Space:
     """The space with the kind of each number; UserError where any end, level or corner cannot be a run.
 
-    `evaluations`: whether keys may be searched that only say how a run is judged. `try_out` composes and plans.
+    `evaluations`: whether keys may be searched that only say how a run is judged. `try_out` composes and plans,
+    and returns why words have no effect, by these.
     """
     if not space.dimensions:
         raise UserError("nothing varies; allowed: at least one key with values, such as optim.lr='interval(1e-4,1e-2)'")
@@ -177,18 +179,34 @@ def checked(
     found = Space(tuple(_typed(dimension, space, common) for dimension in space.dimensions))
     for dimension in found.dimensions:
         _check_role(dimension.key, evaluations=evaluations)
+    idle: dict[str, str] = {}
+    read: set[str] = set()
     for corner in found.corners():
-        try_out([*common, *corner])
+        unread = try_out([*common, *corner])
+        idle |= {_key(word): why for word, why in unread.items()}
+        read |= {_key(word) for word in (*common, *corner) if word not in unread}
+    for key, why in idle.items():
+        if key not in read:
+            raise UserError(f"{why}; no trial of this space reads it")
     return found
+
+
+def _key(word: str) -> str:
+    return key_of_now(word.partition("=")[0])
 
 
 def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
     """Whole numbers where the schema wants them, however the ends were written."""
     if isinstance(dimension, Levels):
         return dimension
-    value: Any = compose([*common, *(f"{d.key}={_first(d)}" for d in space.dimensions)]).config
-    for part in dimension.key.split("."):
-        value = getattr(value, part)
+    value: Any = None
+    for corner in space.corners():  # the first in which an option reads it
+        others = [word for word in corner if _key(word) != key_of_now(dimension.key)]
+        value = compose_arm([*common, *others, f"{dimension.key}={_first(dimension)}"]).config
+        for part in key_of_now(dimension.key).split("."):
+            value = getattr(value, part, None)
+        if value is not None:
+            break
     return replace(dimension, whole=_could_be_whole(dimension.interval) and type(value) is int)
 
 
@@ -204,11 +222,12 @@ def _could_be_whole(interval: Interval) -> bool:
 
 
 def _check_role(key: str, *, evaluations: bool) -> None:
-    roles = dict(Config.walk()) | {f"data.{name}": role for corpus in CORPORA.values() for name, role in corpus.walk()}
+    roles = dict(all_fields())
     roles |= dict.fromkeys(groups(), Role.RECIPE)
     roles |= dict.fromkeys(EVALUATION_GROUPS, Role.EVALUATION) | dict.fromkeys(RUNTIME_GROUPS, Role.RUNTIME)
     if key == "seed":
         raise UserError("seed: luck is not searched for; every trial trains under training_seed")
+    key = key_of_now(key)
     if roles.get(key) is Role.RUNTIME:
         raise UserError(f"{key}: decides no result; allowed in a search: keys that training depends on")
     if roles.get(key) is Role.EVALUATION and not (evaluations and key.partition(".")[0] == "decoding"):

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,9 +29,21 @@ class Cell:
         return f"{planned.outputs} {planned.run_id} {planned.evaluation_id} {planned.curve_id}"
 
 
+SAME = " = "
+"""Between the names of arms that are one."""
+
+
+def united(names: Sequence[str], key: Callable[[str], Hashable]) -> dict[str, str]:
+    """For each name, the one under which all names of equal key go: `a = b`, in their order."""
+    alike: dict[Hashable, list[str]] = {}
+    for name in names:
+        alike.setdefault(key(name), []).append(name)
+    return {name: SAME.join(group) for group in alike.values() for name in group}
+
+
 @dataclass(frozen=True)
 class Study:
-    """Arms by seeds. Two arms whose settings have the same effect share their runs."""
+    """Arms by seeds. No two arms are the same runs judged alike: such arms are one, with both names."""
 
     name: str
     arms: Sequence[Arm]
@@ -45,6 +57,22 @@ class Study:
     """Whether it only finds the values that the experiment's own runs will have."""
     typed: tuple[str, ...] = ()
     """The words that define it."""
+
+    @cached_property
+    def rows(self) -> dict[str, str]:
+        """For each arm its name in a table of whole models: arms that differ by pruning alone are one row there."""
+
+        def key(name: str) -> Hashable:
+            mine = [cell.planned for cell in self.cells if cell.arm == name]
+            return tuple((planned.run_id, planned.evaluation_id) for planned in mine)
+
+        return united([arm.name for arm in self.arms], key)
+
+    @property
+    def first_of_rows(self) -> dict[str, str]:
+        """By its name, the first arm of each row."""
+        first = {row: arm for arm, row in reversed(self.rows.items())}
+        return {row: first[row] for row in self.rows.values()}
 
     @cached_property
     def runs(self) -> dict[str, Cell]:

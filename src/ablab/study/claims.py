@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ablab.config.options import RulePruning
 from ablab.curves.targets import targets
 from ablab.errors import UserError, choices
 from ablab.plan import Planned
@@ -65,7 +66,7 @@ def check_measured(claim: Settled, planned: Planned) -> None:
         return
     pruning, model = planned.config.pruning, planned.config.model
     claimed = f"claims.metric={claim.metric}"
-    if pruning.strategy == "none" or "decoder" not in pruning.curves:
+    if not isinstance(pruning, RulePruning) or "decoder" not in pruning.curves:
         raise UserError(
             f"{claimed}: needs the decoder's depth-quality curve; allowed with pruning and decoder in pruning.curves"
         )

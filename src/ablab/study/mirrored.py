@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ablab.config.options import WandbLogger
 from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror, closing
 from ablab.study.arms import Study
 
@@ -11,7 +12,7 @@ from ablab.study.arms import Study
 def mirrored(study: Study) -> Iterator[Mirror]:
     """Opened and closed, on failure too; nobody is told where the study's runs tell nobody."""
     logger = study.cells[0].planned.config.logger
-    if logger.kind != "wandb":
+    if not isinstance(logger, WandbLogger):
         yield NoMirror()
         return
     card = RunCard(

@@ -20,10 +20,10 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     panels = figure.subplots(1, 2)
     drawn = False
     for panel, key, title in zip(panels, ("loss", "bleu"), ("validation loss", "validation BLEU"), strict=True):
-        for number, arm in enumerate(study.arms):
+        for number, (row, arm) in enumerate(study.first_of_rows.items()):
             points: defaultdict[float, list[float]] = defaultdict(list)
             seeds = 0
-            for validations in _validations(study, arm.name, entries):
+            for validations in _validations(study, arm, entries):
                 drawn, seeds = True, seeds + 1
                 x, y = [v["step"] for v in validations], [v[key] for v in validations]
                 panel.plot(x, y, color=f"C{number % 10}", alpha=0.3, linewidth=0.8)
@@ -31,7 +31,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
                     points[step].append(value)
             shared = sorted(step for step, values in points.items() if len(values) == seeds)
             means = [statistics.fmean(points[step]) for step in shared]
-            panel.plot(shared, means, color=f"C{number % 10}", linewidth=1.8, label=arm.name)
+            panel.plot(shared, means, color=f"C{number % 10}", linewidth=1.8, label=row)
         panel.set_title(title)
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)

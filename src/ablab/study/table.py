@@ -22,12 +22,12 @@ class Row(NamedTuple):
 
 
 def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
-    """In the order of the study."""
-    return [_row(study, arm.name, entries) for arm in study.arms]
+    """In the order of the study; arms whose whole models are the same, judged alike, are one row with all names."""
+    return [_row(study, arm, row, entries) for row, arm in study.first_of_rows.items()]
 
 
-def _row(study: Study, arm: str, entries: Mapping[str, Entry]) -> Row:
-    cells = [cell for cell in study.cells if cell.arm == arm]
+def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry]) -> Row:
+    cells = [cell for cell in study.cells if cell.arm == first]
     found = [entries[cell.key] for cell in cells]
     records = [entry.record for entry in found if entry.record is not None and entry.state in RESULTS]
     # A diverged run is counted, never averaged: a mean of the survivors would flatter the arm.
@@ -68,7 +68,7 @@ def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
     heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
     lines = [heading]
     for row in rows_of(study, entries):
-        mark = " (baseline)" if row.arm == study.baseline and len(study.arms) > 1 else ""
+        mark = " (baseline)" if row.arm == study.rows[study.baseline] and len(study.arms) > 1 else ""
         lines.append(
             [
                 f"{row.arm}{mark}",

@@ -63,4 +63,4 @@ def launch_watched(
 def _job(cell: Cell, words: Sequence[str]) -> Job:
     planned = cell.planned
     logger = planned.config.logger
-    return Job(planned.folder, cell.key, words, imported_by(logger.kind, logger.mode))
+    return Job(planned.folder, cell.key, words, imported_by(logger.kind, logger.own.get("mode")))

@@ -4,57 +4,57 @@ from collections.abc import Callable, Sequence
 from math import cos, pi
 
 
-def inverse_sqrt(step: int, *, warmup: int, peak: float) -> float:
-    """Learning rate at step >= 1: linear up to `peak` at `warmup` >= 1, then peak * sqrt(warmup / step).
+def inverse_sqrt(step: int, *, warmup_steps: int, peak: float) -> float:
+    """Learning rate at step >= 1: linear up to `peak` at `warmup_steps` >= 1, then peak * sqrt(warmup_steps / step).
 
-    With peak = (d_model * warmup)^-0.5 this is Vaswani et al. 2017, eq. 3.
+    With peak = (d_model * warmup_steps)^-0.5 this is Vaswani et al. 2017, eq. 3.
     """
-    return peak * min(step / warmup, (warmup / step) ** 0.5)
+    return peak * min(step / warmup_steps, (warmup_steps / step) ** 0.5)
 
 
-def cosine(step: int, *, warmup: int, total: int, peak: float, floor: float) -> float:
-    """Learning rate at step >= 1: linear up to `peak` at `warmup`, then half a cosine down to `floor` at `total`.
+def cosine(step: int, *, warmup_steps: int, total: int, peak: float, min_lr: float) -> float:
+    """Learning rate at step >= 1: linear up to `peak` at `warmup_steps`, then half a cosine to `min_lr` at `total`.
 
-    Loshchilov and Hutter 2017 (SGDR), eq. 5 without restarts. 1 <= warmup < total; `floor` remains after `total`.
+    Loshchilov and Hutter 2017 (SGDR), eq. 5 without restarts. 1 <= warmup_steps < total; `min_lr` remains after it.
     """
-    if step <= warmup:
-        return peak * step / warmup
-    progress = min(1.0, (step - warmup) / (total - warmup))
-    return floor + (peak - floor) * (1 + cos(pi * progress)) / 2
+    if step <= warmup_steps:
+        return peak * step / warmup_steps
+    progress = min(1.0, (step - warmup_steps) / (total - warmup_steps))
+    return min_lr + (peak - min_lr) * (1 + cos(pi * progress)) / 2
 
 
-DropSchedule = Callable[[int, float, int, int], float]
-"""(step, p, warmup, total) -> the drop probability at that step, in [0, p]."""
+DropSchedule = Callable[..., float]
+"""The step, and by name what the schedule reads -> the drop probability at that step, in [0, p]."""
 
 
-def none(step: int, p: float, warmup: int, total: int) -> float:
+def none(step: int) -> float:
     """0 throughout."""
     return 0.0
 
 
-def constant(step: int, p: float, warmup: int, total: int) -> float:
+def constant(step: int, *, p: float) -> float:
     """`p` throughout."""
     return p
 
 
-def vshape(step: int, p: float, warmup: int, total: int) -> float:
-    """`p` at step 0, 0 at `warmup`, `p` at `total` and after (Zhou et al. 2020).
+def vshape(step: int, *, p: float, warmup_steps: int, total_steps: int) -> float:
+    """`p` at step 0, 0 at `warmup_steps`, `p` at `total_steps` and after (Zhou et al. 2020).
 
     p (1 - t/T_w) for t < T_w; p (t - T_w) / (T - T_w) from there.
     """
-    if step < warmup:
-        return p * (1 - step / warmup)
-    return p * min(1.0, (step - warmup) / (total - warmup))
+    if step < warmup_steps:
+        return p * (1 - step / warmup_steps)
+    return p * min(1.0, (step - warmup_steps) / (total_steps - warmup_steps))
 
 
-def rising(step: int, p: float, warmup: int, total: int) -> float:
-    """0 at step 0, `p` at `total` and after: a curriculum."""
-    return p * min(1.0, step / total)
+def rising(step: int, *, p: float, total_steps: int) -> float:
+    """0 at step 0, `p` at `total_steps` and after: a curriculum."""
+    return p * min(1.0, step / total_steps)
 
 
-def falling(step: int, p: float, warmup: int, total: int) -> float:
-    """`p` at step 0, 0 at `total` and after: an annealing."""
-    return p * max(0.0, 1 - step / total)
+def falling(step: int, *, p: float, total_steps: int) -> float:
+    """`p` at step 0, 0 at `total_steps` and after: an annealing."""
+    return p * max(0.0, 1 - step / total_steps)
 
 
 DROP_SCHEDULES: dict[str, DropSchedule] = {

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ablab.config.options import WandbLogger
 from ablab.files import write_json, write_text
 from ablab.mirror import RunCard, WandbMirror, closing
 from ablab.record import now
@@ -134,6 +135,7 @@ def table_lines(trials: Trials, told: Sequence[Trial]) -> Iterator[str]:
 
 def _mirror(search: Search, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str | None) -> None:
     logger = search.base.config.logger
+    assert isinstance(logger, WandbLogger)
     about = search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"})
     card = RunCard(
         run_id=f"search-{search.digest}",

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ablab.config import Config, compose
-from ablab.corpora import CORPORA
+from ablab.config import compose_arm
+from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import read_json
@@ -69,7 +69,9 @@ class Search:
     def words(self, number: int, own: Sequence[str]) -> tuple[str, ...]:
         """Of the run of a trial; depth-quality curves of trials interest nobody."""
         seed = f"seed={self.settings.training_seed}"
-        return (*self.common, *own, seed, "pruning=none", f"search_trial='{self.folder.resolve()}:{number}'")
+        words = (*self.common, *own, seed, "pruning=none", f"search_trial='{self.folder.resolve()}:{number}'")
+        unread = compose_arm(words).unread
+        return tuple(word for word in words if word not in unread)
 
     def report(self) -> dict[str, Any] | None:
         """What it has found so far; None for nothing, or for what another space has found."""
@@ -85,7 +87,9 @@ class Search:
         content = self.report()
         if content is None or content["told"] < self.settings.trials or content["best"] is None:
             return None
-        return tuple(content["best"]["words"])
+        words = tuple(content["best"]["words"])
+        unread = compose_arm([*self.common, *words]).unread
+        return tuple(word for word in words if word not in unread)
 
 
 def search(
@@ -100,9 +104,12 @@ def search(
     seed = f"seed={settings.training_seed}"
 
     def planned(words: Sequence[str]) -> Planned:
-        return plan(compose([*words, seed]))
+        return plan(compose_arm([*words, seed]))
 
-    whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=planned)
+    def try_out(words: Sequence[str]) -> Mapping[str, str]:
+        return planned(words).composed.unread
+
+    whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
     first = next(whole.corners())
     return Search(
         label, settings, whole, tuple(common), planned([*common, *first, "pruning=none"]), experiment, tuple(seeds)
@@ -139,5 +146,4 @@ def _space(block: SearchBlock) -> Space:
 
 
 def _is_runtime(key: str) -> bool:
-    roles = dict(Config.walk()) | {f"data.{name}": role for corpus in CORPORA.values() for name, role in corpus.walk()}
-    return key in RUNTIME_GROUPS or roles.get(key) is Role.RUNTIME
+    return key in RUNTIME_GROUPS or all_fields().get(key) is Role.RUNTIME

@@ -175,8 +175,8 @@ class _Story:
 
     def _to_do(self, trial: Trial) -> Cell | None:
         """The run of a trial; None where there is nothing to run, or somebody is at it."""
-        words = self.search.words(trial.number, trial.words)
         try:
+            words = self.search.words(trial.number, trial.words)
             planned = plan(compose(words))
         except UserError as error:
             self._told(trial, "failed", reason=f"no run can have these values: {error}")

@@ -1,0 +1,268 @@
+"""Options with fields of their own: a field stands with the kind that reads it, once, typed, with its range.
+
+There are no defaults here; the YAML files under conf/ hold them, each in one place.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from ablab.config.folder import groups, named_values, option_values
+from ablab.corpora import CORPORA
+from ablab.errors import UserError, choices, first_error
+from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, ReadIf, Role
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Option(Group):
+    """What a group of options chooses. `kind` names it; a kind with fields of its own has a class of its own."""
+
+    kind: str
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The fields that this kind reads, without `kind`: what the part is built with."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
+
+
+class Norm(Option):
+    """How one vector per token is normalised. Where it stands is the placement's affair."""
+
+
+class ScaleNorm(Norm):
+    """`learn_g`: false keeps g at sqrt(d_model)."""
+
+    learn_g: bool
+
+
+class Placement(Option):
+    """Where the norm stands around a sublayer."""
+
+
+class Embedding(Option):
+    """How word vectors are scaled, at the input and at the output."""
+
+
+class AttentionNorm(Option):
+    """What is normalised inside attention, such as queries and keys."""
+
+
+class Init(Option):
+    """The scheme of initial weights."""
+
+
+class Position(Option):
+    """How a token knows its place."""
+
+
+class LearnedPosition(Position):
+    """`max_length`: size of the table; later positions share its last vector."""
+
+    max_length: Count
+
+
+Site = Literal["encoder", "decoder", "cross"]
+SITES = get_args(Site)
+
+
+class DropHead(Option):
+    """Rate, sites and schedule of DropHead; this kind never drops."""
+
+
+class ConstantDropHead(DropHead):
+    """`p`: probability that a head of a sentence is dropped."""
+
+    p: DropProbability
+    sites: Annotated[list[Site], AfterValidator(lambda sites: [site for site in SITES if site in sites])]
+
+    def effective(self) -> Group:
+        """None at rate 0 or without a site."""
+        return self if self.p > 0 and self.sites else DropHead(kind="none")
+
+
+class RampDropHead(ConstantDropHead):
+    """A rate that changes until step `total_steps`."""
+
+    total_steps: Count | None
+
+
+class VShapeDropHead(RampDropHead):
+    """A rate that falls until step `warmup_steps` and then rises."""
+
+    warmup_steps: Annotated[int, Field(ge=0)]
+
+
+class Schedule(Option):
+    """The learning rate as a function of the step, or of validation."""
+
+
+class Noam(Schedule):
+    """`warmup_steps`: until the peak; 1 for no warm-up."""
+
+    warmup_steps: Count
+
+
+class Cosine(Noam):
+    """`min_lr`: the rate of the last step."""
+
+    min_lr: Annotated[float, Field(ge=0)]
+
+
+class Plateau(Schedule):
+    """`decay` multiplies the rate after `decay_patience` validations without a better one; below `min_lr` it ends."""
+
+    decay: Annotated[float, Field(gt=0, lt=1)]
+    decay_patience: Count
+    min_lr: Annotated[float, Field(ge=0)]
+
+
+class Optim(Option):
+    """The optimiser, and how much a step sees. `lr`: the peak. `batch_tokens`: padded tokens, the larger side."""
+
+    lr: Positive | None
+    clip: Positive | None
+    batch_tokens: Count
+
+
+class Adam(Optim):
+    """Kingma and Ba 2015."""
+
+    beta1: Annotated[float, Field(ge=0, lt=1)]
+    beta2: Annotated[float, Field(ge=0, lt=1)]
+    eps: Positive
+
+
+class Logger(Option):
+    """Where a run is mirrored to, if anywhere: the record on disk is the truth. A sweep sets `group` and `arm`."""
+
+    role: ClassVar[Role] = RUNTIME
+    group: str | None
+    arm: str | None
+
+
+class WandbLogger(Logger):
+    """Weights & Biases."""
+
+    mode: Literal["offline", "online"]
+    project: str
+    entity: str | None
+
+
+class Pruning(Option):
+    """How the layers of depth-quality curves are chosen; this kind makes no curve."""
+
+    role: ClassVar[Role] = EVALUATION
+
+
+class RulePruning(Pruning):
+    """Which curves are made. `depths`: layers that remain; None: every number."""
+
+    curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1)]
+    depths: list[Count] | None
+
+
+class RandomPruning(RulePruning):
+    """`seed` decides the draws."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class GreedyPruning(RulePruning):
+    """`together`: both stacks at once; else each with the other whole."""
+
+    together: Annotated[bool, ReadIf(lambda pruning: "both" in pruning.curves, "both in pruning.curves")]
+
+
+class SearchPruning(GreedyPruning):
+    """The size of the search over sets of layers."""
+
+    exhaustive: Annotated[int, Field(ge=0)]
+    beam: Count
+    budget: Count
+    finalists: Count
+
+
+OPTIONS: dict[str, dict[str, type[Option]]] = {
+    "norm": {"": Norm, "scalenorm": ScaleNorm},
+    "placement": {"": Placement},
+    "embedding": {"": Embedding},
+    "attention_norm": {"": AttentionNorm},
+    "init": {"": Init},
+    "position": {"": Position, "learned": LearnedPosition},
+    "drophead": {
+        "": DropHead,
+        "constant": ConstantDropHead,
+        "rising": RampDropHead,
+        "falling": RampDropHead,
+        "vshape": VShapeDropHead,
+    },
+    "schedule": {"": Schedule, "noam": Noam, "cosine": Cosine, "plateau": Plateau},
+    "optim": {"": Optim, "adam": Adam},
+    "pruning": {
+        "": RulePruning,
+        "none": Pruning,
+        "random": RandomPruning,
+        "greedy": GreedyPruning,
+        "search": SearchPruning,
+    },
+    "logger": {"": Logger, "wandb": WandbLogger},
+}
+"""Of each group whose options have fields of their own: the class of each kind, and of all other kinds ("")."""
+
+
+def class_of(group: str, kind: object) -> type[Group] | None:
+    """What an option of this kind is checked against; None where there is no such kind."""
+    if group == "data":
+        return CORPORA.get(str(kind))
+    if kind not in named_values(group, "kind"):
+        return None
+    return OPTIONS[group].get(str(kind), OPTIONS[group][""])
+
+
+def option(group: str, values: Mapping[str, Any]) -> Group:
+    """Plain values as the option that their `kind` names; UserError for a bad kind or field."""
+    kind = values.get("kind")
+    found = class_of(group, kind)
+    if found is None:
+        raise UserError(f"{group}.kind={kind}: unknown; {choices(kind, named_values(group, 'kind'))}")
+    try:
+        return found.model_validate(dict(values))
+    except ValidationError as error:
+        raise UserError(first_error(error, values, f"{group}.")) from None
+
+
+def fields_of(group: str, option: str) -> Collection[str] | None:
+    """Names of the fields that an option reads; None for groups whose options all read the same."""
+    if group not in OPTIONS:
+        return None
+    found = class_of(group, option_values(group, option).get("kind"))
+    return None if found is None else found.model_fields
+
+
+@cache
+def fields_of_options() -> Mapping[str, Role]:
+    """Dotted name and role of every field of every kind."""
+    return {
+        name: role
+        for group in (*OPTIONS, "data")
+        for kind in named_values(group, "kind")
+        if (found := class_of(group, kind)) is not None
+        for name, role in found.walk(f"{group}.")
+    }
+
+
+@cache
+def readers(key: str) -> tuple[str, ...]:
+    """The options of `group.field`'s group that read the field."""
+    group, _, field = key.partition(".")
+    return tuple(_reading(group, field))
+
+
+def _reading(group: str, field: str) -> Iterator[str]:
+    for name in groups()[group]:
+        found = class_of(group, option_values(group, name).get("kind"))
+        if found is not None and field in found.model_fields:
+            yield name

@@ -1,0 +1,82 @@
+"""No table shows one run twice, and no arm is trained for a setting that does nothing."""
+
+import pytest
+import yaml
+
+from ablab.errors import UserError
+from ablab.study.definition import define
+
+
+def declared(tmp_path, monkeypatch, **content):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments").mkdir(exist_ok=True)
+    (tmp_path / "experiments" / "x.yaml").write_text(yaml.safe_dump({"question": "?", "seeds": [1, 2], **content}, sort_keys=False))
+    define.cache_clear()
+    return define(("experiment=x",))
+
+
+def test_a_key_that_no_arm_reads_is_refused():
+    with pytest.raises(UserError, match=r"^drophead.p=0 has no effect with drophead=none; .* none of the 3 arms"):
+        define(("drophead.p=0,0.1,0.3",))
+
+
+def test_a_key_that_some_arms_read_is_fine_and_arms_that_coincide_are_one():
+    study = define(("drophead=none,vshape", "drophead.p=0.1,0.2", "seed=1,2"))
+    assert [arm.name for arm in study.arms] == [
+        "drophead=none,drophead.p=0.1 = drophead=none,drophead.p=0.2",
+        "drophead=vshape,drophead.p=0.1",
+        "drophead=vshape,drophead.p=0.2",
+    ]
+    assert len(study.cells) == len(study.runs) == 6
+    assert study.baseline == study.arms[0].name
+
+
+def test_the_words_of_a_run_are_those_that_it_can_be_typed_with():
+    study = define(("drophead=none,vshape", "drophead.p=0.1,0.2", "seed=1"))
+    assert study.cells[0].words == ("drophead=none", "seed=1")
+
+
+def test_a_part_that_does_nothing_is_the_plain_arm():
+    study = define(("layerdrop=0,0.2", "layerdrop_rates=uniform,linear"))
+    assert len(study.arms) == 3
+
+
+def test_a_value_that_comes_twice_is_refused():
+    with pytest.raises(UserError, match="norm=pre comes twice"):
+        define(("norm=pre,post,pre",))
+
+
+def test_a_claim_between_arms_that_are_one_is_refused(tmp_path, monkeypatch):
+    factors = {"rate": {"off": ["drophead=constant", "drophead.p=0"], "none": [], "on": ["drophead=constant"]}}
+    claim = {"arm": "rate=none", "baseline": "rate=off", "expect": "equal", "margin": 0.5}
+    with pytest.raises(UserError, match="same effect as those of rate=off"):
+        declared(tmp_path, monkeypatch, factors=factors, claims=[claim])
+
+
+def test_a_claim_of_an_arm_that_is_one_with_another_is_about_both(tmp_path, monkeypatch):
+    factors = {"rate": {"off": ["drophead=constant", "drophead.p=0"], "none": [], "on": ["drophead=constant"]}}
+    claim = {"arm": "rate=on", "baseline": "rate=none", "expect": "greater"}
+    study = declared(tmp_path, monkeypatch, factors=factors, claims=[claim])
+    assert study.claims[0].baseline == "rate=off = rate=none" == study.baseline
+
+
+def test_arms_that_differ_by_pruning_alone_are_one_row_of_whole_models(tmp_path, monkeypatch):
+    arms = {"plain": [], "searched": ["pruning=search"], "other": ["norm=post"]}
+    study = declared(tmp_path, monkeypatch, design="arms", arms=arms)
+    assert [arm.name for arm in study.arms] == ["plain", "searched", "other"]
+    assert study.rows == {"plain": "plain = searched", "searched": "plain = searched", "other": "other"}
+
+
+PRUNED = {"arm": "searched", "baseline": "plain", "expect": "greater", "metric": "pruned_bleu", "layers": 2}
+WHOLE = {"arm": "searched", "baseline": "plain", "expect": "greater"}
+
+
+@pytest.mark.parametrize(("claim", "refused"), [(PRUNED, False), (WHOLE, True)])
+def test_such_arms_can_be_claimed_to_differ_once_pruned_and_not_before(claim, refused, tmp_path, monkeypatch):
+    arms = {"plain": [], "searched": ["pruning=search"]}
+    content = {"design": "arms", "arms": arms, "claims": [claim]}
+    if refused:
+        with pytest.raises(UserError, match="same effect"):
+            declared(tmp_path, monkeypatch, **content)
+    else:
+        assert declared(tmp_path, monkeypatch, **content).claims
