@@ -136,7 +136,7 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
 def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapping[str, str]:
     rows = {"run": f"{record.run_id}  {record.name}"}
     if smoke:
-        rows["smoke"] = "every stage ran; on a sliver of data the scores mean nothing"
+        rows["smoke"] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     elif record.state == "diverged":
         rows["diverged"] = record.reason
     if evaluation is not None:

@@ -24,7 +24,8 @@ LINE = (
     *("layerdrop=0.2", "drophead=vshape", "model.word_dropout=0.1", "trainer.micro_batches=2"),
     *("model.d_model=64", "model.d_ff=128", "training.max_steps=300", "training.valid_every=50", "training.patience=9"),
     *("training.select=averaged", "training.average_last=3", "data.train_size=4000", "data.valid_size=100"),
-    *("data.test_size=100", "data.vocab_size=500", "optim.batch_tokens=1024", "schedule.warmup_steps=100", "logger=none"),
+    *("data.test_size=100", "data.vocab_size=500", "optim.batch_tokens=1024", "schedule.warmup_steps=100"),
+    "logger=none",
 )
 """Everything that draws at random is on, and gradients are accumulated."""
 

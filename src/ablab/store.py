@@ -152,6 +152,10 @@ class RunFolder:
         """Whether it was made; without reading it."""
         return (self.path / "evaluations" / f"{evaluation_id}.json").exists()
 
+    def evaluation_ids(self) -> set[str]:
+        """Of all that were made, without reading them."""
+        return {path.stem for path in (self.path / "evaluations").glob("*.json")}
+
     def evaluations(self) -> list[Evaluation]:
         """All of them, the oldest first."""
         found = [_read(path, Evaluation) for path in (self.path / "evaluations").glob("*.json")]

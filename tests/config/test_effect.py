@@ -70,7 +70,7 @@ def test_a_value_under_which_a_part_does_nothing_stays_legal(typed):
     assert not compose(typed.split()).unread
 
 
-@pytest.mark.parametrize("typed", ["drophead=constant drophead.p=0", "drophead=vshape drophead.sites=[]", "layerdrop=0"])
+@pytest.mark.parametrize("typed", LEGAL[:3])
 def test_and_stays_the_plain_run(typed):
     assert identity.recipe(compose(typed.split()).config) == identity.recipe(compose([]).config)
 

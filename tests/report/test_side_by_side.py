@@ -11,6 +11,7 @@ from ablab.artefacts import MatrixArtefact, Slice, comparable_artefacts, write_a
 from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.gather import of_study
+from ablab.report.selection import ArmRuns
 from ablab.report.side_by_side import MOST_ARMS, side_by_side
 from ablab.study.definition import define
 from tests.report.synthetic import fill
@@ -127,7 +128,8 @@ def test_runs_that_were_not_analysed_are_left_out(selection):
 
 
 def test_no_more_arms_than_can_be_seen_side_by_side(selection):
-    arms = [replace(selection.arms[0], name=str(number)) for number in range(MOST_ARMS + 2)]
+    runs = list(selection.arms[0].runs)  # arms of other runs each: some of these once more
+    arms = [ArmRuns(str(number), [*runs, *runs[:1] * number]) for number in range(MOST_ARMS + 2)]
     picture = the(side_by_side(replace(selection, arms=arms)), "looks_1")
     assert [panel.arm for panel in picture.panels] == [arm.name for arm in arms[:MOST_ARMS]]
     assert picture.left_out == 2

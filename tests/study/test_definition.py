@@ -41,12 +41,6 @@ def test_the_whole_grammar_of_sweeps_serves(word, values):
     assert [arm.name for arm in define((word,)).arms] == [f"{key}={value}" for value in values]
 
 
-def test_equal_runs_collapse():
-    study = define(("norm=pre", "norm.learn_g=true,false", "seed=1,2"))
-    assert len(study.cells) == 4
-    assert len(study.runs) == 2
-
-
 def test_judging_a_run_in_two_ways_is_two_things_to_do():
     study = define(("decoding=beam,greedy", "seed=1,2"))
     assert len(study.runs) == 4

@@ -10,7 +10,8 @@ from ablab.study.definition import define
 def declared(tmp_path, monkeypatch, **content):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "experiments").mkdir(exist_ok=True)
-    (tmp_path / "experiments" / "x.yaml").write_text(yaml.safe_dump({"question": "?", "seeds": [1, 2], **content}, sort_keys=False))
+    text = yaml.safe_dump({"question": "?", "seeds": [1, 2], **content}, sort_keys=False)
+    (tmp_path / "experiments" / "x.yaml").write_text(text)
     define.cache_clear()
     return define(("experiment=x",))
 

@@ -13,7 +13,7 @@ from ablab.errors import UserError, choices
 from ablab.fields import flatten
 from ablab.identity import condition_id, distinct
 from ablab.record import Curve, Evaluation, Record
-from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.report.selection import ArmRuns, Run, Selection, way_of
 from ablab.store import RunFolder, all_runs, find_run
 
 
@@ -144,8 +144,7 @@ def _notes(arms: Sequence[ArmRuns], ways: Mapping[str, Evaluation | None], evalu
     said: dict[str, list[str]] = {}
     for arm, way in ways.items():
         if way is not None:
-            search = ", ".join(f"{key}={value}" for key, value in way.settings["decoding"].items())
-            said.setdefault(f"{way.test_name} ({way.sentences:,} sentences), decoding {search}", []).append(arm)
+            said.setdefault(way_of(way), []).append(arm)
     notes = []
     if len(said) > 1:
         judged = "; ".join(f"{', '.join(names)} on {way}" for way, names in said.items())
@@ -153,7 +152,8 @@ def _notes(arms: Sequence[ArmRuns], ways: Mapping[str, Evaluation | None], evalu
     used = sum(run.evaluation is not None for arm in arms for run in arm.runs)
     if evaluations > used:
         ways_used = "; ".join(said)
-        notes.append(f"scores are those on {ways_used}; {evaluations - used} other evaluations are left out")
+        left_out = f"{evaluations - used} other evaluations are left out"
+        notes.append(f"scores are those on {ways_used}, which most runs have, or have since last; {left_out}")
     return notes
 
 

@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ablab.fields import flatten
-from ablab.report.selection import ArmRuns, Registered, Run, Selection
+from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
+from ablab.store import RunFolder
 from ablab.study.arms import Study
 from ablab.study.claims import Settled, asked
 from ablab.study.design import written
@@ -21,12 +22,13 @@ def of_study(study: Study) -> Selection:
     experiment, registered = study.experiment, Registered.of(study.folder)
     aside, departed = _departed(study, registered)
     withdrawn = _withdrawn(study, registered)
+    arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     return Selection(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
         source=None if experiment is None else experiment.source,
-        arms=[ArmRuns(arm.name, list(_runs_of(study, arm.name))) for arm in study.arms],
+        arms=arms,
         baseline=study.baseline,
         metric="test_bleu" if experiment is None else experiment.metric,
         claims=[*study.claims, *withdrawn],
@@ -35,8 +37,24 @@ def of_study(study: Study) -> Selection:
         factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
         choosing=None if experiment is None else _choosing(experiment),
         departed=departed,
-        notes=(*([] if departed is None else [departed]), *map(_still_judged, withdrawn)),
+        notes=(*([] if departed is None else [departed]), *map(_still_judged, withdrawn), *_other_ways(arms)),
     )
+
+
+def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
+    """Which evaluation counts where runs have several of their whole models."""
+    judged: dict[RunFolder, set[str]] = {}
+    for run in (run for arm in arms for run in arm.runs if run.evaluation):
+        judged.setdefault(run.folder, set()).add(run.evaluation.evaluation_id)
+    others = sum(len(folder.evaluation_ids() - taken - _of_points(folder)) for folder, taken in judged.items())
+    if others:
+        ways = "; ".join({way_of(run.evaluation): None for arm in arms for run in arm.runs if run.evaluation})
+        yield f"scores are those on {ways}, as the words of the study say; {others} other evaluations are left out"
+
+
+def _of_points(folder: RunFolder) -> set[str]:
+    """The evaluations of smaller models that were cut out of the run."""
+    return {point.evaluation_id for curve in folder.curves() for point in curve.points}
 
 
 def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:

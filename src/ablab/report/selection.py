@@ -100,6 +100,12 @@ class Registered(BaseModel):
             raise UserError(f"{path}: cannot be read as what the study registered") from None
 
 
+def way_of(evaluation: Evaluation) -> str:
+    """How a run was judged, in words: `test (1,000 sentences), decoding beam_size=4, length_penalty=0.6`."""
+    search = ", ".join(f"{key}={value}" for key, value in evaluation.settings["decoding"].items())
+    return f"{evaluation.test_name} ({evaluation.sentences:,} sentences), decoding {search}"
+
+
 @dataclass(frozen=True)
 class Selection:
     """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design.
