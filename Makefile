@@ -1,6 +1,7 @@
 # Two commands on a fresh machine with Python >= 3.10 and < 3.14:
-#   make train   environment, pinned install, the default experiment, its result
-#   make test    the same environment with development tools; lint, types, tests
+#   make train      environment, pinned install, the default experiment, its result
+#   make test       the same environment with development tools; lint, types, tests
+#   make test-all   with the slow tests: those that learn something, and every arm end to end
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help train test clean
+.PHONY: help train test test-all lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -16,11 +17,16 @@ help:
 train: $(VENV)/.installed
 	$(BIN)/python train.py
 
-test: $(VENV)/.installed-dev
+test: lint
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-all: lint
+	$(BIN)/python -m pytest -n auto --dist loadfile -m ''
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist loadfile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v < (3, 14) else \

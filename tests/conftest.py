@@ -1,5 +1,6 @@
 """Shapes are checked while tests run: every annotation of the model and of decoding is a law."""
 
+import os
 import signal
 
 import pytest
@@ -23,3 +24,18 @@ def _fresh_default_generator():
 def _hears_ctrl_c():
     """A shell that starts the tests in the background may have told them to ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """A skip is silent, so their number is said; continuous integration bounds it."""
+    skipped = len(terminalreporter.stats.get("skipped", []))
+    bound = os.environ.get("ABLAB_MOST_SKIPS")
+    terminalreporter.write_line(f"{skipped} tests were skipped" + (f", of at most {bound}" if bound else ""))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """More skips than are expected where tests run regularly are a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    bound = os.environ.get("ABLAB_MOST_SKIPS")
+    if reporter is not None and bound and len(reporter.stats.get("skipped", [])) > int(bound) and exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
