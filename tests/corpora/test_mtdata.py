@@ -115,14 +115,14 @@ class TestWithTheIndex:
         cache, entry = Cache(tmp_path), INDEX[DatasetId.parse(NEWS)]
         path = cache.get_local_path(entry.url, filename=entry.filename, fix_missing=False)
         path.parent.mkdir(parents=True)
-        path.write_bytes(gzip.compress(b"eins\tone\nzwei\ttwo\n\t\n"))
+        path.write_bytes(gzip.compress(b"eins\tone\nzwei\rdrei\ttwo three\n\t\n"))
         cache.get_flag_file(path).touch()
         return tmp_path
 
     def test_a_corpus_is_read_in_either_direction(self, configured: Configured, filled: Path) -> None:
         there = configured("mtdata", path=str(filled)).train_split().pairs
         back = configured("mtdata", path=str(filled), src="de", tgt="en").train_split().pairs
-        assert there == [("one", "eins"), ("two", "zwei"), ("", "")]
+        assert there == [("one", "eins"), ("two three", "zwei drei"), ("", "")]
         assert back == [(target, source) for source, target in there]
 
     def test_a_held_out_set_may_be_an_id(self, configured: Configured, filled: Path) -> None:

@@ -37,7 +37,7 @@ CHECKSUMS = {
     "test_2017_mscoco.en": "43051fdfa86fd5395182e718a94ca67b1b227b9f7c79596ff0f6b813216981d2",
     "test_2017_mscoco.fr": "39cde3f43f32b0a6bf29ce4917a46329ff32e53070c2fac87506695a740ae0a0",
 }
-"""SHA-256 of the decompressed text, which survives repacking. Files not listed must come from `data.path`."""
+"""SHA-256 of the sentences, whatever packs them or ends their lines. Files not listed must come from `data.path`."""
 
 
 class Multi30k(Corpus):
@@ -74,11 +74,11 @@ class Multi30k(Corpus):
         return self.test
 
     def train_digest(self) -> str:
-        """Of the decompressed text of the training and validation files."""
+        """Of the sentences of the training and validation files."""
         return digest_of([self._digest("train"), self._digest("val")])
 
     def test_digest(self) -> str:
-        """Of the decompressed text of the test files."""
+        """Of the sentences of the test files."""
         return self._digest(self.test)
 
     def train_split(self) -> Split:

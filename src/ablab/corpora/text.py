@@ -35,11 +35,11 @@ class Text(Corpus):
         return self._name("test")
 
     def train_digest(self) -> str:
-        """Of the text of the training and validation files, decompressed."""
+        """Of the sentences of the training and validation files."""
         return digest_of([digest_of_pair(*self._files("train")), digest_of_pair(*self._files("valid"))])
 
     def test_digest(self) -> str:
-        """Of the text of the test files, decompressed."""
+        """Of the sentences of the test files."""
         return digest_of_pair(*self._files("test"))
 
     def train_split(self) -> Split:

@@ -22,10 +22,10 @@ from ablab.data.encoded import Sentences
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json, read_lines, sha256, write_json, write_text
+from ablab.files import read_json, read_lines, sha256, write_json, write_lines
 from ablab.seeding import derive
 
-PREPARATION = 1
+PREPARATION = 2
 """Raised when the same corpus would come out differently, so that no old folder is taken for a new one."""
 
 MANIFEST = "manifest.json"
@@ -96,11 +96,6 @@ def nested_subsample(count: int, wanted: int | None) -> list[int]:
         return list(range(count))
     order = np.random.default_rng(derive(0, "subsample", count)).permutation(count)
     return sorted(order[:wanted].tolist())
-
-
-def write_lines(path: Path, lines: Sequence[str]) -> None:
-    """One sentence a line."""
-    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _replace(folder: Path, make: Callable[[Path], None]) -> None:
