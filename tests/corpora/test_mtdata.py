@@ -129,6 +129,13 @@ class TestWithTheIndex:
         split = configured("mtdata", path=str(filled), valid=NEWS).valid_split()
         assert (split.name, len(split.pairs)) == (NEWS, 3)
 
+    def test_more_pairs_than_it_has_are_refused_when_it_is_read(self, configured: Configured, filled: Path) -> None:
+        corpus = configured("mtdata", path=str(filled), valid=NEWS, train_pairs=4, valid_pairs=4, test_pairs=4)
+        corpus.check_pairs()
+        for split, read in (("train", corpus.train_split), ("valid", corpus.valid_split)):
+            with pytest.raises(UserError, match=rf"^data\.{split}_pairs=4: the corpus has 3 \w+ pairs"):
+                read()
+
     def test_other_languages_are_refused(self, configured: Configured, filled: Path) -> None:
         with pytest.raises(UserError, match=r"is in deu-eng, not in data\.src=en and data\.tgt=fr"):
             configured("mtdata", path=str(filled), tgt="fr").train_split()

@@ -66,15 +66,20 @@ class MtData(Corpus):
 
     def train_split(self) -> Split:
         """The corpora of `train`, one after the other."""
-        return Split("train", [pair for name in self.train for pair in self._read(name)])
+        return self._checked("train", Split("train", [pair for name in self.train for pair in self._read(name)]))
 
     def valid_split(self) -> Split:
         """The pairs of `valid`."""
-        return Split(self.valid, self._held_out(self.valid))
+        return self._checked("valid", Split(self.valid, self._held_out(self.valid)))
 
     def test_split(self) -> Split:
         """The pairs of `test`."""
         return Split(self.test, self._held_out(self.test))
+
+    def _checked(self, key: str, split: Split) -> Split:
+        """How many pairs there are shows only here. A test set is read after training, too late to refuse it."""
+        self.check_wanted(key, len(split.pairs))
+        return split
 
     def _held_out(self, name: str) -> list[Pair]:
         if sacrebleu_sets.is_named(name):

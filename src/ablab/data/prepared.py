@@ -120,20 +120,20 @@ def _intact(folder: Path) -> bool:
 
 def _make(corpus: Corpus, folder: Path) -> None:
     everything = corpus.train_split().pairs
+    valid_pairs = corpus.valid_split().pairs[: corpus.valid_pairs]
+    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    if not valid_spoken:
+        raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
     chosen = [everything[i] for i in nested_subsample(len(everything), corpus.train_pairs)]
     spoken = [pair for pair in chosen if all(side.strip() for side in pair)]
     tokenizers = _train_tokenizers(corpus, spoken)
     train, overlong = _encode(spoken, tokenizers, max_tokens=corpus.max_tokens)
-    valid_pairs = corpus.valid_split().pairs[: corpus.valid_pairs]
-    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
     valid, _ = _encode(valid_spoken, tokenizers, max_tokens=None)
     if not len(train[0]):
         raise UserError(
             f"data.max_tokens={corpus.max_tokens}: no training pair is left: "
             f"{len(chosen) - len(spoken)} have an empty side, {overlong} are longer"
         )
-    if not valid_spoken:
-        raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
 
     names = [*_save(folder, "train", train), *_save(folder, "valid", valid)]
     names += save_tokenizers(folder, tokenizers)
