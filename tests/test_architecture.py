@@ -18,6 +18,7 @@ STOREYS = (
         "errors",
         "fields",
         "files",
+        "lines",
         "seeding",
         "provenance",
         "threads",
@@ -86,7 +87,7 @@ LIGHT = (
         "translate",
     ),
     *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
+    *("lines", "pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
     *("launching", "artefacts", "analyse"),
 )
 

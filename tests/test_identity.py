@@ -16,6 +16,7 @@ from ablab.config.folder import default_choices
 from ablab.config.schema import all_fields
 from ablab.corpora import CORPORA
 from ablab.fields import Role
+from tests.variants import variants
 
 ROOT = Path(__file__).parents[1]
 
@@ -287,6 +288,19 @@ def test_the_same_text_is_the_same_run_however_it_is_packed_and_wherever_it_lies
     assert _id(" ".join(plain)) == _id(" ".join(packed))
     (tmp_path / "b" / "train.en.gz").write_bytes(gzip.compress(b"other text\n"))
     assert _id(" ".join(plain)) != _id(" ".join(packed))
+
+
+def test_the_same_text_is_the_same_run_however_its_lines_end(tmp_path):
+    forms, names = variants(["one", "two \x85 halves", "three"]), set()
+    for form, content in forms.items():
+        ending = ".gz" if form.endswith(".gz") else ""
+        for file in (f"{split}.{lang}{ending}" for split in ("train", "valid", "test") for lang in ("en", "de")):
+            (tmp_path / form).mkdir(exist_ok=True)
+            (tmp_path / form / file).write_bytes(gzip.compress(content) if ending else content)
+        words = ["data=text", *(f"data.{split}={tmp_path}/{form}/{split}" for split in ("train", "valid", "test"))]
+        names.add((_id(" ".join(words)), identity.evaluation_id(identity.evaluation(compose(words).config))))
+    assert len(forms) == 8
+    assert len(names) == 1
 
 
 def test_the_test_text_names_the_evaluation_and_not_the_run(tmp_path):

@@ -2,12 +2,16 @@
 
 import json
 import math
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ablab.errors import UserError
-from ablab.files import replacing
+from ablab.files import read_lines, replacing
+from ablab.lines import one_line
 from ablab.record import Cost, Evaluation, Record, Selected
 from ablab.store import RunFolder, all_runs, find_run
 
@@ -80,6 +84,17 @@ def test_a_record_comes_back_equal(tmp_path):
     folder.write_evaluation(_evaluation(), ["one", "two"])
     assert folder.evaluation("e0") == _evaluation()
     assert (folder.path / "evaluations" / "e0.txt").read_text() == "one\ntwo\n"
+
+
+@given(hypotheses=st.lists(st.text(st.characters(exclude_categories=("Cs",))), min_size=1))
+@settings(max_examples=30)
+def test_a_hypothesis_stays_beside_its_reference_whatever_its_characters(hypotheses):
+    with tempfile.TemporaryDirectory() as name:
+        folder = RunFolder(Path(name) / "runs" / "r1")
+        n_best = [[(-1.0, text), (-2.0, text)] for text in hypotheses]
+        folder.write_evaluation(_evaluation(), hypotheses, n_best)
+        assert folder.hypotheses("e0") == [one_line(text) for text in hypotheses]
+        assert len(read_lines(folder.path / "evaluations" / "e0.n_best.tsv")) == 2 * len(hypotheses)
 
 
 def _break(text: str, how: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from ablab.config import compose
 from ablab.corpora.base import Corpus
 from ablab.data.prepared import prepare
+from ablab.files import write_lines
 from ablab.screen import Screen
 from ablab.threads import cores
 from benchmarks.speed.task import ROOT, WORDS
@@ -63,8 +64,7 @@ class Field:
             if not (self.work / f"{name}.tgt").exists():
                 pairs = split().pairs
                 for side in (0, 1):
-                    text = "".join(f"{pair[side]}\n" for pair in pairs)
-                    (self.work / f"{name}.{('src', 'tgt')[side]}").write_text(text, encoding="utf-8")
+                    write_lines(self.work / f"{name}.{('src', 'tgt')[side]}", [pair[side] for pair in pairs])
         (self.work / "spm.model").write_bytes((found.folder / "src.model").read_bytes())
         tokenizer = found.tokenizers[0]
         pieces = "".join(f"{piece}\n" for piece in tokenizer.pieces(range(len(tokenizer))))

@@ -8,8 +8,8 @@ from typing import Any
 
 from ablab.assembly import build_search, load_model, set_threads
 from ablab.data.encoded import Sentences
-from ablab.data.prepared import write_lines
 from ablab.decoding.translate import Search, Translator
+from ablab.files import write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest
 from ablab.record import Evaluation, Record, now

@@ -5,12 +5,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
+from ablab.lines import lines_of, text_of
 
 LONGEST = 100
 """Bytes of a folder's name."""
@@ -58,12 +59,14 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: not readable as JSON ({error})") from None
 
 
+def write_lines(path: Path, sentences: Iterable[str]) -> None:
+    """Replace the file's content at once, with one sentence a line."""
+    write_text(path, text_of(sentences))
+
+
 def read_lines(path: Path) -> list[str]:
-    """Lines of a text that we wrote; UserError where it is not UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8").split("\n")[:-1]
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not readable as UTF-8 ({error.reason} at byte {error.start})") from None
+    """The sentences that `write_lines` wrote, as many as there were; UserError where the file is not UTF-8."""
+    return lines_of(path.read_bytes(), path)
 
 
 def folder_name(text: str) -> str:

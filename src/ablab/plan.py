@@ -70,12 +70,14 @@ class Planned:
 
 
 def plan(composed: Composed) -> Planned:
-    """Check what can be checked without reading the corpus, and give the run its name."""
+    """Check what can be checked before the corpus is prepared, and give the run its name."""
     config = composed.config
     config.data.check()
     _check_writable(Path(config.outputs))
     origin = _origin(config)
     recipe = identity.recipe(config, origin=None if origin is None else origin.digest())
+    if not config.smoke:  # which takes at most so many pairs, if there are fewer
+        config.data.check_pairs()
     return Planned(
         composed,
         identity.display_name(composed, default_choices()),

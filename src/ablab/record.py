@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
+from ablab.lines import one_line
+
 SCHEMA: Literal[2] = 2
 """Of what is written now; records of SCHEMA 1 are read as what they were, and never continued."""
 
@@ -163,7 +165,7 @@ NBest = Sequence[tuple[float, str]]
 def n_best_lines(n_best: Sequence[NBest]) -> Iterator[str]:
     """Number of the sentence from 0, score, text; separated by tabs."""
     for number, hypotheses in enumerate(n_best):
-        yield from (f"{number}\t{score:.4f}\t{text}\n" for score, text in hypotheses)
+        yield from (f"{number}\t{score:.4f}\t{one_line(text)}\n" for score, text in hypotheses)
 
 
 def now() -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import half_written, read_lines, write_json, write_text
+from ablab.files import half_written, read_lines, write_json, write_lines, write_text
 from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 
 SELECTED = "selected.safetensors"
@@ -166,7 +166,7 @@ class RunFolder:
     ) -> None:
         """The hypotheses first: an evaluation that can be read is complete."""
         folder = self.path / "evaluations"
-        write_text(self.translations(evaluation.evaluation_id), "".join(f"{line}\n" for line in hypotheses))
+        write_lines(self.translations(evaluation.evaluation_id), hypotheses)
         if n_best is not None:
             write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
         write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())

@@ -10,6 +10,7 @@ from pydantic import Field
 from ablab.errors import UserError
 from ablab.export import export_folder
 from ablab.fields import Count, Group
+from ablab.lines import lines_of, text_of
 from ablab.record import n_best_lines
 from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
@@ -56,13 +57,7 @@ def translate(arguments: Sequence[str]) -> int:
 
 
 def _read() -> list[str]:
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UserError(f"standard input, line {line}: not UTF-8") from None
-    lines = text.split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
+    return lines_of(sys.stdin.buffer.read(), "standard input")
 
 
 def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
@@ -113,8 +108,8 @@ def _by_ctranslate2(
 
 def _say(options: Options, found: Sequence[Sequence[tuple[float, str]]]) -> None:
     texts = [beams[: options.n_best] for beams in found]
-    lines = n_best_lines(texts) if options.n_best > 1 else (f"{hypotheses[0][1]}\n" for hypotheses in texts)
-    sys.stdout.writelines(lines)
+    best = (hypotheses[0][1] for hypotheses in texts)
+    sys.stdout.write("".join(n_best_lines(texts)) if options.n_best > 1 else text_of(best))
     sys.stdout.flush()
 
 

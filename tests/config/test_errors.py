@@ -75,6 +75,12 @@ BAD = {
     "data.path=here": ["data.path=here has no effect with data=numbers", "data=mtdata, multi30k"],
     "data=multi30k data.path=/nowhere": ["data.path=/nowhere", "not a folder"],
     "data=multi30k data.src=xx": ["data.src=xx", "'fr'"],
+    "data.train_pairs=20001": ["data.train_pairs=20001", "20,000 training pairs", "allowed: 1 to 20000, or null"],
+    "data.train_size=60 data.train_pairs=61": ["data.train_pairs=61", "60 training pairs"],
+    "data.valid_pairs=501": ["data.valid_pairs=501", "500 validation pairs"],
+    "data.test_pairs=1001": ["data.test_pairs=1001", "1,000 test pairs"],
+    "data=multi30k data.train_pairs=29001": ["data.train_pairs=29001", "29,000 training pairs"],
+    "data=multi30k data.test=test_2017_mscoco data.test_pairs=462": ["data.test_pairs=462", "461 test pairs"],
     "data=text": ["data.train", "corpus/train"],
     "data=text data.train=/nowhere/x": ["data.train=/nowhere/x", "no folder /nowhere"],
     "pruning=data_driven": ["pruning=data_driven", "layerdrop_rates=learned", "got uniform and 0"],
@@ -172,22 +178,38 @@ def _text(folder: Path, *, lines: int = 40, extra: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("extra", "words", "parts"),
+    ("words", "parts"),
     [
-        (0, ["data.vocab_size=5000"], ["data.vocab_size=5000", "does not support"]),
-        (0, ["data.vocab_size=60", "data.max_tokens=1"], ["data.max_tokens=1", "no training pair"]),
-        (3, ["data.vocab_size=60"], ["train.en has 40 lines", "train.de has 43"]),
+        (["data.vocab_size=5000"], ["data.vocab_size=5000", "does not support"]),
+        (["data.vocab_size=60", "data.max_tokens=1"], ["data.max_tokens=1", "no training pair"]),
     ],
-    ids=["vocabulary", "overlong", "unequal"],
+    ids=["vocabulary", "overlong"],
 )
-def test_what_only_the_corpus_tells_is_said_before_the_run_has_a_folder(extra, words, parts, tmp_path, capsys):
-    typed = _text(tmp_path, extra=extra)
+def test_what_only_the_corpus_tells_is_said_before_the_run_has_a_folder(words, parts, tmp_path, capsys):
+    typed = _text(tmp_path)
     line = _train_after_preparing(capsys, *typed, *words, f"outputs={tmp_path}/store")
     for part in parts:
         assert part in line
     left = {path.relative_to(tmp_path / "store") for path in (tmp_path / "store").rglob("*") if path.is_file()}
     assert all(path.suffix == ".lock" for path in left)
     assert [path for path in (tmp_path / "store" / "runs").iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "word", "parts"),
+    [
+        (0, "data.train_pairs=41", ["data.train_pairs=41", "40 training pairs", "allowed: 1 to 40, or null"]),
+        (0, "data.valid_pairs=41", ["data.valid_pairs=41", "40 validation pairs"]),
+        (0, "data.test_pairs=41", ["data.test_pairs=41", "40 test pairs"]),
+        (3, "data.train_pairs=40", ["train.en has 40 lines", "train.de has 43"]),
+    ],
+)
+def test_how_many_pairs_there_are_is_said_before_anything_is_prepared(extra, word, parts, tmp_path, capsys):
+    typed = _text(tmp_path, extra=extra)
+    line = _train(capsys, *typed, word, f"outputs={tmp_path}/store")
+    for part in parts:
+        assert part in line
+    assert not (tmp_path / "store").exists()
 
 
 def _train_after_preparing(capsys, *words) -> str:

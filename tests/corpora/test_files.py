@@ -1,52 +1,43 @@
 import gzip
 import hashlib
 import os
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ablab.corpora.files import content_digest, digest_of_pair, locate, read_lines, read_pairs
+from ablab.corpora import files
+from ablab.corpora.files import content_digest, count_pairs, digest_of_pair, locate, read_lines, read_pairs
 from ablab.errors import UserError
+from ablab.lines import one_line, text_of
+from tests.variants import variants
 
-sentences = st.lists(st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=("Cs",))), min_size=1)
+characters = st.characters(exclude_categories=("Cs",), exclude_characters="\n")
+sentences = st.lists(st.text(characters).map(one_line), min_size=1)
 reuse_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 
 
-@given(lines=sentences)
+@given(lines=sentences, chunk=st.integers(1, 40))
 @reuse_folder
-def test_what_is_written_is_read_whatever_the_line_ends_mark_and_packing(tmp_path: Path, lines: list[str]) -> None:
-    content = "".join(f"{line}\n" for line in lines).encode()
-    for name, stored in {
-        "plain.en": content,
-        "packed.en.gz": gzip.compress(content),
-        "windows.en": content.replace(b"\n", b"\r\n"),
-        "marked.en": b"\xef\xbb\xbf" + content,
-    }.items():
-        (tmp_path / name).write_bytes(stored)
-        assert read_lines(tmp_path / name) == lines
+def test_the_same_text_reads_the_same_and_has_the_same_digest(tmp_path: Path, lines: list[str], chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "CHUNK", chunk)
+        patch.setattr(files, "_contents", {})
+        for name, stored in variants(lines).items():
+            path = tmp_path / name
+            path.write_bytes(gzip.compress(stored) if name.endswith(".gz") else stored)
+            assert read_lines(path) == lines
+            assert content_digest(path) == hashlib.sha256(text_of(lines).encode()).hexdigest()
+            assert count_pairs(path, path) == len(lines)
 
 
-def test_the_last_line_needs_no_end(tmp_path: Path) -> None:
-    (tmp_path / "a.en").write_bytes(b"one\ntwo")
-    assert read_lines(tmp_path / "a.en") == ["one", "two"]
-
-
-@pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\x0b", "\x0c", "\x1c"])
-def test_only_a_newline_ends_a_line(tmp_path: Path, sign: str) -> None:
-    (tmp_path / "a.en").write_text(f"one{sign}half\ntwo\n", encoding="utf-8")
-    assert len(read_lines(tmp_path / "a.en")) == 2
-
-
-@given(lines=sentences, level=st.integers(0, 9))
+@given(raw=st.lists(st.text(characters), min_size=1))
 @reuse_folder
-def test_the_digest_is_of_the_text_not_of_its_packing(tmp_path: Path, lines: list[str], level: int) -> None:
-    content = "\n".join(lines).encode()
-    (tmp_path / "a.en").write_bytes(content)
-    (tmp_path / "b.en.gz").write_bytes(gzip.compress(content, level))
-    expected = hashlib.sha256(content).hexdigest()
-    assert content_digest(tmp_path / "a.en") == content_digest(tmp_path / "b.en.gz") == expected
+def test_a_carriage_return_inside_a_sentence_ends_no_line(tmp_path: Path, raw: list[str]) -> None:
+    (tmp_path / "a.en").write_bytes("".join(f"{line}\n" for line in raw).encode())
+    assert read_lines(tmp_path / "a.en") == [one_line(line.removesuffix("\r")) for line in raw]
 
 
 def test_the_digest_follows_every_byte_and_the_side(tmp_path: Path) -> None:
@@ -95,7 +86,7 @@ def test_invalid_utf8_names_file_and_line(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.en{ending}"
     content = b"one\ntwo\ncaf\xe9\nfour\n"
     path.write_bytes(gzip.compress(content) if ending else content)
-    with pytest.raises(UserError, match=rf"a\.en{ending}, line 3: not UTF-8 \(byte 0xe9"):
+    with pytest.raises(UserError, match=rf"a\.en{ending}: line 3 is not UTF-8 \(byte 0xe9"):
         read_lines(path)
 
 
@@ -111,14 +102,19 @@ def test_a_damaged_archive_is_named(tmp_path: Path, stored: bytes) -> None:
 def test_unequal_lengths_name_both_files_and_counts(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("one\ntwo\n")
     (tmp_path / "a.de").write_text("eins\n")
-    with pytest.raises(UserError, match=r"a\.en has 2 lines, but .*a\.de has 1"):
-        read_pairs(tmp_path / "a.en", tmp_path / "a.de")
+    for read in (read_pairs, count_pairs):
+        with pytest.raises(UserError, match=r"a\.en has 2 lines, but .*a\.de has 1"):
+            read(tmp_path / "a.en", tmp_path / "a.de")
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.en").touch()
-    with pytest.raises(UserError, match=r"a\.en is empty"):
-        read_lines(tmp_path / "a.en")
+    (tmp_path / "b.en").write_bytes(BOM_UTF8)
+    (tmp_path / "a.de").write_text("eins\n")
+    for name in ("a.en", "b.en"):
+        for read in (read_pairs, count_pairs):
+            with pytest.raises(UserError, match=rf"{name} is empty"):
+                read(tmp_path / name, tmp_path / "a.de")
 
 
 def test_empty_sides_are_kept_unless_nothing_else_is_there(tmp_path: Path) -> None:

@@ -115,19 +115,26 @@ class TestWithTheIndex:
         cache, entry = Cache(tmp_path), INDEX[DatasetId.parse(NEWS)]
         path = cache.get_local_path(entry.url, filename=entry.filename, fix_missing=False)
         path.parent.mkdir(parents=True)
-        path.write_bytes(gzip.compress(b"eins\tone\nzwei\ttwo\n\t\n"))
+        path.write_bytes(gzip.compress(b"eins\tone\nzwei\rdrei\ttwo three\n\t\n"))
         cache.get_flag_file(path).touch()
         return tmp_path
 
     def test_a_corpus_is_read_in_either_direction(self, configured: Configured, filled: Path) -> None:
         there = configured("mtdata", path=str(filled)).train_split().pairs
         back = configured("mtdata", path=str(filled), src="de", tgt="en").train_split().pairs
-        assert there == [("one", "eins"), ("two", "zwei"), ("", "")]
+        assert there == [("one", "eins"), ("two three", "zwei drei"), ("", "")]
         assert back == [(target, source) for source, target in there]
 
     def test_a_held_out_set_may_be_an_id(self, configured: Configured, filled: Path) -> None:
         split = configured("mtdata", path=str(filled), valid=NEWS).valid_split()
         assert (split.name, len(split.pairs)) == (NEWS, 3)
+
+    def test_more_pairs_than_it_has_are_refused_when_it_is_read(self, configured: Configured, filled: Path) -> None:
+        corpus = configured("mtdata", path=str(filled), valid=NEWS, train_pairs=4, valid_pairs=4, test_pairs=4)
+        corpus.check_pairs()
+        for split, read in (("train", corpus.train_split), ("valid", corpus.valid_split)):
+            with pytest.raises(UserError, match=rf"^data\.{split}_pairs=4: the corpus has 3 \w+ pairs"):
+                read()
 
     def test_other_languages_are_refused(self, configured: Configured, filled: Path) -> None:
         with pytest.raises(UserError, match=r"is in deu-eng, not in data\.src=en and data\.tgt=fr"):

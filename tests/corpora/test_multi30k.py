@@ -82,6 +82,14 @@ def test_a_folder_is_read_plain_packed_or_as_a_clone(
     assert packed.test_split().pairs[7] == ("test_2016_flickr en 7", "test_2016_flickr de 7")
 
 
+def test_no_more_pairs_than_there_are(folder: Path, configured: Configured) -> None:
+    configured("multi30k", path=str(folder), train_pairs=500, valid_pairs=500, test_pairs=500).check_pairs()
+    for split in ("train", "valid", "test"):
+        corpus = configured("multi30k", path=str(folder), **{f"{split}_pairs": 501})
+        with pytest.raises(UserError, match=rf"^data\.{split}_pairs=501: .* 500 \w+ pairs; allowed: 1 to 500, or null"):
+            corpus.check_pairs()
+
+
 def test_downloading_is_lazy_happens_once_and_names_the_same_run_as_a_folder(
     folder: Path, online: Corpus, configured: Configured
 ) -> None:
@@ -172,5 +180,7 @@ def test_the_real_files_are_the_official_ones(configured: Configured, tgt: str, 
     local = configured("multi30k", path=os.environ["ABLAB_MULTI30K"], tgt=tgt, test=test)
     official = configured("multi30k", tgt=tgt, test=test)
     assert (local.train_digest(), local.test_digest()) == (official.train_digest(), official.test_digest())
+    names = ("train", "valid", "test")
+    assert [local.pairs_in(name) for name in names] == [official.pairs_in(name) for name in names]
     splits = (local.train_split(), local.valid_split(), local.test_split())
     assert [len(split.pairs) for split in splits] == [29000, 1014, size]

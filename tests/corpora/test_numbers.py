@@ -18,7 +18,9 @@ def splits(corpus: Corpus) -> list[list[tuple[str, str]]]:
 
 
 def test_sizes_are_as_asked(configured: Configured) -> None:
-    assert [len(pairs) for pairs in splits(configured("numbers", **SMALL))] == [400, 50, 60]
+    corpus = configured("numbers", **SMALL)
+    assert [len(pairs) for pairs in splits(corpus)] == [400, 50, 60]
+    assert [corpus.pairs_in(split) for split in ("train", "valid", "test")] == [400, 50, 60]
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "de"), ("de", "en"), ("en", "fr"), ("cs", "ja")])
@@ -116,4 +118,4 @@ def test_the_interface_is_light() -> None:
     env = {"PYTHONPATH": ":".join(sys.path)}
     result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True)
     assert result.stdout.strip() == "[]"
-    assert Numbers.roles()
+    assert Numbers.marks()

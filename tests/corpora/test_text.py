@@ -48,6 +48,12 @@ def test_digests_ignore_place_and_packing(tmp_path: Path, configured: Configured
     assert plain.train_split() == packed.train_split()
 
 
+def test_as_many_pairs_are_known_as_are_read(tmp_path: Path, configured: Configured, fill: Fill) -> None:
+    corpus = configured("text", **fill(tmp_path, ".gz"))
+    splits = (corpus.train_split(), corpus.valid_split(), corpus.test_split())
+    assert [corpus.pairs_in(name) for name in SPLITS] == [len(split.pairs) for split in splits] == [2, 2, 2]
+
+
 @pytest.mark.parametrize("language", ["en", "de"])
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_change_shows_in_the_digest_of_its_own_part(

@@ -60,8 +60,8 @@ DAMAGE = {
         "cannot be read as an artefact",
     ),
     "matrix, empty": ("runs/*/artefacts/worth.json", _json(slices=[]), "cannot be read as an artefact"),
-    "translations": ("runs/*/evaluations/*.txt", lambda _: b"\xff\n", "not readable as UTF-8"),
-    "references": ("corpora/*/references.txt", lambda _: b"\xff\n", "not readable as UTF-8"),
+    "translations": ("runs/*/evaluations/*.txt", lambda _: b"\xff\n", "line 1 is not UTF-8"),
+    "references": ("corpora/*/references.txt", lambda _: b"\xff\n", "line 1 is not UTF-8"),
 }
 
 

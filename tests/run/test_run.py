@@ -239,6 +239,14 @@ def test_a_test_set_typed_in_is_translated_as_it_was_scored(store, capsys, monke
     assert out == (store.run.path / "evaluations" / f"{name}.txt").read_text()
 
 
+def test_a_line_in_is_a_line_out_whatever_is_in_it(store, capsys, monkeypatch):
+    lines = ["twelve\u2028one", "\x85\x0btwo\x0c", "thirty one", ""]
+    typed_in = "\n".join(lines).encode(), "\ufefftwelve\u2028one\r\n\x85\x0btwo\x0c\r\nthirty\rone".encode()
+    said = [_translate(store, capsys, monkeypatch, content, f"run={store.run.run_id}") for content in typed_in]
+    assert said[0] == said[1]
+    assert said[0][1].count("\n") == 3
+
+
 def test_n_best_lists_and_attention_pictures(store, capsys, monkeypatch, tmp_path):
     words = [f"run={store.run.run_id[:5]}", "n_best=3", "beam_size=3", f"attention={tmp_path}/maps"]
     code, out, err = _translate(store, capsys, monkeypatch, b"twelve\n\n", *words)

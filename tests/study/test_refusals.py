@@ -22,6 +22,7 @@ LINES = {
     "hydra/sweeper=optuna layerdrop=0,0.1 hydra.launcher.gpus=[0]": "hydra.launcher.gpus=[0]: the runs train",
     "experiment=find hydra.launcher.gpus=[0]": "hydra.launcher.gpus=[0]: the runs train",
     "seed=1,2 outputs=/proc/x": "outputs",
+    "data.train_pairs=20000,20001": "data.train_pairs=20001: the corpus has 20,000 training pairs",
     "norm=pre,pst": "did you mean post?",
     "seed=1,1": "seeds must differ",
     "seed=-1,2": "seed=-1: allowed: whole numbers",

@@ -90,7 +90,7 @@ def _decode(work: Path, checkpoint: Path) -> None:
         autocast=arguments.autocast,
     )
     seconds = time.perf_counter() - began
-    references = (work / "test.tgt").read_text(encoding="utf-8").splitlines()
+    references = (work / "test.tgt").read_text(encoding="utf-8").split("\n")[:-1]
     score = sacrebleu.corpus_bleu(found[2], [references]).score
     print(json.dumps({"sentences_per_second": len(references) / seconds, "bleu": score}))
 

@@ -13,6 +13,10 @@ Pair = tuple[str, str]
 """A source sentence and its target sentence, raw."""
 
 
+SPLITS = {"train": "training", "valid": "validation", "test": "test"}
+"""As the fields call them, and as people do."""
+
+
 @dataclass(frozen=True)
 class Split:
     """Sentence pairs of one split. `name` is what a table calls it, such as `test_2016_flickr`."""
@@ -26,7 +30,8 @@ class Corpus(Group):
 
     Everything is lazy. Constructing it checks values only; `check` looks at files without reading them; the
     digests may read bytes, but decode nothing and never touch the network if that can be avoided; the splits
-    deliver all they have: who prepares the corpus takes `train_pairs`, `valid_pairs` and `test_pairs` of it.
+    deliver all they have: who prepares the corpus takes `train_pairs`, `valid_pairs` and `test_pairs` of it, and
+    `check_pairs` says beforehand whether there are so many.
     Each kind adds a field `test` that names its test set, and has no defaults: `conf/data/<kind>.yaml` is the
     one place for those.
     """
@@ -45,6 +50,25 @@ class Corpus(Group):
         """Raise UserError, before anything is written, when a file or a language is missing."""
         if self.src == self.tgt:
             raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
+
+    def pairs_in(self, split: str) -> int | None:
+        """How many pairs a split has; None where only the network could tell. Reads what the digests read, or less."""
+        return None
+
+    def check_pairs(self) -> None:
+        """Raise UserError when more pairs of a split are asked for than it has, as far as that is known beforehand."""
+        for split in SPLITS:
+            if (count := self.pairs_in(split)) is not None:
+                self.check_wanted(split, count)
+
+    def check_wanted(self, split: str, count: int) -> None:
+        """Raise UserError when more pairs of a split are asked for than the `count` that it has."""
+        wanted: int | None = getattr(self, f"{split}_pairs")
+        if wanted is not None and wanted > count:
+            raise UserError(
+                f"data.{split}_pairs={wanted}: the corpus has {count:,} {SPLITS[split]} pairs; "
+                f"allowed: 1 to {count}, or null for all"
+            )
 
     @property
     @abc.abstractmethod

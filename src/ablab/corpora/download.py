@@ -25,7 +25,7 @@ def cache_folder(name: str) -> Path:
 
 
 def fetch(url: str, target: Path, checksum: str) -> None:
-    """Download to `target` and put it in place only if its decompressed text has this SHA-256.
+    """Download to `target` and put it in place only if its sentences have this SHA-256.
 
     Two processes may fetch the same file at once: each writes its own and the last rename wins.
     """

@@ -1,9 +1,8 @@
 """Parallel text on disk: `<prefix>.<lang>`, plain or `.gz`, line n of one translating line n of the other.
 
-The digest of a file is that of its text, decompressed: the same text is the same run, however it is packed.
+The digest of a file is that of its sentences: the same text is the same run, however it is packed and its lines end.
 """
 
-import codecs
 import gzip
 import hashlib
 import zlib
@@ -15,11 +14,12 @@ from typing import IO, cast
 
 from ablab.corpora.base import Pair, digest_of
 from ablab.errors import UserError
+from ablab.lines import canonical, lines_of
 
 CHUNK = 1 << 20
 
-_digests: dict[tuple[Path, int, int], str] = {}
-"""Digests already computed in this process, by path, size and time of change."""
+_contents: dict[tuple[Path, int, int], tuple[str, int]] = {}
+"""Digests and numbers of lines already known in this process, by path, size and time of change."""
 
 
 def locate(prefix: str | Path, lang: str) -> Path:
@@ -40,27 +40,58 @@ def digest_of_pair(src: Path, tgt: Path) -> str:
 
 
 def content_digest(path: Path) -> str:
-    """Hex SHA-256 of the decompressed bytes, remembered while the file keeps its size and time of change."""
+    """Hex SHA-256 of a file's lines, each with `\n`; for most files what `sha256sum` says of them unpacked."""
+    return _content(path)[0]
+
+
+def count_pairs(src: Path, tgt: Path) -> int:
+    """How many pairs two parallel files hold, those with an empty side included."""
+    sources, targets = _content(src)[1], _content(tgt)[1]
+    _check_aligned(src, sources, tgt, targets)
+    return sources
+
+
+def _check_aligned(src: Path, sources: int, tgt: Path, targets: int) -> None:
+    for path, lines in ((src, sources), (tgt, targets)):
+        if not lines:
+            raise UserError(f"{path} is empty.")
+    if sources != targets:
+        raise UserError(
+            f"{src} has {sources} lines, but {tgt} has {targets}: line n of one must translate line n of the other."
+        )
+
+
+def _content(path: Path) -> tuple[str, int]:
+    """Digest and number of lines, from one reading, remembered while the file keeps its size and time of change."""
     with _one_line_errors(path):
         stat = path.stat()
         key = (path.resolve(), stat.st_size, stat.st_mtime_ns)
-        if key not in _digests:
-            content = hashlib.sha256()
+        if key not in _contents:
+            digest, lines = hashlib.sha256(), 0
             with _open(path) as file:
-                while chunk := file.read(CHUNK):
-                    content.update(chunk)
-            _digests[key] = content.hexdigest()
-    return _digests[key]
+                for block in map(canonical, _blocks(file)):
+                    digest.update(block)
+                    lines += block.count(b"\n")
+            _contents[key] = digest.hexdigest(), lines
+    return _contents[key]
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """The content in parts of some CHUNK bytes that end where a line does."""
+    begun: list[bytes] = []
+    while chunk := file.read(CHUNK):
+        ended, newline, rest = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join([*begun, ended, newline])
+            begun = []
+        begun.append(rest)
+    yield b"".join(begun)
 
 
 def read_pairs(src: Path, tgt: Path) -> list[Pair]:
     """All pairs of two parallel files, in order. Pairs with an empty side are kept: who drops them counts."""
     sources, targets = read_lines(src), read_lines(tgt)
-    if len(sources) != len(targets):
-        raise UserError(
-            f"{src} has {len(sources)} lines, but {tgt} has {len(targets)}: "
-            "line n of one must translate line n of the other."
-        )
+    _check_aligned(src, len(sources), tgt, len(targets))
     pairs = list(zip(sources, targets, strict=True))
     if not any(source.strip() and target.strip() for source, target in pairs):
         raise UserError(f"{src} and {tgt}: each of the {len(pairs)} pairs has an empty side; none is left.")
@@ -68,21 +99,9 @@ def read_pairs(src: Path, tgt: Path) -> list[Pair]:
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""The lines of a file, split at `\n` alone: Unicode's other line ends occur inside sentences."""
+    """The lines of a file, plain or `.gz`."""
     with _one_line_errors(path), _open(path) as file:
-        content = file.read()
-    content = content.removeprefix(codecs.BOM_UTF8)
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{path}, line {line}: not UTF-8 (byte 0x{content[error.start]:02x}, {error.reason})."
-        ) from None
-    lines = text.removesuffix("\n").split("\n") if text else []
-    if not lines:
-        raise UserError(f"{path} is empty.")
-    return [line.removesuffix("\r") for line in lines]
+        return lines_of(file.read(), path)
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -4,11 +4,15 @@ The index holds nearly 300,000 corpora: mtdata takes about 20 s to build it, onc
 therefore consulted only when sentences are read, never to check a configuration.
 """
 
+import bz2
+import gzip
 import logging
+import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +21,7 @@ from ablab.corpora import sacrebleu_sets
 from ablab.corpora.base import Corpus, Pair, Split, digest_of
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
+from ablab.lines import one_line
 
 
 class MtData(Corpus):
@@ -61,15 +66,20 @@ class MtData(Corpus):
 
     def train_split(self) -> Split:
         """The corpora of `train`, one after the other."""
-        return Split("train", [pair for name in self.train for pair in self._read(name)])
+        return self._checked("train", Split("train", [pair for name in self.train for pair in self._read(name)]))
 
     def valid_split(self) -> Split:
         """The pairs of `valid`."""
-        return Split(self.valid, self._held_out(self.valid))
+        return self._checked("valid", Split(self.valid, self._held_out(self.valid)))
 
     def test_split(self) -> Split:
         """The pairs of `test`."""
         return Split(self.test, self._held_out(self.test))
+
+    def _checked(self, key: str, split: Split) -> Split:
+        """How many pairs there are shows only here. A test set is read after training, too late to refuse it."""
+        self.check_wanted(key, len(split.pairs))
+        return split
 
     def _held_out(self, name: str) -> list[Pair]:
         if sacrebleu_sets.is_named(name):
@@ -106,8 +116,9 @@ def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
     if not fits:
         raise UserError(f"{name} is in {entry.did.lang_str}, not in data.src={src} and data.tgt={tgt}.")
     try:
-        rows = Parser(Cache(folder).get_entry(entry), ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False)
-        pairs = [(_line(row[0]), _line(row[1])) for row in rows]
+        parser = Parser(Cache(folder).get_entry(entry), ext=entry.in_ext or None, ent=entry)
+        with _opened_as_plain_files():
+            pairs = [(_line(row[0]), _line(row[1])) for row in parser.read_segs(show_pbar=False)]
     except Exception as error:  # network, archive or format: of any type, often an assertion with a number
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"mtdata cannot get {name} from {entry.url}: {reason}.") from None
@@ -118,7 +129,25 @@ def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
 
 def _line(segment: str | None) -> str:
     """One line of text; some formats hold line ends inside a segment, and nothing for an empty one."""
-    return " ".join((segment or "").replace("\r", "\n").split("\n")).strip()
+    return one_line(segment or "").strip()
+
+
+@contextmanager
+def _opened_as_plain_files() -> Iterator[None]:
+    r"""Packed files are read as mtdata reads plain ones, as UTF-8 with `\n` alone ending a line.
+
+    By itself it leaves both to Python or to programs that happen to be installed, so that a `\r` inside a sentence
+    would end a line, and the same corpus could have other pairs on another machine.
+    """
+    import mtdata.utils
+
+    before = dict(mtdata.utils.COMPRESSORS)
+    packed: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    mtdata.utils.COMPRESSORS.update({ending: partial(opened, newline="\n") for ending, opened in packed.items()})
+    try:
+        yield
+    finally:
+        mtdata.utils.COMPRESSORS.update(before)
 
 
 def _nearest(name: str, known: Any) -> str:

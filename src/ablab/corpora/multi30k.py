@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from ablab.corpora.base import Corpus, Split, digest_of
-from ablab.corpora.files import content_digest, locate, read_pairs
+from ablab.corpora.files import content_digest, count_pairs, locate, read_pairs
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
 
@@ -37,7 +37,18 @@ CHECKSUMS = {
     "test_2017_mscoco.en": "43051fdfa86fd5395182e718a94ca67b1b227b9f7c79596ff0f6b813216981d2",
     "test_2017_mscoco.fr": "39cde3f43f32b0a6bf29ce4917a46329ff32e53070c2fac87506695a740ae0a0",
 }
-"""SHA-256 of the decompressed text, which survives repacking. Files not listed must come from `data.path`."""
+"""SHA-256 of the sentences, whatever packs them or ends their lines. Files not listed must come from `data.path`."""
+
+
+SIZES = {
+    "train": 29_000,
+    "val": 1_014,
+    "test_2016_flickr": 1_000,
+    "test_2017_flickr": 1_000,
+    "test_2017_mscoco": 461,
+    "test_2018_flickr": 1_071,
+}
+"""Pairs of the official files."""
 
 
 class Multi30k(Corpus):
@@ -74,12 +85,19 @@ class Multi30k(Corpus):
         return self.test
 
     def train_digest(self) -> str:
-        """Of the decompressed text of the training and validation files."""
+        """Of the sentences of the training and validation files."""
         return digest_of([self._digest("train"), self._digest("val")])
 
     def test_digest(self) -> str:
-        """Of the decompressed text of the test files."""
+        """Of the sentences of the test files."""
         return self._digest(self.test)
+
+    def pairs_in(self, split: str) -> int:
+        """The lines of the files in the folder; without one, those of the official files."""
+        name = {"train": "train", "valid": "val", "test": self.test}[split]
+        if not self.path:
+            return SIZES[name]
+        return count_pairs(self._local(name, self.src), self._local(name, self.tgt))
 
     def train_split(self) -> Split:
         """The 29,000 training pairs."""

@@ -49,6 +49,10 @@ class Numbers(Corpus):
         """Of all options that decide the test text; the other splits' too, as it avoids their sentences."""
         return digest_of([*self._origin(), self.train_size, self.valid_size, self.test_size])
 
+    def pairs_in(self, split: str) -> int:
+        """As many as are made."""
+        return {"train": self.train_size, "valid": self.valid_size, "test": self.test_size}[split]
+
     def train_split(self) -> Split:
         """`train_size` pairs."""
         return Split("train", list(self._pairs()[: self.train_size]))

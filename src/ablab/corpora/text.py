@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from ablab.corpora.base import Corpus, Split, digest_of
-from ablab.corpora.files import digest_of_pair, locate, read_pairs
+from ablab.corpora.files import count_pairs, digest_of_pair, locate, read_pairs
 from ablab.errors import UserError
 from ablab.fields import RUNTIME
 
@@ -35,12 +35,16 @@ class Text(Corpus):
         return self._name("test")
 
     def train_digest(self) -> str:
-        """Of the text of the training and validation files, decompressed."""
+        """Of the sentences of the training and validation files."""
         return digest_of([digest_of_pair(*self._files("train")), digest_of_pair(*self._files("valid"))])
 
     def test_digest(self) -> str:
-        """Of the text of the test files, decompressed."""
+        """Of the sentences of the test files."""
         return digest_of_pair(*self._files("test"))
+
+    def pairs_in(self, split: str) -> int:
+        """The lines of its files; UserError where they are not equally many."""
+        return count_pairs(*self._files(split))
 
     def train_split(self) -> Split:
         """The pairs of `train`."""

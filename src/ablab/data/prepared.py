@@ -22,10 +22,10 @@ from ablab.data.encoded import Sentences
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json, read_lines, sha256, write_json, write_text
+from ablab.files import read_json, read_lines, sha256, write_json, write_lines
 from ablab.seeding import derive
 
-PREPARATION = 1
+PREPARATION = 2
 """Raised when the same corpus would come out differently, so that no old folder is taken for a new one."""
 
 MANIFEST = "manifest.json"
@@ -98,11 +98,6 @@ def nested_subsample(count: int, wanted: int | None) -> list[int]:
     return sorted(order[:wanted].tolist())
 
 
-def write_lines(path: Path, lines: Sequence[str]) -> None:
-    """One sentence a line."""
-    write_text(path, "".join(f"{line}\n" for line in lines))
-
-
 def _replace(folder: Path, make: Callable[[Path], None]) -> None:
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
@@ -125,20 +120,20 @@ def _intact(folder: Path) -> bool:
 
 def _make(corpus: Corpus, folder: Path) -> None:
     everything = corpus.train_split().pairs
+    valid_pairs = corpus.valid_split().pairs[: corpus.valid_pairs]
+    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    if not valid_spoken:
+        raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
     chosen = [everything[i] for i in nested_subsample(len(everything), corpus.train_pairs)]
     spoken = [pair for pair in chosen if all(side.strip() for side in pair)]
     tokenizers = _train_tokenizers(corpus, spoken)
     train, overlong = _encode(spoken, tokenizers, max_tokens=corpus.max_tokens)
-    valid_pairs = corpus.valid_split().pairs[: corpus.valid_pairs]
-    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
     valid, _ = _encode(valid_spoken, tokenizers, max_tokens=None)
     if not len(train[0]):
         raise UserError(
             f"data.max_tokens={corpus.max_tokens}: no training pair is left: "
             f"{len(chosen) - len(spoken)} have an empty side, {overlong} are longer"
         )
-    if not valid_spoken:
-        raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
 
     names = [*_save(folder, "train", train), *_save(folder, "valid", valid)]
     names += save_tokenizers(folder, tokenizers)

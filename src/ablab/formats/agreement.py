@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.translate import Search, Translator
-from ablab.files import write_text
+from ablab.files import write_lines
 from ablab.formats.translator import CTranslate2Translator
 from ablab.model.transformer import Transformer
 
@@ -50,5 +50,5 @@ def compare(
     different = [row for row in zip(sources, mine, theirs, strict=True) if row[1] != row[2]]
     if different:
         rows = [("source", "ours", "exported"), *different]
-        write_text(folder / DIFFERENCES, "".join("\t".join(row) + "\n" for row in rows))
+        write_lines(folder / DIFFERENCES, ("\t".join(row) for row in rows))
     return Agreement(len(sources), different, between - began, ended - between)
