@@ -83,6 +83,7 @@ def curve_id(settings: dict[str, Any]) -> str:
 
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     """`norm=scalenorm,layerdrop=0.2,s1`: what differs from a plain `python train.py`, and the seed."""
+    fields = all_fields(type(composed.config.data))
     implied: dict[str, str] = {}
     for group, option in composed.choices.items():
         if option != defaults.get(group):
@@ -95,7 +96,7 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     parts += [
         f"{key}={_written(value)}"
         for key, value in composed.changes.items()
-        if key != "seed" and all_fields()[key] is Role.RECIPE
+        if key != "seed" and fields[key] is Role.RECIPE
     ]
     return ",".join([*parts, f"s{composed.config.seed}"])
 

@@ -9,7 +9,6 @@ from typing import Any
 from ablab import identity
 from ablab.config import Composed, Config
 from ablab.config.folder import default_choices
-from ablab.config.former import settings_of
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group
@@ -91,7 +90,7 @@ def plan(composed: Composed) -> Planned:
 
 def reopened(folder: RunFolder, record: Record, words: Sequence[str]) -> Planned:
     """A finished run, to be judged in other ways, wherever its folder lies now; `words` as in config.reopen."""
-    config = reopen({**settings_of(record), "outputs": str(folder.outputs)}, words)
+    config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     config.data.check()
     _check_writable(folder.outputs)
     return Planned(

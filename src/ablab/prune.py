@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ablab.config import Config
 from ablab.config.folder import default_choices
-from ablab.config.former import settings_of
 from ablab.config.options import RulePruning
 from ablab.curves.artefacts import PICTURE, comparable, write_artefacts
 from ablab.curves.several import Pruned, draw_several
@@ -62,6 +61,8 @@ def prune(arguments: Sequence[str]) -> int:
     opened = [_open(reference, options) for reference in options.runs]
     _check(opened, options)
     screen = Screen(bars=all(planned.config.trainer.progress for planned, _ in opened))
+    for former in (record.former for _, record in opened if record.former):
+        screen.say(former)
     curves = [_curve(planned, record, screen) for planned, record in opened]
     for (planned, record), curve in zip(opened, curves, strict=True):
         screen.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
@@ -82,7 +83,7 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
     if "pruning=none" in options.words:
         raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
     words = options.words
-    if settings_of(record)["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
+    if record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
         words = [f"pruning={default_choices()['pruning']}", *words]  # it was trained without a curve
     return reopened(folder, record, words), record
 

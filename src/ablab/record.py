@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
+from ablab.config.former import of_schema_1
 from ablab.lines import one_line
 
 SCHEMA: Literal[2] = 2
@@ -90,6 +91,18 @@ class Record(Strict):
     provenance: dict[str, Any]
     config: dict[str, Any]
     ended: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its configuration in today's fields."""
+        return of_schema_1(self.config) if self.schema_version == 1 else self.config
+
+    @property
+    def former(self) -> str | None:
+        """What whoever uses an older run must know; None for one of today."""
+        if self.schema_version == SCHEMA:
+            return None
+        return f"{self.run_id} is of SCHEMA {self.schema_version}: its line gives other numbers today, under another id"
 
 
 class Evaluation(Strict):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from ablab.config.former import of_schema_1, settings_of
+from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
 from ablab.errors import UserError, reason
 from ablab.files import read_json, sha256
@@ -61,7 +61,7 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
-    return SavedModel(folder.run_id, weights, _architecture(settings_of(record), folder.path))
+    return SavedModel(folder.run_id, weights, _architecture(record.settings, folder.path))
 
 
 def find_model(reference: str, outputs: Path) -> SavedModel:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ablab.config.options import class_of
-from ablab.record import SCHEMA, Record
 
 WORDS = {
     "optim.schedule": "schedule",
@@ -43,18 +42,6 @@ MEANT = {
 def key_of_now(key: str) -> str:
     """The key that a former one stands for."""
     return WORDS.get(key, key)
-
-
-def settings_of(record: Record) -> dict[str, Any]:
-    """What a record says of its configuration, in today's fields."""
-    return of_schema_1(record.config) if record.schema_version == 1 else record.config
-
-
-def note(record: Record) -> str | None:
-    """What whoever looks at an older record must know; None for one of today."""
-    if record.schema_version == SCHEMA:
-        return None
-    return f"{record.run_id} is of SCHEMA {record.schema_version}: today its line gives other numbers, under another id"
 
 
 def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:

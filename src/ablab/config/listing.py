@@ -29,7 +29,8 @@ def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     read = {group: fields_of(group, option) for group, option in chosen.items()}
     for group, path in files:
         for section, key, line in _lines(group, path):
-            if read.get(section) is None or key in read[section]:
+            own = read.get(section)
+            if own is None or key in own:
                 sections.setdefault(section, {})[key] = line
     return [
         *sections[TOP].values(),

@@ -47,26 +47,24 @@ def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = deepcopy(dict(recorded))
     usual = compose([]).config.model_dump(serialize_as_any=True)
+    fields = all_fields(CORPORA[values["data"]["kind"]])
     for group, content in usual.items():
         if not isinstance(content, dict):
             if Config.marks()[group].role is not Role.RECIPE:
                 values.setdefault(group, content)
         elif group not in values or values[group].get("kind") == content.get("kind"):
             for name in content:
-                if all_fields().get(f"{group}.{name}") is not Role.RECIPE:
+                if fields.get(f"{group}.{name}") is not Role.RECIPE:
                     values.setdefault(group, {}).setdefault(name, content[name])
     return values
 
 
 def open_fields(data: Mapping[str, Any]) -> list[str]:
     """Names of the fields that do not decide a run's weights; of `data`, those of the recorded corpus."""
-    corpus = {f"data.{name}" for name, _ in CORPORA[data["kind"]].walk()}
     return [
         name
-        for name, role in all_fields().items()
-        if role is not Role.RECIPE
-        and (name in corpus or not name.startswith("data."))
-        and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
+        for name, role in all_fields(CORPORA[data["kind"]]).items()
+        if role is not Role.RECIPE and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
     ]
 
 

@@ -160,9 +160,16 @@ class Config(Architecture):
 
 
 @cache
-def all_fields() -> Mapping[str, Role]:
-    """Dotted name and role of every field that some configuration has."""
-    return {name: role for name, role in Config.walk() if not name.startswith("data.")} | dict(fields_of_options())
+def all_fields(corpus: type[Corpus] | None = None) -> Mapping[str, Role]:
+    """Dotted name and role of every field that some configuration has; with `corpus`, some configuration of it.
+
+    A field of two corpora may be part of the recipe in one alone: paths are, where nothing else names the text.
+    """
+    fields = {name: role for name, role in Config.walk() if not name.startswith("data.")} | dict(fields_of_options())
+    if corpus is None:
+        return fields
+    own = dict(corpus.walk("data."))
+    return {name: role for name, role in fields.items() if not name.startswith("data.")} | own
 
 
 def with_options(kind: type[Architecture], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ablab.config.former import settings_of
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
 from ablab.identity import condition_id, distinct
@@ -58,7 +57,7 @@ def _condition(word: str) -> tuple[str, str]:
 
 def _values(record: Record) -> dict[str, str]:
     """Groups by their option, fields by their value, as one would type them."""
-    fields = {key: _typed(value) for key, value in flatten(settings_of(record)).items()}
+    fields = {key: _typed(value) for key, value in flatten(record.settings).items()}
     return {**fields, **record.choices, "seed": str(record.config["seed"])}
 
 

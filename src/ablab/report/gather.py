@@ -44,8 +44,9 @@ def of_study(study: Study) -> Selection:
 def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
     """Which evaluation counts where runs have several of their whole models."""
     judged: dict[RunFolder, set[str]] = {}
-    for run in (run for arm in arms for run in arm.runs if run.evaluation):
-        judged.setdefault(run.folder, set()).add(run.evaluation.evaluation_id)
+    for run in (run for arm in arms for run in arm.runs):
+        if run.evaluation is not None:
+            judged.setdefault(run.folder, set()).add(run.evaluation.evaluation_id)
     others = sum(len(folder.evaluation_ids() - taken - _of_points(folder)) for folder, taken in judged.items())
     if others:
         ways = "; ".join({way_of(run.evaluation): None for arm in arms for run in arm.runs if run.evaluation})
