@@ -75,8 +75,7 @@ def plan(composed: Composed) -> Planned:
     _check_writable(Path(config.outputs))
     origin = _origin(config)
     recipe = identity.recipe(config, origin=None if origin is None else origin.digest())
-    if not config.smoke:  # which takes at most so many pairs, if there are fewer
-        config.data.check_pairs()
+    (composed.asked or config.data).check_pairs()
     return Planned(
         composed,
         identity.display_name(composed, default_choices()),

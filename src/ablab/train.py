@@ -19,7 +19,8 @@ from ablab.assembly import (
     trainer_options,
 )
 from ablab.config import Config
-from ablab.data.prepared import Prepared, prepare
+from ablab.corpora.base import Corpus
+from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
@@ -78,6 +79,8 @@ def begin(planned: Planned, screen: Screen) -> Work:
     if _emulates_bfloat16(planned.config):
         screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     config = planned.config
+    if planned.composed.asked is not None:
+        _say_what_is_shrunk(planned, planned.composed.asked, screen)
     prepared = prepare(config.data, planned.outputs / "corpora", screen.say)
     if planned.origin is not None:
         _check_vocabulary(planned.origin, prepared)
@@ -93,6 +96,14 @@ def begin(planned: Planned, screen: Screen) -> Work:
         f"padding {start.steps.padding_share():.1%}"
     )
     return Work(**vars(start), planned=planned, prepared=prepared)
+
+
+def _say_what_is_shrunk(planned: Planned, asked: Corpus, screen: Screen) -> None:
+    """A smoke run trains on a sliver; what the real one would refuse is refused all the same."""
+    if "data.vocab_size" in planned.composed.changes:
+        check_vocabulary(asked)
+    pairs, vocab = planned.config.data.train_pairs, planned.config.data.vocab_size
+    screen.say(f"smoke: {pairs:,} pairs at most, and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}")
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:

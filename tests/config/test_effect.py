@@ -3,6 +3,7 @@
 import pytest
 
 from ablab import identity
+from ablab.cli import main
 from ablab.config import compose, compose_arm
 from ablab.config.folder import groups, option_values
 from ablab.config.options import OPTIONS, class_of, fields_of_options, readers
@@ -85,3 +86,15 @@ def test_an_option_has_no_field_of_another(group):
         for key, role in fields_of_options().items():
             if key.startswith(f"{group}.") and role is Role.RECIPE:
                 assert (name in readers(key)) == (key.partition(".")[2] in own)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("data.train_pairs=30000", "data.train_pairs=30000: the corpus has 20,000"),
+        ("data.vocab_size=60000", "data.vocab_size=60000: the corpus does not support it"),
+    ],
+)
+def test_smoke_refuses_what_the_real_run_would_refuse(typed, said, tmp_path, capsys):
+    assert main(["train", "smoke=true", typed, f"outputs={tmp_path}"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {said}")

@@ -16,11 +16,13 @@ from tests.run.conftest import typed
 STORE = Path(__file__).parents[1] / "stores" / "schema_1.tar.xz"
 RUN = "r9c4670612c7"
 LINE = (
-    "trainer.threads=1 logger=none model.d_model=16 model.d_ff=16 model.num_heads=2 model.encoder_layers=2 "
-    "model.decoder_layers=2 norm=scalenorm_fixnorm drophead=vshape layerdrop=0.2 data.train_size=300 data.valid_size=4 "
-    "data.test_size=4 data.vocab_size=120 data.max_tokens=60 optim.lr=0.01 optim.batch_tokens=256 optim.warmup_steps=5 "
-    "training.max_steps=20 training.valid_every=10 pruning=none decoding=greedy decoding.max_extra_tokens=5"
-).split()
+    *("trainer.threads=1", "logger=none", "model.d_model=16", "model.d_ff=16", "model.num_heads=2"),
+    *("model.encoder_layers=2", "model.decoder_layers=2", "norm=scalenorm_fixnorm", "drophead=vshape"),
+    *("layerdrop=0.2", "data.train_size=300", "data.valid_size=4", "data.test_size=4"),
+    *("data.vocab_size=120", "data.max_tokens=60", "optim.lr=0.01", "optim.batch_tokens=256"),
+    *("optim.warmup_steps=5", "training.max_steps=20", "training.valid_every=10", "pruning=none"),
+    *("decoding=greedy", "decoding.max_extra_tokens=5"),
+)
 """What was typed for it, in the words of then."""
 
 

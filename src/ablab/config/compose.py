@@ -10,6 +10,7 @@ from ablab.config.options import readers
 from ablab.config.rules import violations
 from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
+from ablab.corpora.base import Corpus
 from ablab.errors import UserError, first_error
 from ablab.fields import Group, flatten
 
@@ -22,12 +23,14 @@ class Composed:
     """A valid configuration, and how it was chosen: an option per group, and the fields changed beside them.
 
     `unread`: by its word, why a typed setting has no effect here. The configuration is the same without it.
+    `asked`: the corpus as it was asked for, where a smoke run takes a sliver of it.
     """
 
     config: Config
     choices: dict[str, str]
     changes: dict[str, Any]
     unread: dict[str, str] = field(default_factory=dict)
+    asked: Corpus | None = None
 
 
 def compose(arguments: Sequence[str]) -> Composed:
@@ -55,7 +58,9 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     config = validate(values)
     unread = dict(_without_effect(overrides, typed.unread, typed.choices, config))
     idle = {override.key_or_group for override in overrides if override.input_line in unread}
-    return Composed(config, typed.choices, {k: v for k, v in changes.items() if k not in idle}, unread)
+    changes = {key: value for key, value in changes.items() if key not in idle}
+    asked = with_options(Config, typed.resolved)["data"] if config.smoke else None
+    return Composed(config, typed.choices, changes, unread, asked)
 
 
 def validate(values: Mapping[str, Any]) -> Config:

@@ -171,6 +171,13 @@ def _train_tokenizers(corpus: Corpus, pairs: Sequence[Pair]) -> tuple[Tokenizer,
     return train_tokenizer(src, corpus.vocab_size), train_tokenizer(tgt, corpus.vocab_size)
 
 
+def check_vocabulary(corpus: Corpus) -> None:
+    """UserError where the corpus does not support its `vocab_size`. Reads all of it, and trains a tokenizer in vain."""
+    everything = corpus.train_split().pairs
+    chosen = [everything[i] for i in nested_subsample(len(everything), corpus.train_pairs)]
+    _train_tokenizers(corpus, [pair for pair in chosen if all(side.strip() for side in pair)])
+
+
 def _encode(
     pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer], *, max_tokens: int | None
 ) -> tuple[tuple[Sentences, Sentences], int]:

@@ -326,4 +326,4 @@ def _key(word: str) -> str:
 
 def _reseeded(composed: Composed, seed: int) -> Composed:
     config = composed.config.model_copy(update={"seed": seed})
-    return Composed(config, composed.choices, composed.changes | {"seed": seed})
+    return replace(composed, config=config, changes=composed.changes | {"seed": seed})
