@@ -13,8 +13,8 @@ SCHEMA = 1
 """Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
 
 OF_OTHER_SCHEDULES = {
-    "noam": ("decay", "decay_patience", "min_lr"),
-    "cosine": ("decay", "decay_patience"),
+    "noam": ("decay", "decay_patience", "decay_monitor", "min_lr"),
+    "cosine": ("decay", "decay_patience", "decay_monitor"),
     "plateau": ("warmup_steps",),
 }
 """Fields of the optimiser that a schedule of the learning rate does not read."""

@@ -10,7 +10,6 @@ from ablab.store import SELECTED
 from ablab.training.averaging import average, selected_steps, steps_worth_keeping
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
-from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best
 
 
@@ -45,19 +44,8 @@ def test_each_end_on_its_own():
     assert Ends(**{**ENDS, "patience": 2}).after_validation(course) == "patience"
     assert Ends(**{**ENDS, "patience": 3}).after_validation(course) is None
     stalled = _course([5.0] * 3, [3.0] * 3)
-    decays = Plateau(peak=1e-3, decay=0.5, patience=0, min_rate=5e-4)
+    decays = Plateau(monitor="loss", peak=1e-3, decay=0.5, patience=1, min_rate=5e-4)
     assert Ends(**{**ENDS, "plateau": decays}).after_validation(stalled) == "learning rate"
-
-
-def test_plateau_decays_after_each_stall():
-    options = {"peak": 1.0, "decay": 0.5, "patience": 1}
-    assert plateau([], **options) == 1.0
-    assert plateau([3, 2, 1], **options) == 1.0
-    assert plateau([3, 3], **options) == 1.0
-    assert plateau([3, 3, 3], **options) == 0.5
-    # The wait starts anew after a decay, and a new lowest loss ends it.
-    assert plateau([3, 3, 3, 3], **options) == 0.5
-    assert plateau([3, 3, 3, 2, 2, 2], **options) == 0.25
 
 
 def test_a_course_survives_a_checkpoint():

@@ -80,7 +80,13 @@ LEARNING_RATES: dict[str, Callable[[Config, Course], Rate]] = {
 
 def _plateau(config: Config) -> Plateau:
     optim = config.optim
-    return Plateau(peak=config.peak_rate, decay=optim.decay, patience=optim.decay_patience, min_rate=optim.min_lr)
+    return Plateau(
+        monitor=optim.decay_monitor,
+        peak=config.peak_rate,
+        decay=optim.decay,
+        patience=optim.decay_patience,
+        min_rate=optim.min_lr,
+    )
 
 
 def build_ends(config: Config, steps: TrainingSteps) -> Ends:

@@ -92,7 +92,8 @@ class Optim(Group):
     lr: Positive | None
     warmup_steps: Annotated[int, Field(ge=0)]
     decay: Annotated[float, Field(gt=0, lt=1)]
-    decay_patience: Annotated[int, Field(ge=0)]
+    decay_patience: Count
+    decay_monitor: Literal["loss", "bleu"]
     min_lr: Annotated[float, Field(ge=0)]
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]

@@ -1,5 +1,6 @@
 """How a training run is going: what a checkpoint must remember besides weights, and when to end."""
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,8 +37,9 @@ class Course:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Learning rate that decays when the validation loss stalls; below `min_rate` training ends."""
+    """Learning rate that decays when validation stalls, by `monitor` (loss or bleu); below `min_rate` training ends."""
 
+    monitor: str
     peak: float
     decay: float
     patience: int
@@ -45,8 +47,10 @@ class Plateau:
 
     def rate(self, course: Course) -> float:
         """The rate after the validations so far."""
-        losses = [validation.loss for validation in course.validations]
-        return plateau(losses, peak=self.peak, decay=self.decay, patience=self.patience)
+        by_bleu = self.monitor == "bleu"
+        scores = [validation.bleu if by_bleu else validation.loss for validation in course.validations]
+        better = operator.gt if by_bleu else operator.lt
+        return plateau(scores, better=better, peak=self.peak, decay=self.decay, patience=self.patience)
 
 
 @dataclass(frozen=True)
