@@ -80,6 +80,7 @@ CHANGES = {
     "training.monitor": "training.monitor=loss",
     "training.select": "training.select=last",
     "training.average_last": "training.select=averaged training.average_last=2",
+    "training.average_every": "training.select=averaged_last training.average_every=9",
     "training.precision": "training.precision=bf16",
     "training.label_smoothing": "training.label_smoothing=0.2",
 }
@@ -94,6 +95,8 @@ INDIFFERENT = [
     "trainer.threads=1",
     "trainer.micro_batches=2",
     "trainer.compile=true",
+    "trainer.checkpoint_every=1",
+    "trainer.checkpoint_every=null",
     "trainer.progress=false",
     "trainer=gpu",
     "trainer=ddp trainer.devices=3",
@@ -137,6 +140,11 @@ WITHOUT_EFFECT = {
     "decay under cosine": ("optim=cosine", "optim=cosine optim.decay=0.5 optim.decay_monitor=bleu"),
     "warm-up under plateau": ("optim=plateau optim.lr=1e-3", "optim=plateau optim.lr=1e-3 optim.warmup_steps=99"),
     "averaging of one": ("training.select=best", "training.select=best training.average_last=2"),
+    "snapshots of the best": ("training.select=best", "training.select=best training.average_every=9"),
+    "the default snapshots": (
+        "training.select=averaged_last training.valid_every=9",
+        "training.select=averaged_last training.valid_every=9 training.average_every=9",
+    ),
     "the default rate": ("optim.lr=null", f"optim.lr={(128 * 400) ** -0.5!r}"),
     "layerdrop by its parts": ("layerdrop=0.2", "layerdrop=0.2 layerdrop_encoder=0.2 layerdrop_decoder=0.2"),
     "the default options": ("", "norm=pre data=numbers layerdrop=0.0"),

@@ -145,8 +145,12 @@ def _leave_out_what_has_no_effect(content: dict[str, Any]) -> None:
         del content["position"]["max_length"]
     for key in OF_OTHER_SCHEDULES[content["optim"]["schedule"]]:
         del content["optim"][key]
-    if content["training"]["select"] != "averaged":
-        del content["training"]["average_last"]
+    training = content["training"]
+    training["average_every"] = training["average_every"] or training["valid_every"]
+    if training["select"] in ("best", "last"):
+        del training["average_last"]
+    if training["select"] != "averaged_last":
+        del training["average_every"]
 
 
 def _digest(content: dict[str, Any]) -> str:

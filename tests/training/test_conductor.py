@@ -76,7 +76,7 @@ def trained(monkeypatch):
             return SimpleNamespace(state_dict=dict)
 
     ends = Ends(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
-    saving = SimpleNamespace(save_validated=lambda *_: None, save_last=lambda *_: None)
+    saving = SimpleNamespace(is_due=lambda *_: False, save=lambda *_: None)
     follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)

@@ -111,8 +111,9 @@ class Training(Group):
     patience: Count | None
     valid_every: Count
     monitor: Literal["bleu", "loss"]
-    select: Literal["averaged", "best", "last"]
+    select: Literal["averaged", "averaged_last", "best_or_averaged", "best", "last"]
     average_last: Count
+    average_every: Count | None
     precision: Literal["fp32", "bf16"]
     label_smoothing: DropProbability
 
@@ -128,7 +129,10 @@ class Decoding(Group):
 
 
 class Trainer(Group):
-    """Devices only: where the same numbers are computed. `threads`: of the whole run. `compile`: the layers."""
+    """Where and how the same numbers are computed. `threads`: of the whole run. `compile`: the layers.
+
+    `checkpoint_every`: minutes.
+    """
 
     role: ClassVar[Role] = RUNTIME
     accelerator: Literal["cpu", "gpu"]
@@ -136,6 +140,7 @@ class Trainer(Group):
     threads: Count | None
     micro_batches: Count
     compile: bool
+    checkpoint_every: Positive | None
     progress: bool
 
 
