@@ -37,7 +37,7 @@ from ablab.search.stopping import Stopping
 from ablab.training.audience import Listener
 from ablab.training.averaging import Weights
 from ablab.training.conductor import Outcome
-from ablab.training.cost import flops_per_token, matmul_limit, parameter_count
+from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.crew import Crew, crew
 from ablab.training.fit import fit
 from ablab.training.lightning_module import TranslationModule
@@ -144,6 +144,7 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             optimizer_state=work.optimizer_state,
             crew=ranks,
             referee=referee,
+            product=ProductTimer(device_of(config.trainer.accelerator), DTYPES[config.training.precision]),
         )
 
 
@@ -224,8 +225,8 @@ def _cost(work: Work) -> Cost:
         tokens_per_second=_speed(work),
         peak_memory_bytes=_peak_memory(),
         parameters=parameter_count(work.model),
-        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"]),
-        matmul_flops=matmul_limit(next(work.model.parameters()).device, DTYPES[work.planned.config.training.precision]),
+        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"], course.layer_shares()),
+        matmul_flops=median(course.product_speeds) if course.product_speeds else None,
     )
 
 

@@ -77,12 +77,12 @@ def trained(monkeypatch):
 
     ends = Ends(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
     saving = SimpleNamespace(is_due=lambda *_: False, save=lambda *_: None)
-    follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None)
+    follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)
     for step in range(1, 21):
         clock.now += STEP
-        module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0)
+        module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0, {})
         follows.on_train_batch_end(trainer, module, None, [], step)
     assert trainer.should_stop
     return course, ears.looks

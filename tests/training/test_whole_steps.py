@@ -40,13 +40,14 @@ ARMS = {"layerdrop": (), "learned rates": ("norm=scalenorm_fixnorm", "layerdrop_
 
 @dataclass
 class State:
-    """After a step: the parameters by name, and what the step says of itself."""
+    """After a step: the parameters by name, and what the step says of itself. `ran`: forward and backward."""
 
     parameters: dict[str, Tensor]
     rate: float
     drophead: float
     loss: float
     grad_norm: float
+    ran: dict[str, list[bool]]
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
@@ -73,7 +74,7 @@ class Notes:
         report = self.module.report
         assert report is not None
         assert report.step == course.step
-        said = (report.learning_rate, report.drophead, float(report.loss), float(report.grad_norm))
+        said = (report.learning_rate, report.drophead, float(report.loss), float(report.grad_norm), report.ran)
         self.states.append(State(parameters_of(self.module.model), *said))
 
     def on_look(self, *_: object) -> None:
@@ -112,7 +113,7 @@ def through_lightning(config, model, steps, folder) -> list[State]:
 
 def written_out(model: nn.Module, steps: TrainingSteps) -> list[State]:
     """The same by the papers' formulas. Which layers and heads fall is drawn by the model's own modules."""
-    states, adam = [], Adam(model)
+    states, adam, ran = [], Adam(model), layers_that_run(model)
     for step in range(1, STEPS + 1):
         # Vaswani et al. 2017, eq. 3.
         rate = D_MODEL**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
@@ -122,13 +123,27 @@ def written_out(model: nn.Module, steps: TrainingSteps) -> list[State]:
         for module in model.modules():
             if isinstance(module, DropHead):
                 module.drop_prob = drophead
+        for flags in ran.values():
+            flags[:] = [False] * len(flags)
         loss = accumulate(model, steps[step - 1], step)
         gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
         norm = torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
         scale = min(1.0, CLIP / (float(norm) + 1e-6))  # PyTorch's clipping falls short of the bound by so much
         adam.move({name: gradient * scale for name, gradient in gradients.items()}, rate)
-        states.append(State(parameters_of(model), rate, drophead, loss, float(norm)))
+        # What no decoder layer looked at is not trained.
+        trained = {stack: [flag and any(ran["decoder"]) for flag in flags] for stack, flags in ran.items()}
+        states.append(State(parameters_of(model), rate, drophead, loss, float(norm), trained))
     return states
+
+
+def layers_that_run(model: nn.Module) -> dict[str, list[bool]]:
+    """Kept up to date by the layers themselves."""
+    stacks = {"encoder": model.encoder.layers, "decoder": model.decoder.layers}
+    ran = {name: [False] * len(layers) for name, layers in stacks.items()}
+    for name, layers in stacks.items():
+        for index, layer in enumerate(layers):
+            layer.register_forward_pre_hook(lambda *_, flags=ran[name], index=index: flags.__setitem__(index, True))
+    return ran
 
 
 def accumulate(model: nn.Module, parts: list[Batch], step: int) -> float:
@@ -184,6 +199,7 @@ def test_every_step_says_what_it_did(both):
     for mine, other in zip(*both, strict=True):
         assert [mine.rate, mine.drophead] == pytest.approx([other.rate, other.drophead], rel=1e-12)
         assert [mine.loss, mine.grad_norm] == pytest.approx([other.loss, other.grad_norm], rel=1e-6)
+        assert mine.ran == other.ran
 
 
 def test_the_steps_have_in_them_what_could_go_wrong(both):

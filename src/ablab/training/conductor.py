@@ -12,6 +12,7 @@ from ablab.data.steps import Batch, padding_share_of
 from ablab.training.audience import Listener, Measurements, Referee
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compiled import as_written
+from ablab.training.cost import ProductTimer
 from ablab.training.course import Course, Ends
 from ablab.training.crew import Crew, Follower
 from ablab.training.lightning_module import StepReport, TranslationModule
@@ -44,11 +45,12 @@ class Conductor(pl.Callback):
         optimizer_state: dict[str, Any] | None,
         crew: Crew | Alone,
         referee: Referee | None,
+        product: ProductTimer | None,
     ) -> None:
         self.validator, self.course, self.ends = validator, course, ends
         self.checkpoints, self.listeners = checkpoints, listeners
         self.valid_every, self.optimizer_state = valid_every, optimizer_state
-        self.crew, self.referee = crew, referee
+        self.crew, self.referee, self.product = crew, referee, product
         self.outcome = Outcome("interrupted", "it had not begun")
         self.stop_asked = False
         self._last_look = (0.0, 0)
@@ -100,8 +102,7 @@ class Conductor(pl.Callback):
 
     def _count(self, report: StepReport) -> None:
         """One more step."""
-        self.course.step = report.step
-        self.course.tokens += report.tokens
+        self.course.count(report.step, report.tokens, report.ran)
         self.course.train_seconds += self._elapsed()
         for listener in self.listeners:
             listener.on_step(self.course, self.ends.total_steps)
@@ -150,6 +151,8 @@ class Conductor(pl.Callback):
             # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
             for listener in self.listeners:
                 listener.on_validation(validation, translations, is_best)
+        if self.product is not None and self.product.due(self.course.seconds):
+            self.course.product_speeds.append(self.product.speed())
         self._elapsed()
         self._save(module)
         end = end or self.ends.after_validation(self.course)
