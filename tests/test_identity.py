@@ -69,6 +69,7 @@ CHANGES = {
     "schedule.warmup_steps": "optim.lr=1e-3 | schedule.warmup_steps=99",
     "schedule.decay": "optim=plateau optim.lr=1e-3 | optim.decay=0.5",
     "schedule.decay_patience": "optim=plateau optim.lr=1e-3 | optim.decay_patience=9",
+    "schedule.decay_monitor": "optim=plateau optim.lr=1e-3 | schedule.decay_monitor=bleu",
     "schedule.min_lr": "optim=plateau optim.lr=1e-3 | optim.min_lr=1e-5",
     "optim.beta1": "optim.beta1=0.8",
     "optim.beta2": "optim.beta2=0.99",
@@ -83,6 +84,7 @@ CHANGES = {
     "training.monitor": "training.monitor=loss",
     "training.select": "training.select=last",
     "training.average_last": "training.select=averaged | training.average_last=2",
+    "training.average_every": "training.select=averaged_last | training.average_every=9",
     "training.precision": "training.precision=bf16",
     "training.label_smoothing": "training.label_smoothing=0.2",
 }
@@ -130,6 +132,10 @@ WITHOUT_EFFECT = {
     "drophead's order of sites": (
         "drophead=vshape drophead.sites=[encoder,cross]",
         "drophead=vshape drophead.sites=[cross,encoder,cross]",
+    ),
+    "the default snapshots": (
+        "training.select=averaged_last training.valid_every=9",
+        "training.select=averaged_last training.valid_every=9 training.average_every=9",
     ),
     "the default rate": ("optim.lr=null", f"optim.lr={(128 * 400) ** -0.5!r}"),
     "layerdrop by its parts": ("layerdrop=0.2", "layerdrop_encoder=0.2 layerdrop_decoder=0.2"),

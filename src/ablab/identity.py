@@ -36,6 +36,8 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
         if old in content
     }
     content["optim"]["lr"] = config.peak_rate
+    if config.training.select == "averaged_last":
+        content["training"]["average_every"] = config.training.average_every or config.training.valid_every
     return content
 
 

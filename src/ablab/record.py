@@ -51,8 +51,9 @@ class Cost(Strict):
 
     `seconds`: with validation; `train_seconds`: without; both count pauses. `tokens_per_second`: in training, the
     median of looks every few steps, so that a pause hardly moves it; older records have tokens / train_seconds.
-    `matmul_flops`: what the machine did a second in one large matrix product, in the run's precision, when training had
-    ended; older records have none.
+    `flops_per_token`: of the layers that ran; older records count those too that LayerDrop left out. `matmul_flops`:
+    what the machine did a second in one large matrix product, in the run's precision, the median of timings beside the
+    training; older records have one from after its end, or none, as runs have that diverged before any validation.
     """
 
     steps: int
@@ -68,7 +69,7 @@ class Cost(Strict):
 
     @property
     def share_of_limit(self) -> float | None:
-        """Training's own operations, of those that the machine could have done: with LayerDrop fewer are done."""
+        """Training's own operations, of those that the machine could have done."""
         return self.matmul_flops and self.tokens_per_second * self.flops_per_token / self.matmul_flops
 
 

@@ -15,8 +15,8 @@ from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 SELECTED = "selected.safetensors"
 """The weights that count, in the folder of checkpoints."""
 
-VALIDATED = "step_"
-"""What the names of validated weights begin with; they may yet be selected."""
+CANDIDATE = "step_"
+"""What the names of weights begin with that may yet be selected, alone or in a mean; the step follows."""
 
 AnyStrict = TypeVar("AnyStrict", bound=Strict)
 
@@ -105,7 +105,7 @@ class RunFolder:
         for path in (path for place in places for path in half_written(place)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         if (self.path / "record.json").exists():
-            for path in self.checkpoints.glob(f"{VALIDATED}*"):
+            for path in self.checkpoints.glob(f"{CANDIDATE}*"):
                 path.unlink()
 
     def recipe(self) -> dict[str, Any]:

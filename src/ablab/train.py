@@ -36,14 +36,15 @@ from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.search.stopping import Stopping
 from ablab.training.audience import Listener
+from ablab.training.averaging import Weights
 from ablab.training.conductor import Outcome
-from ablab.training.cost import flops_per_token, matmul_limit, parameter_count
+from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.crew import Crew, crew
 from ablab.training.fit import fit
 from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
 from ablab.training.ranks import ALONE, Alone
-from ablab.training.validation import Validator
+from ablab.training.validation import Validation, Validator
 
 
 @dataclass
@@ -154,6 +155,7 @@ def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
             optimizer_state=work.optimizer_state,
             crew=ranks,
             referee=referee,
+            product=ProductTimer(device_of(config.trainer.accelerator), DTYPES[config.training.precision]),
         )
 
 
@@ -206,15 +208,17 @@ def _finish(work: Work, outcome: Outcome) -> Record:
 
 def _select(work: Work) -> Selected:
     """Choose the weights on validation, and validate what was chosen."""
-    weights, steps = work.checkpoints.choose(work.course)
-    work.model.load_state_dict(weights)
     # Lightning takes the model off the device when it ends.
     work.model.to(device_of(work.planned.config.trainer.accelerator))
-    if len(steps) == 1:
-        chosen = next(v for v in work.course.validations if v.step == steps[0])
-    else:
-        chosen, _ = Validator(work.prepared)(work.model, work.course.step)
-    return Selected(steps=steps, loss=chosen.loss, perplexity=chosen.perplexity, bleu=chosen.bleu)
+
+    def validate(weights: Weights) -> Validation:
+        work.model.load_state_dict(weights)
+        return Validator(work.prepared)(work.model, work.course.step)[0]
+
+    chosen = work.checkpoints.choose(work.course, validate)
+    work.model.load_state_dict(chosen.weights)
+    found = chosen.validation
+    return Selected(steps=chosen.steps, loss=found.loss, perplexity=found.perplexity, bleu=found.bleu)
 
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -232,8 +236,8 @@ def _cost(work: Work) -> Cost:
         tokens_per_second=_speed(work),
         peak_memory_bytes=_peak_memory(),
         parameters=parameter_count(work.model),
-        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"]),
-        matmul_flops=matmul_limit(next(work.model.parameters()).device, DTYPES[work.planned.config.training.precision]),
+        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"], course.layer_shares()),
+        matmul_flops=median(course.product_speeds) if course.product_speeds else None,
     )
 
 

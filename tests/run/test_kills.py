@@ -4,8 +4,11 @@ import json
 import multiprocessing
 import os
 import pkgutil
+import re
 import shutil
 import signal
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from safetensors.torch import load_file
 
 from ablab.metrics import read_metrics
 from ablab.store import RunFolder
+from ablab.training import conductor
 from tests.run.conftest import TINY, typed
 
 LINE = (
@@ -33,13 +37,14 @@ LINE = (
     "training.valid_every=15",
     "training.patience=3",
     "training.monitor=bleu",
-    "training.average_last=2",
-    "training.select=last",
+    "training.select=averaged_last",
+    "training.average_last=3",
+    "training.average_every=7",
     "decoding=greedy",
     "decoding.max_extra_tokens=5",
     "pruning.curves=[decoder]",
 )
-"""Rates of every kind are on, and patience ends training."""
+"""Rates of every kind are on, snapshots are taken between validations, and patience ends training."""
 
 KILLS = {
     # where -> (what is replaced, how often it is passed before, before or after it acts)
@@ -47,9 +52,11 @@ KILLS = {
     "mid-accumulation": ("ablab.training.lightning_module.token_loss", 37, "before"),
     "with a validation due": ("ablab.training.lightning_module.TranslationModule.training_step", 29, "after"),
     "during validation": ("ablab.training.validation.Validator._translate", 1, "after"),
-    "between validated weights and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 1, "before"),
+    "between snapshot and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 4, "before"),
+    "between validated weights and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 2, "before"),
     "writing a checkpoint": ("torch.save", 1, "after"),
-    "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save_last", 1, "after"),
+    "between checkpoint and tidying up": ("ablab.training.checkpoints.Checkpoints.save_last", 5, "after"),
+    "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save", 2, "after"),
     "telling the listeners": ("ablab.training.listeners.ToFile.on_validation", 1, "after"),
     "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.RunFolder.write_record", 0, "before"),
@@ -64,8 +71,10 @@ KILLS = {
 FRESH = multiprocessing.get_context("forkserver")
 
 
-def _die(where, passes, when, line):
-    """In a process of its own: train until the moment comes."""
+def _die(where, passes, when, line, hurried=False):
+    """In a process of its own: train until the moment comes, on a clock that hurries to the next second when asked."""
+    if hurried:
+        conductor.time = SimpleNamespace(perf_counter=count(0.0, 1.0).__next__)
     place, _, name = where.rpartition(".")
     owner, calls = pkgutil.resolve_name(place), []
     real = getattr(owner, name)
@@ -83,8 +92,8 @@ def _die(where, passes, when, line):
     typed(*line)
 
 
-def killed(where, line):
-    process = FRESH.Process(target=_die, args=(*KILLS[where], line))
+def killed(moment, line, **options):
+    process = FRESH.Process(target=_die, args=(*moment, line), kwargs=options)
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -136,6 +145,10 @@ def test_the_undisturbed_run_ends_by_patience(undisturbed):
     """Or the kills around the end would not be where they say."""
     assert undisturbed.record().reason == "patience"
     assert len(undisturbed.record().validations) >= 4
+    (*snapshots, end) = undisturbed.record().selected.steps
+    assert len(snapshots) == 2
+    assert all(step % 7 == 0 for step in snapshots)
+    assert end == undisturbed.record().cost.steps
     assert undisturbed.curves()
 
 
@@ -149,9 +162,26 @@ OFTEN = (
 def test_a_kill_leaves_no_trace(where, undisturbed, tmp_path):
     shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")  # made once
     line = (*LINE, f"outputs={tmp_path}")
-    killed(where, line)
+    killed(KILLS[where], line)
     assert typed(*line).code == 0
-    run = the_run(tmp_path)
+    same(the_run(tmp_path), undisturbed)
+
+
+def test_a_kill_costs_minutes_and_not_the_steps_since_the_last_validation(undisturbed, tmp_path):
+    """Training goes on from a step that has no validation and no snapshot."""
+    shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")
+    line = (*LINE, f"outputs={tmp_path}")
+    moment = ("ablab.training.lightning_module.TranslationModule.training_step", 27, "before")
+    killed(moment, (*line, "trainer.checkpoint_every=0.1"), hurried=True)
+    said = typed(*line)
+    assert said.code == 0
+    (step,) = re.findall(r"continues from step (\d+)", said.out)
+    assert 21 < int(step) < 28
+    same(the_run(tmp_path), undisturbed)
+
+
+def same(run, undisturbed):
+    """Weights, records, curves, files."""
     ours, theirs = (load_file(r.checkpoints / "selected.safetensors") for r in (run, undisturbed))
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)

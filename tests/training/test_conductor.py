@@ -76,13 +76,13 @@ def trained(monkeypatch):
             return SimpleNamespace(state_dict=dict)
 
     ends = Ends(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
-    saving = SimpleNamespace(save_validated=lambda *_: None, save_last=lambda *_: None)
-    follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None)
+    saving = SimpleNamespace(is_due=lambda *_: False, save=lambda *_: None)
+    follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)
     for step in range(1, 21):
         clock.now += STEP
-        module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0)
+        module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0, {})
         follows.on_train_batch_end(trainer, module, None, [], step)
     assert trainer.should_stop
     return course, ears.looks

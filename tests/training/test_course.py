@@ -2,15 +2,11 @@
 
 import math
 
-import pytest
 import torch
-from safetensors.torch import load_file
 
-from ablab.store import SELECTED
-from ablab.training.averaging import average, selected_steps, steps_worth_keeping
+from ablab.training.averaging import Selection
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
-from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best
 
 
@@ -45,19 +41,8 @@ def test_each_end_on_its_own():
     assert Ends(**{**ENDS, "patience": 2}).after_validation(course) == "patience"
     assert Ends(**{**ENDS, "patience": 3}).after_validation(course) is None
     stalled = _course([5.0] * 3, [3.0] * 3)
-    decays = Plateau(peak=1e-3, decay=0.5, patience=0, min_rate=5e-4)
+    decays = Plateau(monitor="loss", peak=1e-3, decay=0.5, patience=1, min_rate=5e-4)
     assert Ends(**{**ENDS, "plateau": decays}).after_validation(stalled) == "learning rate"
-
-
-def test_plateau_decays_after_each_stall():
-    options = {"peak": 1.0, "decay": 0.5, "patience": 1}
-    assert plateau([], **options) == 1.0
-    assert plateau([3, 2, 1], **options) == 1.0
-    assert plateau([3, 3], **options) == 1.0
-    assert plateau([3, 3, 3], **options) == 0.5
-    # The wait starts anew after a decay, and a new lowest loss ends it.
-    assert plateau([3, 3, 3, 3], **options) == 0.5
-    assert plateau([3, 3, 3, 2, 2, 2], **options) == 0.25
 
 
 def test_a_course_survives_a_checkpoint():
@@ -65,73 +50,8 @@ def test_a_course_survives_a_checkpoint():
     assert Course.from_dict(course.as_dict()) == course
 
 
-STEPS = [10, 20, 30, 40, 50]
-
-
-@pytest.mark.parametrize(("select", "expected"), [("averaged", [20, 30, 40]), ("best", [40]), ("last", [50])])
-def test_selected_steps_end_at_the_best(select, expected):
-    assert selected_steps(STEPS, 40, select=select, average_last=3) == expected
-
-
-def test_fewer_steps_than_wanted_are_all_taken():
-    assert selected_steps([10, 20], 20, select="averaged", average_last=5) == [10, 20]
-
-
-@pytest.mark.parametrize("select", ["averaged", "best", "last"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_what_is_kept_is_all_that_can_still_be_selected(select, count):
-    """Walk through every sequence of which validation leads: what is selected was never thrown away."""
-    for pattern in range(2**6):
-        kept: set[int] = set()
-        steps: list[int] = []
-        leader = 0
-        for i in range(7):
-            steps.append(i)
-            kept.add(i)
-            if i == 0 or pattern >> (i - 1) & 1:
-                leader = i
-            chosen = selected_steps(steps, leader, select=select, average_last=count)
-            assert set(chosen) <= kept
-            kept = steps_worth_keeping(steps, leader, select=select, average_last=count)
-            assert set(chosen) <= kept
-            assert len(kept) <= 2 * count
-
-
-def test_the_mean_is_taken_in_float64_and_keeps_types():
-    weights = [
-        {"w": torch.tensor([value]), "n": torch.tensor([count])} for value, count in ((1e8, 3), (1.0, 5), (-1e8, 4))
-    ]
-    mean = average(weights)
-    assert mean["w"].dtype is torch.float32
-    assert mean["n"].dtype is torch.int64
-    # In single precision 1e8 + 1 - 1e8 is 0.
-    assert mean["w"].tolist() == pytest.approx([1 / 3])
-    assert mean["n"].tolist() == [4]
-
-
-def test_averaging_equal_checkpoints_changes_nothing():
-    weights = {"w": torch.randn(50)}
-    assert torch.equal(average([weights] * 5)["w"], weights["w"])
-
-
-def test_checkpoints_choose_the_mean_and_choose_it_again(tmp_path):
-    checkpoints = Checkpoints(tmp_path, "bleu", "averaged", 2)
-    course = Course()
-    for i, bleu in enumerate([1.0, 3.0, 2.0, 1.5]):
-        course.step = i + 1
-        course.validations.append(Validation(i + 1, 1.0, bleu))
-        checkpoints.save_validated({"w": torch.full((2,), float(i + 1))}, course)
-    weights, steps = checkpoints.choose(course)
-    assert steps == [1, 2]
-    assert weights["w"].tolist() == [1.5, 1.5]
-    # A run may be killed before the choice is on record.
-    again, _ = checkpoints.choose(course)
-    assert torch.equal(again["w"], weights["w"])
-    assert torch.equal(load_file(tmp_path / SELECTED)["w"], weights["w"])
-
-
 def test_the_last_state_loads_without_running_code(tmp_path):
-    checkpoints = Checkpoints(tmp_path, "bleu", "last", 1)
+    checkpoints = Checkpoints(tmp_path, Selection("last", "bleu", 1, 1), None)
     assert checkpoints.load_last() is None
     parameter = torch.nn.Parameter(torch.ones(3))
     optimizer = torch.optim.Adam([parameter])

@@ -10,6 +10,7 @@ from ablab.config.options import Adam
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.decoding.translate import Search
+from ablab.training.averaging import Selection
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
 from ablab.training.lightning_module import Objective
@@ -86,7 +87,11 @@ def _plateau(config: Config) -> Plateau | None:
     if not isinstance(schedule, options.Plateau):
         return None
     return Plateau(
-        peak=config.peak_rate, decay=schedule.decay, patience=schedule.decay_patience, min_rate=schedule.min_lr
+        monitor=schedule.decay_monitor,
+        peak=config.peak_rate,
+        decay=schedule.decay,
+        patience=schedule.decay_patience,
+        min_rate=schedule.min_lr,
     )
 
 
@@ -105,7 +110,13 @@ def build_ends(config: Config, steps: TrainingSteps) -> Ends:
 def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
     """The run's weights on disk, and how they are selected."""
     training = config.training
-    return Checkpoints(folder, training.monitor, training.select, training.average_last)
+    every = training.average_every or training.valid_every
+    minutes = config.trainer.checkpoint_every
+    return Checkpoints(
+        folder,
+        Selection(training.select, training.monitor, training.average_last, every),
+        seconds_apart=None if minutes is None else 60 * minutes,
+    )
 
 
 def build_search(config: Config) -> Search:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from ablab.config.folder import groups, named_values, option_values
 from ablab.corpora import CORPORA
 from ablab.errors import UserError, choices, first_error
-from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, ReadIf, Role
+from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, ReadIf, Role
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -116,6 +116,7 @@ class Plateau(Schedule):
 
     decay: Annotated[float, Field(gt=0, lt=1)]
     decay_patience: Count
+    decay_monitor: Annotated[Literal["loss", "bleu"], Formerly("loss")]
     min_lr: Annotated[float, Field(ge=0)]
 
 

@@ -29,7 +29,7 @@ from ablab.config.options import (
     option,
 )
 from ablab.corpora.base import Corpus
-from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Group, ReadIf, Role
+from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, ReadIf, Role
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
 """Fields that say how a sweep goes: no run of it must see them."""
@@ -57,8 +57,8 @@ class Model(Group):
     tie: Literal["all", "source_target", "target_output", "none"]
 
 
-_BY_SCORE = ("averaged", "best")
-_AVERAGES = ("averaged",)
+_BY_SCORE = ("averaged", "best_or_averaged", "best")
+_AVERAGES = ("averaged", "averaged_last", "best_or_averaged")
 """Ways to select weights: those that depend on validation scores, and those that take a mean."""
 
 
@@ -77,9 +77,14 @@ class Training(Group):
             f"training.select={', '.join(_BY_SCORE)}, or training.patience",
         ),
     ]
-    select: Literal["averaged", "best", "last"]
+    select: Literal["averaged", "averaged_last", "best_or_averaged", "best", "last"]
     average_last: Annotated[
         Count, ReadIf(lambda training: training.select in _AVERAGES, f"training.select={', '.join(_AVERAGES)}")
+    ]
+    average_every: Annotated[
+        Count | None,
+        Formerly(None),
+        ReadIf(lambda training: training.select == "averaged_last", "training.select=averaged_last"),
     ]
     precision: Literal["fp32", "bf16"]
     label_smoothing: DropProbability
@@ -98,13 +103,17 @@ class Decoding(Group):
 
 
 class Trainer(Group):
-    """Devices only: where the same numbers are computed. `threads`: of the whole run. `compile`: the layers."""
+    """Where and how the same numbers are computed. `threads`: of the whole run. `compile`: the layers.
+
+    `checkpoint_every`: minutes.
+    """
 
     role: ClassVar[Role] = RUNTIME
     accelerator: Literal["cpu", "gpu"]
     devices: Count
     threads: Count | None
     micro_batches: Count
+    checkpoint_every: Positive | None
     compile: bool
     progress: bool
 

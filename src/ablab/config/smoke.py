@@ -17,7 +17,12 @@ SMALL: dict[str, dict[str, Any]] = {
         "test_size": 16,
     },
     "optim": {"batch_tokens": 512},
-    "training": {"max_steps": SMOKE_STEPS, "valid_every": SMOKE_STEPS // 2, "average_last": 2},
+    "training": {
+        "max_steps": SMOKE_STEPS,
+        "valid_every": SMOKE_STEPS // 2,
+        "average_every": SMOKE_STEPS // 2,
+        "average_last": 2,
+    },
 }
 
 

@@ -1,29 +1,70 @@
-"""Which checkpoints make the selected weights, and their mean."""
+"""Which weights may count when training ends, and their mean."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ablab.training.validation import Validation, best
+
 Weights = dict[str, Tensor]
 
 
-def selected_steps(steps: list[int], best: int, *, select: str, average_last: int) -> list[int]:
-    """Of the validated steps, those whose weights count.
+@dataclass(frozen=True)
+class Selection:
+    """How the weights that meet the test set are chosen.
 
-    `averaged`: the `average_last` that end at the best; `best`: the best alone; `last`: the last alone.
+    `select`, one of
+    `best`: of the best validation, by `monitor`;
+    `last`: of the end of training;
+    `averaged`: the mean of the `average_last` validated weights that end at the best;
+    `best_or_averaged`: of these two the one that validates better, the best alone where they are equal;
+    `averaged_last`: the mean of the `average_last` last snapshots. One is taken after every step that is a multiple of
+    `average_every`, and one where training ends, for whatever reason (Vaswani et al. 2017, section 6.1). So the last
+    gap may be a shorter one; fairseq's `average_checkpoints.py --num-update-checkpoints`, which knows multiples alone,
+    takes the same where the end is one.
+    Of fewer than `average_last` all are taken.
     """
-    if select == "last":
-        return steps[-1:]
-    end = steps.index(best) + 1
-    return steps[max(0, end - (average_last if select == "averaged" else 1)) : end]
 
+    select: str
+    monitor: str
+    average_last: int
+    average_every: int
 
-def steps_worth_keeping(steps: list[int], best: int, *, select: str, average_last: int) -> set[int]:
-    """Those that are selected now, and those that would be if a later one turned out the best."""
-    now = selected_steps(steps, best, select=select, average_last=average_last)
-    recent = steps[-(average_last - 1) :] if select == "averaged" and average_last > 1 else []
-    return {*now, *recent}
+    def candidates(self, validations: Sequence[Validation], step: int) -> list[list[int]]:
+        """Steps whose mean may count if training ends at `step`, its last validation; of equal ones the first does."""
+        steps = [validation.step for validation in validations]
+        leader = steps.index(best(validations, self.monitor).step) + 1
+        single, mean = [steps[leader - 1]], steps[max(0, leader - self.average_last) : leader]
+        return {
+            "best": [single],
+            "last": [steps[-1:]],
+            "averaged": [mean],
+            "best_or_averaged": [single] if mean == single else [single, mean],
+            "averaged_last": [self._snapshots(step)],
+        }[self.select]
+
+    def is_snapshot(self, step: int) -> bool:
+        """Whether the weights after this step are needed though nobody may validate them."""
+        return self.select == "averaged_last" and step % self.average_every == 0
+
+    def worth_keeping(self, validations: Sequence[Validation], step: int) -> set[int]:
+        """Of the steps up to `step`, those that count if training ends here, and those that may if it goes on."""
+        if self.select == "averaged_last":
+            ends = bool(validations) and validations[-1].step == step
+            return set(self._snapshots(step) if ends else self._multiples(step))
+        if not validations:
+            return set()
+        recent = [validation.step for validation in validations][1 - self.average_last :]
+        later = recent if self.select in ("averaged", "best_or_averaged") and self.average_last > 1 else []
+        return {*later, *(step for steps in self.candidates(validations, step) for step in steps)}
+
+    def _multiples(self, step: int) -> range:
+        return range(self.average_every, step + 1, self.average_every)[-self.average_last :]
+
+    def _snapshots(self, end: int) -> list[int]:
+        return sorted({*self._multiples(end), end})[-self.average_last :]
 
 
 def average(checkpoints: Iterable[Mapping[str, Tensor]]) -> Weights:

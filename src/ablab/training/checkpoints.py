@@ -1,6 +1,6 @@
-"""A run's weights on disk: the last state for a resume, the validated weights that may count, the selected."""
+"""A run's weights on disk: the last state for a resume, the weights that may count, the selected."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,31 +10,49 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablab.files import replacing
-from ablab.store import SELECTED, VALIDATED
-from ablab.training.averaging import average, selected_steps, steps_worth_keeping
+from ablab.store import CANDIDATE, SELECTED
+from ablab.training.averaging import Selection, Weights, average
 from ablab.training.course import Course
-from ablab.training.validation import best
+from ablab.training.validation import Validation
 
 LAST = "last.pt"
 
 
 @dataclass(frozen=True)
+class Choice:
+    """The selected weights, the steps whose mean they are, and what validation says of them."""
+
+    weights: Weights
+    steps: list[int]
+    validation: Validation
+
+
+@dataclass(frozen=True)
 class Checkpoints:
-    """The folder, and the rule by which weights are selected. Files are tensors and plain data, nothing else."""
+    """The folder, and the rule by which weights are selected. Files are tensors and plain data, nothing else.
+
+    `seconds_apart`: how long training goes on at most before its state is saved; None: until the next validation.
+    """
 
     folder: Path
-    monitor: str
-    select: str
-    average_last: int
+    selection: Selection
+    seconds_apart: float | None
 
-    def save_validated(self, weights: Mapping[str, Tensor], course: Course) -> None:
-        """Keep the weights just validated, and drop those that can no longer be selected."""
-        self._write_weights(self._validated(course.step), weights)
-        steps = [validation.step for validation in course.validations]
-        leader = best(course.validations, self.monitor).step
-        keep = steps_worth_keeping(steps, leader, select=self.select, average_last=self.average_last)
-        for step in set(steps) - keep:
-            self._validated(step).unlink(missing_ok=True)
+    def is_due(self, step: int, seconds: float) -> bool:
+        """Whether to save after this step, validated or not, so many seconds after the last time."""
+        return self.selection.is_snapshot(step) or (self.seconds_apart is not None and seconds >= self.seconds_apart)
+
+    def save(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], course: Course) -> None:
+        """Write the weights, where they may be selected, and the last state; then drop what can be selected no more.
+
+        In this order: after a kill in between, training goes on from the state before, and may need what that needed.
+        """
+        steps = self.selection.worth_keeping(course.validations, course.step)
+        if course.step in steps:
+            self._write_weights(self._of_step(course.step), model)
+        self.save_last(model, optimizer, course)
+        for path in set(self.folder.glob(f"{CANDIDATE}*")) - {self._of_step(step) for step in steps}:
+            path.unlink()
 
     def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], course: Course) -> None:
         """All that a resume needs; random streams need nothing, being functions of the step."""
@@ -50,17 +68,21 @@ class Checkpoints:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         return content
 
-    def choose(self, course: Course) -> tuple[dict[str, Tensor], list[int]]:
-        """Write and return the selected weights, and the steps they come from."""
-        steps = [validation.step for validation in course.validations]
-        leader = best(course.validations, self.monitor).step
-        chosen = selected_steps(steps, leader, select=self.select, average_last=self.average_last)
-        weights = average(load_file(self._validated(step)) for step in chosen)
-        self._write_weights(self.folder / SELECTED, weights)
-        return weights, chosen
+    def choose(self, course: Course, validate: Callable[[Weights], Validation]) -> Choice:
+        """Write and return the selected weights; `validate` judges means, which nobody has validated yet."""
+        known = {validation.step: validation for validation in course.validations}
+        chosen: Choice | None = None
+        for steps in self.selection.candidates(course.validations, course.step):
+            weights = average(load_file(self._of_step(step)) for step in steps)
+            validation = validate(weights) if len(steps) > 1 else known[steps[0]]
+            if chosen is None or validation.better_than(chosen.validation, self.selection.monitor):
+                chosen = Choice(weights, steps, validation)
+        assert chosen is not None, "every selection has a candidate"
+        self._write_weights(self.folder / SELECTED, chosen.weights)
+        return chosen
 
-    def _validated(self, step: int) -> Path:
-        return self.folder / f"{VALIDATED}{step}.safetensors"
+    def _of_step(self, step: int) -> Path:
+        return self.folder / f"{CANDIDATE}{step}.safetensors"
 
     def _write_weights(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         with replacing(path) as temporary:

@@ -12,6 +12,7 @@ from ablab.data.steps import Batch, padding_share_of
 from ablab.training.audience import Listener, Measurements, Referee
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compiled import as_written
+from ablab.training.cost import ProductTimer
 from ablab.training.course import Course, Ends
 from ablab.training.crew import Crew, Follower
 from ablab.training.lightning_module import StepReport, TranslationModule
@@ -44,14 +45,15 @@ class Conductor(pl.Callback):
         optimizer_state: dict[str, Any] | None,
         crew: Crew | Alone,
         referee: Referee | None,
+        product: ProductTimer | None,
     ) -> None:
         self.validator, self.course, self.ends = validator, course, ends
         self.checkpoints, self.listeners = checkpoints, listeners
         self.valid_every, self.optimizer_state = valid_every, optimizer_state
-        self.crew, self.referee = crew, referee
+        self.crew, self.referee, self.product = crew, referee, product
         self.outcome = Outcome("interrupted", "it had not begun")
         self.stop_asked = False
-        self._last_look = (time.perf_counter(), 0)
+        self._last_look = (0.0, 0)
 
     def ask_to_stop(self) -> None:
         """Save a checkpoint and end after the step that is being computed."""
@@ -61,7 +63,7 @@ class Conductor(pl.Callback):
         """The optimiser goes on where it was, and the clock begins."""
         _restore(module, self.optimizer_state)
         self.optimizer_state = None
-        self._now = time.perf_counter()
+        self._now = self._saved = time.perf_counter()
         self._last_look = (self.course.train_seconds, self.course.tokens)
 
     def on_train_batch_end(
@@ -72,35 +74,38 @@ class Conductor(pl.Callback):
         report = module.report
         assert report is not None
         course = self.course
-        course.step = report.step
-        course.tokens += report.tokens
-        course.train_seconds += self._elapsed()
-        for listener in self.listeners:
-            listener.on_step(course, self.ends.total_steps)
-
+        self._count(report)
         end = self.ends.before_validation(course)
         due = course.step % self.valid_every == 0 or end is not None
-        looks = due or course.step % LOOK_EVERY == 0 or self.stop_asked
-        finite = self._look(report, batch) if looks else True
-        self.crew.check()  # after the look, which waits for the device: what a lost process has spoilt is not kept
+        saves = self.checkpoints.is_due(course.step, self._now - self._saved)
+        finite = True
+        if due or course.step % LOOK_EVERY == 0:
+            finite = self._look(report, batch)
+        elif saves or self.stop_asked:
+            self._catch_up(report)
+        self.crew.check()  # after waiting for the device: what a lost process has spoilt is not kept
+        stops = self.stop_asked
         if not finite:
             reason = f"the training loss is not a number at step {course.step}"
             return self._end(trainer, Outcome("diverged", reason))
         if due:
-            with as_written():
-                self._validate(module)
-            end = end or self.ends.after_validation(course)
-            said = None if self.referee is None else self.referee(course.validations, self.ends.total_steps)
-            self._elapsed()
-            if said is not None and end is None:
-                return self._end(trainer, Outcome("stopped", said))
-        if self.stop_asked and end is None:
-            self._save_last(module)
+            outcome = self._validate(module, end)
+            if outcome is not None:
+                return self._end(trainer, outcome)
+            stops = self.stop_asked  # whoever asks during a validation finds all saved
+        elif saves or stops:
+            self._save(module)
+        if stops:
             return self._end(trainer, Outcome("interrupted", f"stopped at step {course.step}"))
-        if end is not None:
-            return self._end(trainer, Outcome("finished", end))
         self.crew.go_on(course.validations[-1:] if due else [])
         return None
+
+    def _count(self, report: StepReport) -> None:
+        """One more step."""
+        self.course.count(report.step, report.tokens, report.ran)
+        self.course.train_seconds += self._elapsed()
+        for listener in self.listeners:
+            listener.on_step(self.course, self.ends.total_steps)
 
     def _elapsed(self) -> float:
         """Seconds since the last call, added to the course."""
@@ -108,10 +113,15 @@ class Conductor(pl.Callback):
         self.course.seconds += self._now - before
         return self._now - before
 
+    def _catch_up(self, report: StepReport) -> tuple[float, float]:
+        """Loss and gradient norm, when the device has done all steps so far; waiting for it is training time."""
+        found = float(report.loss), float(report.grad_norm)
+        self.course.train_seconds += self._elapsed()
+        return found
+
     def _look(self, report: StepReport, batch: list[Batch]) -> bool:
         """Tell the listeners; False when the loss or the gradient is not finite."""
-        loss, grad_norm = float(report.loss), float(report.grad_norm)
-        self.course.train_seconds += self._elapsed()  # a GPU was still at work on the steps since the last look
+        loss, grad_norm = self._catch_up(report)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return False
         seconds, tokens = self._last_look
@@ -131,22 +141,33 @@ class Conductor(pl.Callback):
             listener.on_look(measurements)
         return True
 
-    def _validate(self, module: TranslationModule) -> None:
-        validation, translations = self.validator(module.model, self.course.step)
-        leaders = self.course.validations
-        is_best = all(validation.better_than(other, self.ends.monitor) for other in leaders)
-        self.course.validations.append(validation)
-        self.checkpoints.save_validated(module.model.state_dict(), self.course)
-        # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
-        for listener in self.listeners:
-            listener.on_validation(validation, translations, is_best)
+    def _validate(self, module: TranslationModule, end: str | None) -> Outcome | None:
+        """Validate and save; says how training ends now, if it does: by `end`, by what is seen, or by the referee."""
+        validations = self.course.validations
+        with as_written():
+            validation, translations = self.validator(module.model, self.course.step)
+            is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
+            validations.append(validation)
+            # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
+            for listener in self.listeners:
+                listener.on_validation(validation, translations, is_best)
+        if self.product is not None and self.product.due(self.course.seconds):
+            self.course.product_speeds.append(self.product.speed())
         self._elapsed()
-        self._save_last(module)
+        self._save(module)
+        end = end or self.ends.after_validation(self.course)
+        said = None if self.referee is None else self.referee(validations, self.ends.total_steps)
         self._elapsed()
+        if end is not None:
+            return Outcome("finished", end)
+        return None if said is None else Outcome("stopped", said)
 
-    def _save_last(self, module: TranslationModule) -> None:
-        optimizer = module.optimizers(use_pl_optimizer=False)
-        self.checkpoints.save_last(module.model.state_dict(), optimizer.state_dict(), self.course)
+    def _save(self, module: TranslationModule) -> None:
+        """The weights where they may be selected, and all that a resume needs."""
+        optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
+        self.checkpoints.save(weights, optimizer.state_dict(), self.course)
+        self._elapsed()
+        self._saved = self._now
 
     def _end(self, trainer: pl.Trainer, outcome: Outcome) -> None:
         self.outcome = outcome

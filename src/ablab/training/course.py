@@ -1,6 +1,7 @@
 """How a training run is going: what a checkpoint must remember besides weights, and when to end."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,13 +11,31 @@ from ablab.training.validation import Validation, best
 
 @dataclass
 class Course:
-    """Progress so far, summed over resumes. `seconds` counts training and validation, not start-up."""
+    """Progress so far, summed over resumes. `seconds` counts training and validation, not start-up.
+
+    `layer_tokens`: by stack, the tokens of those steps in which each layer ran. `product_speeds`: of a large matrix
+    product, in operations a second, timed beside the training.
+    """
 
     step: int = 0
     seconds: float = 0.0
     train_seconds: float = 0.0
     tokens: int = 0
+    layer_tokens: dict[str, list[int]] = field(default_factory=dict)
+    product_speeds: list[float] = field(default_factory=list)
     validations: list[Validation] = field(default_factory=list)
+
+    def count(self, step: int, tokens: int, ran: Mapping[str, Sequence[bool]]) -> None:
+        """One more step, of so many tokens, in which some layers ran."""
+        self.step = step
+        self.tokens += tokens
+        for stack, flags in ran.items():
+            before = self.layer_tokens.get(stack, [0] * len(flags))
+            self.layer_tokens[stack] = [count + tokens * flag for count, flag in zip(before, flags, strict=True)]
+
+    def layer_shares(self) -> dict[str, list[float]]:
+        """By stack, of all tokens those for which each layer ran."""
+        return {stack: [count / self.tokens for count in counts] for stack, counts in self.layer_tokens.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a checkpoint."""
@@ -25,6 +44,8 @@ class Course:
             "seconds": self.seconds,
             "train_seconds": self.train_seconds,
             "tokens": self.tokens,
+            "layer_tokens": self.layer_tokens,
+            "product_speeds": self.product_speeds,
             "validations": [[v.step, v.loss, v.bleu] for v in self.validations],
         }
 
@@ -36,8 +57,9 @@ class Course:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Learning rate that decays when the validation loss stalls; below `min_rate` training ends."""
+    """Learning rate that decays when validation stalls, by `monitor` (loss or bleu); below `min_rate` training ends."""
 
+    monitor: str
     peak: float
     decay: float
     patience: int
@@ -45,8 +67,10 @@ class Plateau:
 
     def rate(self, course: Course) -> float:
         """The rate after the validations so far."""
-        losses = [validation.loss for validation in course.validations]
-        return plateau(losses, peak=self.peak, decay=self.decay, patience=self.patience)
+        by_bleu = self.monitor == "bleu"
+        scores = [validation.bleu if by_bleu else validation.loss for validation in course.validations]
+        better = operator.gt if by_bleu else operator.lt
+        return plateau(scores, better=better, peak=self.peak, decay=self.decay, patience=self.patience)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ _PROGRAM = (
     "import signal\n"
     "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
     "from {module} import {name}\n"
     "{name}()\n"
 )

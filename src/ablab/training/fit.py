@@ -17,6 +17,7 @@ from ablab.data.steps import Batch, TrainingSteps
 from ablab.training.audience import Listener, Referee
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.conductor import Conductor, Following, Outcome
+from ablab.training.cost import ProductTimer
 from ablab.training.course import Course, Ends
 from ablab.training.crew import Crew, Follower
 from ablab.training.lightning_module import TranslationModule
@@ -39,9 +40,12 @@ def fit(
     optimizer_state: dict[str, Any] | None = None,
     crew: Crew | Alone = ALONE,
     referee: Referee | None = None,
+    product: ProductTimer | None = None,
 ) -> Outcome:
     """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
-    conductor = Conductor(validator, course, ends, checkpoints, listeners, valid_every, optimizer_state, crew, referee)
+    conductor = Conductor(
+        validator, course, ends, checkpoints, listeners, valid_every, optimizer_state, crew, referee, product
+    )
     with graceful_stop(conductor.ask_to_stop):
         _loop(module, steps, course, conductor, checkpoints.folder, trainer_options)
     return conductor.outcome

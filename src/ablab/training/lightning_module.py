@@ -30,7 +30,7 @@ class Objective:
 
 @dataclass
 class StepReport:
-    """What one optimiser step did. Tensors stay on the device until somebody asks."""
+    """What one optimiser step did. Tensors stay on the device until somebody asks. `ran`: which layers, by stack."""
 
     step: int
     loss: Tensor
@@ -38,6 +38,7 @@ class StepReport:
     grad_norm: Tensor
     learning_rate: float
     drophead: float
+    ran: dict[str, list[bool]]
 
 
 class TranslationModule(pl.LightningModule):
@@ -98,9 +99,18 @@ class TranslationModule(pl.LightningModule):
             self.model.parameters(), float("inf") if objective.clip is None else objective.clip
         )
         optimizer.step()
+        ran = self._ran()
         # None, not zero: a layer that LayerDrop left out is then no business of Adam's in its next step.
         optimizer.zero_grad(set_to_none=True)
-        self.report = StepReport(step, total, tokens, grad_norm, rate, drophead)
+        self.report = StepReport(step, total, tokens, grad_norm, rate, drophead, ran)
+
+    def _ran(self) -> dict[str, list[bool]]:
+        """Those that have gradients: not what LayerDrop left out, nor an encoder at which no decoder layer looked."""
+        stacks = {"encoder": self.model.encoder.layers, "decoder": self.model.decoder.layers}
+        return {
+            name: [any(parameter.grad is not None for parameter in layer.parameters()) for layer in layers]
+            for name, layers in stacks.items()
+        }
 
     def _set_drophead(self, drop_prob: float) -> None:
         for module in self.model.modules():

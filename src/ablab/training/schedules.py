@@ -1,7 +1,7 @@
 """Whatever changes with the step, as a pure function of it. `step` counts optimiser steps; no torch here."""
 
 from collections.abc import Callable, Sequence
-from math import cos, pi
+from math import cos, isnan, pi
 
 
 def inverse_sqrt(step: int, *, warmup_steps: int, peak: float) -> float:
@@ -66,17 +66,23 @@ DROP_SCHEDULES: dict[str, DropSchedule] = {
 }
 
 
-def plateau(losses: Sequence[float], *, peak: float, decay: float, patience: int) -> float:
-    """Learning rate after these validation losses: `peak` times `decay` for each stall.
+def plateau(
+    scores: Sequence[float], *, better: Callable[[float, float], bool], peak: float, decay: float, patience: int
+) -> float:
+    """Learning rate after these validation scores: `peak` times `decay` for each stall.
 
-    A stall is `patience` + 1 validations in a row without a new lowest loss; the count then starts again.
+    A stall is `patience` >= 1 validations in a row of which none is better than the best before them; NaN never is.
+    The count then starts again, and the best stays the best (Nguyen and Salazar 2019, appendix A; their published code
+    decays when the last score is below each of the `patience` scores before it, which is seldom the same).
+    `better(a, b)`: whether a is better than b, `operator.lt` for a loss and `operator.gt` for BLEU.
     """
-    rate, lowest, waited = peak, float("inf"), 0
-    for loss in losses:
-        if loss < lowest:
-            lowest, waited = loss, 0
+    rate, waited = peak, 0
+    best: float | None = None
+    for score in scores:
+        if not isnan(score) and (best is None or better(score, best)):
+            best, waited = score, 0
         else:
             waited += 1
-        if waited > patience:
+        if waited == patience:
             rate, waited = rate * decay, 0
     return rate

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, while there is something to save."""
+"""Ctrl-C, SIGTERM and SIGHUP, while there is something to save."""
 
 import signal
 import threading
@@ -6,10 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)
+"""Comes when a terminal or a connection closes. Windows has none."""
+
 
 @contextmanager
 def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
-    """Within the block the first Ctrl-C or SIGTERM calls `ask_to_stop`; the second ends at once."""
+    """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.
+
+    Not a second SIGHUP: a shell passes it on, and then the system sends another. Under nohup it stays ignored.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread alone
         return
@@ -17,14 +23,17 @@ def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
     def ask(received: int, frame: object) -> None:
         ask_to_stop()
         restore()
+        if HANG_UP in before:
+            signal.signal(HANG_UP, signal.SIG_IGN)
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    before: dict[int, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.getsignal(number)
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if HANG_UP is not None and signal.getsignal(HANG_UP) is not signal.SIG_IGN:
+        before[HANG_UP] = signal.getsignal(HANG_UP)
+    for number in before:
         signal.signal(number, ask)
     try:
         yield

@@ -1,0 +1,26 @@
+"""Whichever weights count, the score on record is theirs, and no other weights are left."""
+
+import pytest
+import torch
+
+from ablab.assembly import load_model
+from ablab.data.prepared import Prepared
+from ablab.saved import of_run
+from ablab.training.validation import Validator
+from tests.run.conftest import make_store
+
+SELECTS = {"averaged_last": [[6, 8]], "best_or_averaged": [[4], [8], [4, 8]]}
+
+
+@pytest.mark.parametrize("select", SELECTS)
+def test_the_score_on_record_is_that_of_the_weights_on_disk(select, tmp_path):
+    """Of 8 steps, the fourth and the last are validated."""
+    words = (f"training.select={select}", "training.average_every=3", "training.monitor=loss")
+    store = make_store(tmp_path, "logger=none", "pruning=none", *words)
+    run, record = store.run, store.record
+    assert record.selected.steps in SELECTS[select]
+    assert sorted(path.name for path in run.checkpoints.glob("*.safetensors")) == ["selected.safetensors"]
+
+    model, _ = load_model(of_run(run, record), torch.device("cpu"))
+    prepared = Prepared(store.outputs / "corpora" / record.data["corpus"])
+    assert Validator(prepared).loss(model) == pytest.approx(record.selected.loss, rel=1e-6)

@@ -1,0 +1,68 @@
+"""The rate that decays when validation stalls: the paper's words written out, and what PyTorch does."""
+
+import math
+import operator
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ablab.training.course import Course, Plateau
+from ablab.training.schedules import plateau
+from ablab.training.validation import Validation
+
+RATES = {"peak": 1.0, "decay": 0.5}
+LOWER, HIGHER = operator.lt, operator.gt
+# Few values, so that equal scores, which are no better, are frequent.
+runs_of_scores = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]), max_size=25)
+
+
+def by_words(scores: list[float], sign: int, patience: int) -> float:
+    """Nguyen and Salazar 2019: multiplied by the factor when `patience` evaluations did not improve."""
+    rate, since = 1.0, 0
+    for number in range(1, len(scores) + 1):
+        last = [sign * score for score in scores[max(since, number - patience) : number]]
+        before = [sign * score for score in scores[: number - len(last)]]
+        if len(last) == patience and before and max(last) <= max(before):
+            rate, since = rate / 2, number
+    return rate
+
+
+@pytest.mark.parametrize(("better", "sign"), [(LOWER, -1), (HIGHER, 1)], ids=["loss", "bleu"])
+@given(scores=runs_of_scores, patience=st.integers(1, 4))
+def test_it_is_the_papers_rule(better, sign, scores, patience):
+    assert plateau(scores, better=better, patience=patience, **RATES) == by_words(scores, sign, patience)
+
+
+@pytest.mark.parametrize(("better", "mode"), [(LOWER, "min"), (HIGHER, "max")], ids=["loss", "bleu"])
+@given(scores=runs_of_scores, patience=st.integers(1, 4))
+def test_it_is_pytorchs_with_one_less_of_patience(better, mode, scores, patience):
+    """PyTorch waits until there are more poor validations than its patience."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, mode=mode, factor=0.5, patience=patience - 1, threshold=0.0, eps=0.0
+    )
+    for score in scores:
+        theirs.step(score)
+    (group,) = optimizer.param_groups
+    assert plateau(scores, better=better, patience=patience, **RATES) == group["lr"]
+
+
+def test_the_third_poor_validation_in_a_row_decays_and_the_second_does_not():
+    stalled = [5.0, 4.0, 4.0, 4.5, 4.0]
+    rates = [plateau(stalled[:number], better=LOWER, patience=3, **RATES) for number in range(len(stalled) + 1)]
+    assert rates == [1, 1, 1, 1, 1, 0.5]
+
+
+def test_what_is_no_number_is_never_better():
+    assert plateau([math.nan, 5.0, 4.0], better=LOWER, patience=2, **RATES) == 1
+    assert plateau([5.0, math.nan, math.nan], better=LOWER, patience=2, **RATES) == 0.5
+
+
+@pytest.mark.parametrize(("monitor", "expected"), [("loss", 0.25), ("bleu", 1.0)])
+def test_either_score_can_be_monitored(monitor, expected):
+    """BLEU rises while the loss does."""
+    validations = [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
+    rule = Plateau(monitor=monitor, patience=1, min_rate=0.0, **RATES)
+    assert rule.rate(Course(validations=validations)) == expected
