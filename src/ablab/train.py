@@ -28,7 +28,7 @@ from ablab.identity import condition_id
 from ablab.metrics import MetricsFile, read_metrics
 from ablab.mirror import Mirror
 from ablab.plan import Planned
-from ablab.provenance import fast_bfloat16, provenance
+from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.pulse import Heart
 from ablab.record import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.saved import SavedModel
@@ -43,6 +43,8 @@ from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
 from ablab.training.ranks import ALONE, Alone
 from ablab.training.validation import Validator
+
+code("training")  # of what has just been imported: a server of processes outlives an edit of the sources
 
 
 @dataclass
