@@ -113,6 +113,7 @@ APART = {
     "provenance_code",
     "config",
     "runtime",
+    "stretches",
     "timing",
 }
 

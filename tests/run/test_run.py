@@ -57,6 +57,10 @@ def test_the_record_says_what_was_trained(store):
     assert [validation["step"] for validation in record.validations] == [4, 8]
     assert record.runtime["threads"] == 1
     assert {"code", "versions", "machine"} <= set(record.provenance)
+    (stretch,) = record.stretches
+    assert (stretch.first_step, stretch.last_step, stretch.threads) == (1, 8, 1)
+    assert stretch.code == record.provenance["code"] == code("training").digest
+    assert record.mixed is None
 
 
 def test_an_evaluation_has_a_line_and_statistics_per_sentence(store):

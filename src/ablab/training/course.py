@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ablab.record import Stretch
 from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best
 
@@ -17,6 +18,18 @@ class Course:
     train_seconds: float = 0.0
     tokens: int = 0
     validations: list[Validation] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
+
+    def begin(self, stretch: Stretch) -> None:
+        """Training begins or goes on here; an earlier stretch that kept nothing leaves no trace."""
+        self.stretches = [*(each for each in self.stretches if each.first_step <= each.last_step), stretch]
+
+    def stretches_so_far(self) -> list[Stretch]:
+        """The last one with the steps that it has made."""
+        return [
+            *self.stretches[:-1],
+            *(stretch.model_copy(update={"last_step": self.step}) for stretch in self.stretches[-1:]),
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a checkpoint."""
@@ -26,12 +39,15 @@ class Course:
             "train_seconds": self.train_seconds,
             "tokens": self.tokens,
             "validations": [[v.step, v.loss, v.bleu] for v in self.validations],
+            "stretches": [stretch.model_dump() for stretch in self.stretches_so_far()],
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Course":
         """The reverse of `as_dict`."""
-        return cls(**{**content, "validations": [Validation(*values) for values in content["validations"]]})
+        validations = [Validation(*values) for values in content["validations"]]
+        stretches = [Stretch.model_validate(values) for values in content.get("stretches", [])]
+        return cls(**{**content, "validations": validations, "stretches": stretches})
 
 
 @dataclass(frozen=True)
