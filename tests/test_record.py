@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ablab.errors import UserError
 from ablab.files import read_lines, replacing
 from ablab.lines import one_line
-from ablab.record import Cost, Evaluation, Record, Selected
+from ablab.record import Cost, Evaluation, Record, Selected, Stretch
 from ablab.store import RunFolder, all_runs, find_run
 
 
@@ -127,6 +127,33 @@ def test_a_broken_record_is_said_in_one_line(how, kind, tmp_path):
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "validation error" not in str(caught.value)  # says nothing of what is wrong
+
+
+def _stretches(**changes) -> list[Stretch]:
+    machine = {"threads": 1, "device": "x", "devices": 1, "micro_batches": 1, "compile": False}
+    first = {"code": "a", "versions": {"torch": "1"}, **machine, "first_step": 1, "last_step": 5}
+    return [Stretch(**first), Stretch(**{**first, "first_step": 6, "last_step": 9, **changes})]
+
+
+@pytest.mark.parametrize(
+    ("changes", "mixed"),
+    [
+        ({}, None),
+        ({"code": "b"}, "code"),
+        ({"versions": {"torch": "2"}}, "library versions"),
+        ({"threads": 2}, "threads"),
+        ({"device": "y", "devices": 2}, "device, number of devices"),
+        ({"micro_batches": 2, "compile": True}, "micro-batches, compilation"),
+    ],
+)
+def test_a_record_says_what_changed_during_training(changes, mixed):
+    assert _record().model_copy(update={"stretches": _stretches(**changes)}).mixed == mixed
+
+
+def test_an_older_record_has_no_stretches_and_is_not_mixed():
+    content = _record().model_dump()
+    del content["stretches"]
+    assert Record.model_validate(content).mixed is None
 
 
 def test_a_run_is_found_by_id_prefix_name_and_path(tmp_path):

@@ -15,6 +15,10 @@ class MachineError(UserError):
     """This machine lacks what the words ask for, so that it would refuse every run that asks for it."""
 
 
+class OtherCodeError(UserError):
+    """A run cannot go on from its checkpoint as it began: its code, libraries or threads were others."""
+
+
 class LostError(UserError):
     """A process that a run needs has ended; no fault of the input. Scripts print it and exit with 1."""
 

@@ -11,7 +11,7 @@ from ablab.data.encoded import Sentences
 from ablab.decoding.translate import Search, Translator
 from ablab.files import write_lines
 from ablab.plan import Planned
-from ablab.provenance import code_digest
+from ablab.provenance import code_digest, other_judge
 from ablab.record import Evaluation, Record, now
 from ablab.saved import of_run
 from ablab.scoring import looks_tokenised, score
@@ -60,7 +60,7 @@ class Examination:
             sentences_per_second=len(self.sources) / seconds,
             references=self.raw.name,
             statistics=scores.sentences,
-            provenance_code=code_digest(),
+            provenance_code=code_digest("evaluation"),
             ended=now(),
         )
         self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
@@ -69,6 +69,8 @@ class Examination:
 
 def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
     """The evaluation of the whole model that the configuration asks for."""
+    if (changed := other_judge(record.provenance)) is not None:
+        screen.say(changed)
     device = set_threads(planned.config.trainer)
     translator = Translator(*load_model(of_run(planned.folder, record), device))
     return Examination(planned, screen).evaluate(translator, planned.evaluation_id, planned.evaluation)

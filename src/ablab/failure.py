@@ -5,15 +5,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ablab.errors import LostError
+from ablab.errors import LostError, OtherCodeError
 from ablab.files import write_json
 
-Kind = Literal["memory", "killed", "timeout", "error"]
+Kind = Literal["memory", "killed", "timeout", "refused", "error"]
 
 
 class Failure(BaseModel):
-    """`kind`: memory (of a device or of the machine), killed (by a signal), timeout (of a queue), or error.
-    `line`: the last of the error.
+    """`kind`: memory (of a device or of the machine), killed (by a signal), timeout (of a queue), refused (it began
+    under other code), or error. `line`: the last of the error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,6 +44,8 @@ def write_failure(path: Path, kind: Kind, line: str, log: str | None, ended: str
 def kind_of(error: BaseException) -> Kind:
     """Its class. PyTorch says that memory is out in several ways, not all of them by type."""
     said = str(error)
+    if isinstance(error, OtherCodeError):
+        return "refused"
     if isinstance(error, LostError) and "was killed by" in said:
         return "killed"
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":

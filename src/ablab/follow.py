@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ablab.assembly import build_objective, build_start, set_threads, trainer_options
+import torch
+
+from ablab.assembly import build_objective, build_start, trainer_options
 from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.saved import SavedModel
@@ -14,13 +16,14 @@ from ablab.training.lightning_module import TranslationModule
 
 @dataclass(frozen=True)
 class Order:
-    """What the first process tells the others. `step`: where all of them start."""
+    """What the first process tells the others. `step`: where all of them start. `threads`: of each of them."""
 
     config: Config
     corpus: Path
     checkpoints: Path
     origin: SavedModel | None
     step: int
+    threads: int
 
 
 def follow() -> None:
@@ -28,7 +31,7 @@ def follow() -> None:
     with following() as (order, join):
         assert isinstance(order, Order)
         config = order.config
-        set_threads(config.trainer, processes=config.trainer.devices)
+        torch.set_num_threads(order.threads)
         start = build_start(config, Prepared(order.corpus), order.checkpoints, order.origin)
         assert start.course.step == order.step, "the checkpoint has changed meanwhile"
         follower = join()

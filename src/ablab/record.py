@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ablab.config.former import of_schema_1
 from ablab.lines import one_line
+from ablab.provenance import same_code
 
 SCHEMA: Literal[2] = 2
 """Of what is written now; records of SCHEMA 1 are read as what they were, and never continued."""
@@ -73,8 +74,40 @@ class Cost(Strict):
         return self.matmul_flops and self.tokens_per_second * self.flops_per_token / self.matmul_flops
 
 
+class Stretch(Strict):
+    """A part of training that one process computed: its steps, and what decides how they are rounded.
+
+    `code`: digest of training's code. `versions`: of the libraries that decide numbers. `threads`: of the whole run.
+    `last_step`: the last that a checkpoint kept; below `first_step` where only the choice of weights was left.
+    """
+
+    code: str
+    versions: dict[str, str]
+    threads: int
+    device: str
+    devices: int
+    micro_batches: int
+    compile: bool
+    first_step: int
+    last_step: int
+
+
+MAY_DIFFER = {
+    "versions": "library versions",
+    "threads": "threads",
+    "device": "device",
+    "devices": "number of devices",
+    "micro_batches": "micro-batches",
+    "compile": "compilation",
+}
+"""What else may change between two stretches, and what a reader calls it."""
+
+
 class Record(Strict):
-    """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried."""
+    """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried.
+
+    `stretches`: of training, in order; older records have none.
+    """
 
     schema_version: Literal[1, 2] = SCHEMA
     run_id: str
@@ -91,6 +124,7 @@ class Record(Strict):
     runtime: dict[str, Any]
     provenance: dict[str, Any]
     config: dict[str, Any]
+    stretches: list[Stretch] = Field(default_factory=list)
     ended: str
 
     @property
@@ -104,6 +138,18 @@ class Record(Strict):
         if self.schema_version == SCHEMA:
             return None
         return f"{self.run_id} is of SCHEMA {self.schema_version}: its line gives other numbers today, under another id"
+
+    @property
+    def mixed(self) -> str | None:
+        """`code, threads`: what changed during training; None where nothing did."""
+        pairs = [(self.stretches[0], stretch) for stretch in self.stretches[1:]]
+        code = ["code"] if any(not same_code(one.code, other.code) for one, other in pairs) else []
+        changed = [
+            words
+            for name, words in MAY_DIFFER.items()
+            if any(getattr(one, name) != getattr(other, name) for one, other in pairs)
+        ]
+        return ", ".join([*code, *changed]) or None
 
 
 class Evaluation(Strict):

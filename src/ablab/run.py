@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
 
-from ablab.errors import UserError
+from ablab.errors import OtherCodeError, UserError
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
-from ablab.pulse import beating, read_pulse
+from ablab.pulse import Heart, beating, read_pulse
 from ablab.record import Record
 from ablab.screen import Screen
 from ablab.store import RunFolder
@@ -28,9 +28,7 @@ def run(planned: Planned, screen: Screen) -> Record | None:
         if record is not None:
             _report_reuse(record, screen)
         if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
-            from ablab.complete import complete
-
-            record = complete(planned, screen, heart)
+            record = _completed(planned, screen, heart)
         if record is None:
             return None
         folder.failure.unlink(missing_ok=True)
@@ -44,16 +42,29 @@ def run(planned: Planned, screen: Screen) -> Record | None:
     return record
 
 
+def _completed(planned: Planned, screen: Screen, heart: Heart) -> Record | None:
+    """With rerun=stale, a run that other code began begins anew."""
+    from ablab.complete import complete
+
+    try:
+        return complete(planned, screen, heart)
+    except OtherCodeError:
+        if planned.config.rerun != "stale":
+            raise
+    screen.say(f"The earlier run was moved to {planned.folder.set_aside()}")
+    return complete(planned, screen, heart)
+
+
 def _to_be_replaced(planned: Planned) -> bool:
     if planned.config.rerun == "stale":
         record = planned.folder.record()
-        return record is not None and comes_from_elsewhere(record.provenance) is not None
+        return record is not None and comes_from_elsewhere(record.provenance, record.stretches) is not None
     return planned.config.rerun
 
 
 def _report_reuse(record: Record, screen: Screen) -> None:
     screen.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
-    if (origin := comes_from_elsewhere(record.provenance)) is not None:
+    if (origin := comes_from_elsewhere(record.provenance, record.stretches)) is not None:
         screen.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
 
 

@@ -139,6 +139,8 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
         rows["smoke"] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     elif record.state == "diverged":
         rows["diverged"] = record.reason
+    if record.mixed is not None:
+        rows["mixed"] = f"{record.mixed} changed while it was trained, in {len(record.stretches)} stretches"
     if evaluation is not None:
         rows["test"] = f"{evaluation.test_name}, {evaluation.sentences:,} sentences, {_search(evaluation)}"
         rows["BLEU"] = f"{evaluation.bleu:.2f}   {evaluation.signatures['bleu']}"

@@ -115,7 +115,7 @@ def _record(run: RunFolder) -> Record:
 
 def _timeless(record: Record) -> dict[str, Any]:
     """The record without the clock and the machine."""
-    content: dict[str, Any] = record.model_dump(exclude={"ended", "provenance", "runtime", "config"})
+    content: dict[str, Any] = record.model_dump(exclude={"ended", "provenance", "runtime", "config", "stretches"})
     content["cost"] = {
         key: content["cost"][key] for key in ("steps", "epochs", "tokens", "parameters", "flops_per_token")
     }

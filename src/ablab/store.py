@@ -15,6 +15,9 @@ from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 SELECTED = "selected.safetensors"
 """The weights that count, in the folder of checkpoints."""
 
+LAST = "last.pt"
+"""What a run goes on from, beside the selected weights."""
+
 CANDIDATE = "step_"
 """What the names of weights begin with that may yet be selected, alone or in a mean; the step follows."""
 
@@ -41,6 +44,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """The last state and the selected weights."""
         return self.path / "checkpoints"
+
+    @property
+    def continues(self) -> bool:
+        """Whether training would go on from a checkpoint."""
+        return (self.checkpoints / LAST).exists() and not (self.path / "record.json").exists()
 
     @property
     def artefacts(self) -> Path:

@@ -10,12 +10,12 @@ import torch
 
 from ablab.assembly import (
     Start,
+    begin_stretch,
     build_ends,
     build_objective,
     build_start,
     check_devices,
     device_of,
-    set_threads,
     trainer_options,
 )
 from ablab.config import Config
@@ -29,7 +29,7 @@ from ablab.identity import condition_id
 from ablab.metrics import MetricsFile, read_metrics
 from ablab.mirror import Mirror
 from ablab.plan import Planned
-from ablab.provenance import fast_bfloat16, provenance
+from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.pulse import Heart
 from ablab.record import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.saved import SavedModel
@@ -45,6 +45,8 @@ from ablab.training.lightning_module import TranslationModule
 from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
 from ablab.training.ranks import ALONE, Alone
 from ablab.training.validation import Validation, Validator
+
+code("training")  # of what has just been imported: a server of processes outlives an edit of the sources
 
 
 @dataclass
@@ -75,8 +77,8 @@ def _emulates_bfloat16(config: Config) -> bool:
 
 def begin(planned: Planned, screen: Screen) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
-    set_threads(planned.config.trainer, processes=planned.config.trainer.devices)
     check_devices(planned.config.trainer)
+    stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, screen.say)
     if _emulates_bfloat16(planned.config):
         screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
     config = planned.config
@@ -89,6 +91,7 @@ def begin(planned: Planned, screen: Screen) -> Work:
     folder.begin(planned.recipe)
     save_tokenizers(folder.checkpoints, prepared.tokenizers)
     start = build_start(config, prepared, folder.checkpoints, planned.origin)
+    start.course.begin(stretch)
     if start.course.step:
         screen.say(f"{planned.run_id} continues from step {start.course.step:,}")
     padding = prepared.manifest["train"]
@@ -165,7 +168,14 @@ def _crew(work: Work) -> AbstractContextManager[Crew | Alone]:
     devices = planned.config.trainer.devices
     if devices == 1:
         return nullcontext(ALONE)
-    order = Order(planned.config, work.prepared.folder, planned.folder.checkpoints, planned.origin, work.course.step)
+    order = Order(
+        planned.config,
+        work.prepared.folder,
+        planned.folder.checkpoints,
+        planned.origin,
+        work.course.step,
+        torch.get_num_threads(),
+    )
     return crew(devices, follow, order, on_gpu=planned.config.trainer.accelerator == "gpu")
 
 
@@ -202,6 +212,7 @@ def _finish(work: Work, outcome: Outcome) -> Record:
         },
         provenance=provenance(),
         config=config.model_dump(serialize_as_any=True),
+        stretches=course.stretches_so_far(),
         ended=now(),
     )
 

@@ -122,6 +122,7 @@ APART = {
     "provenance_code",
     "config",
     "runtime",
+    "stretches",
     "timing",
 }
 

@@ -18,6 +18,7 @@ from ablab import identity
 from ablab.cli import main
 from ablab.config import compose
 from ablab.metrics import read_metrics
+from ablab.provenance.code import Code, code
 from tests.run.conftest import TINY, make_store, typed
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,10 @@ def test_the_record_says_what_was_trained(store):
     assert [validation["step"] for validation in record.validations] == [4, 8]
     assert record.runtime["threads"] == 1
     assert {"code", "versions", "machine"} <= set(record.provenance)
+    (stretch,) = record.stretches
+    assert (stretch.first_step, stretch.last_step, stretch.threads) == (1, 8, 1)
+    assert stretch.code == record.provenance["code"] == code("training").digest
+    assert record.mixed is None
 
 
 def test_an_evaluation_has_a_line_and_statistics_per_sentence(store):
@@ -136,20 +141,20 @@ def test_again_is_fast_since_torch_stays_away(store):
 
 
 def test_other_code_is_said_in_one_line(store, monkeypatch):
-    monkeypatch.setattr("ablab.provenance.code_digest", lambda: "0" * 12)
+    changed = Code("0" * 12, {**code("training").definitions, "derive": "0" * 8})
+    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage: changed)
     lines = [line for line in typed(*store.words).out.splitlines() if "from elsewhere" in line]
     assert len(lines) == 1
     assert "rerun=true" in lines[0]
-    assert store.record.provenance["code"] in lines[0]
+    assert "code differs in derive (training)" in lines[0]
 
 
 def test_other_versions_are_said_too(store, monkeypatch):
-    now = {**store.record.provenance["versions"], "torch": "1.0", "nltk": "3"}
-    monkeypatch.setattr("ablab.provenance.versions", lambda: now)
+    now = {**store.record.provenance["versions"], "torch": "1.0", "nltk": "3", "wandb": "1.0"}
+    monkeypatch.setattr("ablab.provenance.differences.versions", lambda: now)
     lines = [line for line in typed(*store.words).out.splitlines() if "from elsewhere" in line]
     assert lines == [
-        f"It comes from elsewhere: torch {store.record.provenance['versions']['torch']}, nltk None; "
-        "rerun=true trains anew"
+        f"It comes from elsewhere: torch {store.record.provenance['versions']['torch']}; rerun=true trains anew"
     ]
 
 

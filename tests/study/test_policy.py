@@ -2,6 +2,8 @@
 
 import io
 
+import pytest
+
 from ablab.exits import FAILED, INTERRUPTED
 from ablab.failure import write_failure
 from ablab.screen import Screen
@@ -69,3 +71,28 @@ def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
 
 def test_stopped_is_stopped(study):
     assert swept_by(Fake(["stop", None, None]), study) == INTERRUPTED
+
+
+def test_what_was_refused_is_asked_again_by_every_sweep_but_once(study):
+    fake = Fake(["refused", "error", "error"])
+    swept_by(fake, study)
+    assert fake.calls == [([1, 2, 3], False)]
+    fake = Fake(["refused"])
+    swept_by(fake, study)
+    assert fake.calls == [([1], False)]
+
+
+@pytest.mark.parametrize("rerun", ["stale", True])
+def test_with_rerun_what_was_refused_begins_anew(rerun, study):
+    fake = Fake(["refused", "error", "error"], ["error"])
+    swept_by(fake, study, Policy(rerun=rerun))
+    assert fake.calls == [([1, 2, 3], False), ([1], False)]
+    assert [path.name for path in (study.outputs / "superseded").iterdir()] == [f"{study.cells[0].planned.run_id}-1"]
+
+
+def test_what_an_earlier_sweep_was_refused_begins_anew_at_once(study):
+    write_failure(study.cells[0].planned.folder.failure, "refused", "x", None, "now")
+    fake = Fake(["error"] * 3)
+    swept_by(fake, study, Policy(rerun="stale"))
+    assert fake.calls == [([1, 2, 3], False)]
+    assert len(list((study.outputs / "superseded").iterdir())) == 1

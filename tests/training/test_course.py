@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from ablab.record import Stretch
 from ablab.training.averaging import Selection
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau
@@ -48,6 +49,26 @@ def test_each_end_on_its_own():
 def test_a_course_survives_a_checkpoint():
     course = _course([1.0, 2.0])
     assert Course.from_dict(course.as_dict()) == course
+    assert Course.from_dict({key: value for key, value in course.as_dict().items() if key != "stretches"}) == course
+
+
+def _stretch(first, **changes):
+    machine = {"threads": 1, "device": "x", "devices": 1, "micro_batches": 1, "compile": False}
+    plain = {"code": "a", "versions": {"torch": "1"}, **machine, "first_step": first, "last_step": first - 1}
+    return Stretch(**{**plain, **changes})
+
+
+def test_stretches_take_turns_and_one_that_kept_nothing_leaves_no_trace():
+    course = Course()
+    course.begin(_stretch(1))
+    assert [(s.first_step, s.last_step) for s in course.stretches_so_far()] == [(1, 0)]
+    course.step = 20
+    course = Course.from_dict(course.as_dict())
+    for code in "bc":  # killed before its first checkpoint, and another
+        course.begin(_stretch(21, code=code))
+    course.step = 50
+    said = [(s.code, s.first_step, s.last_step) for s in Course.from_dict(course.as_dict()).stretches]
+    assert said == [("a", 1, 20), ("c", 21, 50)]
 
 
 def test_the_last_state_loads_without_running_code(tmp_path):

@@ -4,6 +4,7 @@ from ablab.assembly.mirrors import mirrored
 from ablab.assembly.models import build_model, check_devices, device_of, load_model, set_threads
 from ablab.assembly.start import Start, build_start
 from ablab.assembly.strategies import STRATEGIES, build_strategy
+from ablab.assembly.stretches import begin_stretch
 from ablab.assembly.training import (
     build_checkpoints,
     build_ends,
@@ -16,6 +17,7 @@ from ablab.assembly.training import (
 __all__ = [
     "STRATEGIES",
     "Start",
+    "begin_stretch",
     "build_checkpoints",
     "build_ends",
     "build_model",

@@ -72,7 +72,8 @@ def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
 
 
 def check_devices(trainer: Trainer) -> None:
-    """MachineError when this machine has too few of them, or nothing to compile for them with."""
+    """MachineError when this machine has none or too few of them, or nothing to compile for them with."""
+    device_of(trainer.accelerator)
     if trainer.accelerator == "gpu" and trainer.devices > torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise MachineError(f"trainer.devices={trainer.devices}: torch finds {count} here; allowed: 1 to {count}")

@@ -15,7 +15,7 @@ from ablab.data.prepared import prepare
 from ablab.decoding.translate import Translator
 from ablab.evaluate import Examination
 from ablab.plan import Planned
-from ablab.provenance import code_digest
+from ablab.provenance import code_digest, other_judge
 from ablab.pruning.kept import Depths, Kept
 from ablab.pruning.surgery import prune
 from ablab.record import Curve, Evaluation, Point, Record, now
@@ -30,6 +30,8 @@ Chosen = list[tuple[str, Kept]]
 
 def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
     """The curve that the configuration asks for. Scores that were measured before are not measured again."""
+    if (changed := other_judge(record.provenance)) is not None:
+        screen.say(changed)
     bench = _Bench.begin(planned, record, screen)
     chosen = bench.choose()
     combinations = bench.validated.combinations
@@ -50,7 +52,7 @@ def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
         combinations=combinations,
         points=[bench.point(name, kept, evaluations[kept], scores[kept], speeds[kept], full) for name, kept in chosen],
         timing={"rounds": ROUNDS, "sentences": bench.timed, "threads": torch.get_num_threads()},
-        provenance_code=code_digest(),
+        provenance_code=code_digest("curve"),
         ended=now(),
     )
 

@@ -35,9 +35,8 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], s
     with screen.counting_bar("looking inside", sum(opened.passes(each.settings) for each in lacking)) as bar:
         for each in lacking:
             artefact = MAKERS[each.settings["analysis"]](opened, each.settings, bar.advance)
-            artefact = artefact.model_copy(
-                update={"settings": dict(each.settings), "provenance": {"code": code_digest(), "ended": now()}}
-            )
+            made = {"code": code_digest("analysis"), "ended": now()}
+            artefact = artefact.model_copy(update={"settings": dict(each.settings), "provenance": made})
             path = planned.folder.artefacts / f"{each.key}.json"
             picture = path.with_suffix(".png")
             draw(artefact, picture)

@@ -3,22 +3,24 @@
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ablab.errors import MachineError, UserError
 from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.failure import kind_of, write_failure
 
+if TYPE_CHECKING:
+    from ablab.plan import Planned
+
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and run. Nothing that goes wrong with this run is raised: others must go on."""
-    from ablab.config import compose
-    from ablab.plan import plan
     from ablab.record import now
     from ablab.run import BusyError, run
     from ablab.screen import Screen
 
     try:
-        planned = plan(compose(words))
+        planned = _planned(words)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT
@@ -42,6 +44,17 @@ def perform(words: Sequence[str], log: str | None) -> int:
         planned.folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())
         return FAILED
+
+
+def _planned(words: Sequence[str]) -> "Planned":
+    """A run that goes on takes the threads of its checkpoint, not those that this launcher has for it."""
+    from ablab.config import compose
+    from ablab.plan import plan
+
+    planned = plan(compose(words))
+    if planned.folder.continues and planned.config.trainer.accelerator == "cpu":
+        return plan(compose([word for word in words if not word.startswith("trainer.threads=")]))
+    return planned
 
 
 def _stopped_by_search(trial: str | None) -> bool:

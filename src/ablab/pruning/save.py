@@ -51,6 +51,6 @@ def _card(
         valid_loss=point.valid_loss,
         valid_bleu=point.valid_bleu,
         sha256=weights_digest,
-        provenance_code=code_digest(),
+        provenance_code=code_digest("curve"),
         ended=now(),
     )

@@ -45,7 +45,12 @@ class Entry:
     @property
     def elsewhere(self) -> str | None:
         """Which other code or library versions it comes from; None where all is as it would be now."""
-        return None if self.record is None else comes_from_elsewhere(self.record.provenance)
+        return None if self.record is None else comes_from_elsewhere(self.record.provenance, self.record.stretches)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was begun by other code, and could not go on from its checkpoint."""
+        return self.state is State.FAILED and self.failure is not None and self.failure.kind == "refused"
 
 
 def ledger(study: Study) -> dict[str, Entry]:

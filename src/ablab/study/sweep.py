@@ -18,7 +18,7 @@ from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.registry import link, register
 from ablab.study.table import table_lines
 
-RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "error": 0}
+RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """How often a run that failed is tried again, alone, before the sweep ends. An error would only come again."""
 
 MOST_ATTEMPTS = 5
@@ -77,6 +77,7 @@ def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
             if not launch(board, todo, alone, screen):
                 return False
             board.refresh()
+            _set_refused_aside(board, attempts, policy, screen)
         if policy.fail_fast and any(attempts[key] for key in _failed(board)):
             return True
         if any(entry.state is State.RUNNING for entry in board.entries.values()):
@@ -98,8 +99,9 @@ def _done(board: Board) -> set[str]:
 
 
 def _to_do(board: Board, policy: Policy) -> list[Cell]:
+    """What was refused is asked again: the code may be as it was, or mixed=true."""
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
-    return [entry.cell for entry in board.entries.values() if entry.state in wanted]
+    return [entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused]
 
 
 def _failed(board: Board) -> dict[str, Entry]:
@@ -133,7 +135,8 @@ def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
     """What is to be trained anew goes to superseded/; what comes from other code and stays is said."""
     stale = [entry for entry in board.entries.values() if entry.elsewhere]
     whole = [entry for entry in board.entries.values() if entry.record is not None]
-    anew = {True: whole, "stale": stale, False: []}[policy.rerun]
+    refused = [entry for entry in board.entries.values() if entry.is_refused]
+    anew = {True: [*whole, *refused], "stale": [*stale, *refused], False: []}[policy.rerun]
     for entry in anew:
         if entry.state is not State.RUNNING:
             entry.cell.planned.folder.set_aside()
@@ -146,6 +149,16 @@ def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
         screen.say(
             f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them anew"
         )
+
+
+def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, screen: Screen) -> None:
+    """With rerun, runs of this sweep that could not go on from their checkpoints begin anew."""
+    refused = [entry for key, entry in board.entries.items() if attempts[key] and entry.is_refused]
+    if refused and policy.rerun:
+        for entry in refused:
+            entry.cell.planned.folder.set_aside()
+        screen.say(f"{len(refused)} interrupted runs were moved to {board.study.outputs / 'superseded'}")
+        board.refresh()
 
 
 def _report_words(study: Study) -> str:

@@ -10,12 +10,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablab.files import replacing
-from ablab.store import CANDIDATE, SELECTED
+from ablab.provenance import code
+from ablab.store import CANDIDATE, LAST, SELECTED
 from ablab.training.averaging import Selection, Weights, average
 from ablab.training.course import Course
 from ablab.training.validation import Validation
-
-LAST = "last.pt"
 
 
 @dataclass(frozen=True)
@@ -56,17 +55,18 @@ class Checkpoints:
 
     def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], course: Course) -> None:
         """All that a resume needs; random streams need nothing, being functions of the step."""
-        content = {"model": dict(model), "optimizer": dict(optimizer), "course": course.as_dict()}
+        content = {
+            "model": dict(model),
+            "optimizer": dict(optimizer),
+            "course": course.as_dict(),
+            "definitions": dict(code("training").definitions),
+        }
         with replacing(self.folder / LAST) as temporary:
             torch.save(content, temporary)
 
     def load_last(self) -> dict[str, Any] | None:
         """The state to continue from, if there is one."""
-        path = self.folder / LAST
-        if not path.exists():
-            return None
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        return content
+        return load_last(self.folder)
 
     def choose(self, course: Course, validate: Callable[[Weights], Validation]) -> Choice:
         """Write and return the selected weights; `validate` judges means, which nobody has validated yet."""
@@ -87,3 +87,12 @@ class Checkpoints:
     def _write_weights(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         with replacing(path) as temporary:
             save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
+
+
+def load_last(folder: Path, *, mapped: bool = False) -> dict[str, Any] | None:
+    """The last checkpoint in a folder, if there is one; `mapped`: its tensors are read only where they are used."""
+    path = folder / LAST
+    if not path.exists():
+        return None
+    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    return content

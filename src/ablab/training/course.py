@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ablab.record import Stretch
 from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best
 
@@ -24,6 +25,18 @@ class Course:
     layer_tokens: dict[str, list[int]] = field(default_factory=dict)
     product_speeds: list[float] = field(default_factory=list)
     validations: list[Validation] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
+
+    def begin(self, stretch: Stretch) -> None:
+        """Training begins or goes on here; an earlier stretch that kept nothing leaves no trace."""
+        self.stretches = [*(each for each in self.stretches if each.first_step <= each.last_step), stretch]
+
+    def stretches_so_far(self) -> list[Stretch]:
+        """The last one with the steps that it has made."""
+        return [
+            *self.stretches[:-1],
+            *(stretch.model_copy(update={"last_step": self.step}) for stretch in self.stretches[-1:]),
+        ]
 
     def count(self, step: int, tokens: int, ran: Mapping[str, Sequence[bool]]) -> None:
         """One more step, of so many tokens, in which some layers ran."""
@@ -47,12 +60,15 @@ class Course:
             "layer_tokens": self.layer_tokens,
             "product_speeds": self.product_speeds,
             "validations": [[v.step, v.loss, v.bleu] for v in self.validations],
+            "stretches": [stretch.model_dump() for stretch in self.stretches_so_far()],
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Course":
         """The reverse of `as_dict`."""
-        return cls(**{**content, "validations": [Validation(*values) for values in content["validations"]]})
+        validations = [Validation(*values) for values in content["validations"]]
+        stretches = [Stretch.model_validate(values) for values in content.get("stretches", [])]
+        return cls(**{**content, "validations": validations, "stretches": stretches})
 
 
 @dataclass(frozen=True)

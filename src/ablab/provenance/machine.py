@@ -1,16 +1,15 @@
-"""What a result came from: code, versions, machine. Facts beside a record; no part of a run's identity."""
+"""Versions of libraries and facts of the machine, beside a record; no part of a run's identity."""
 
-import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import ablab
+from ablab.provenance.code import code
 
 PACKAGES = (
     "torch",
@@ -24,22 +23,18 @@ PACKAGES = (
 )
 
 
-@cache
-def code_digest() -> str:
-    """12 hex digits over the package's own source, however it is installed."""
-    package = Path(ablab.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package)}\0".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
 def provenance() -> dict[str, Any]:
-    """Commit and uncommitted changes where there is a checkout, versions, and the machine."""
+    """Digests of the code, commit and uncommitted changes where there is a checkout, versions, and the machine."""
+    training, evaluation = code("training"), code("evaluation")
     return {
         "ablab": ablab.__version__,
-        "code": code_digest(),
+        "code": training.digest,
+        "evaluation_code": evaluation.digest,
+        "definitions": {
+            "training": dict(training.definitions),
+            # Most of what judges a model also trains it.
+            "evaluation": dict(evaluation.definitions.items() - training.definitions.items()),
+        },
         "commit": _git("rev-parse", "HEAD"),
         "diff": _git("diff", "HEAD", "--", "src", "conf") or None,
         "python": platform.python_version(),
@@ -47,7 +42,7 @@ def provenance() -> dict[str, Any]:
         "machine": {
             "host": platform.node(),
             "system": platform.platform(),
-            "processor": _cpuinfo("model name") or platform.processor(),
+            "processor": processor(),
             "cores": os.cpu_count(),
         },
     }
@@ -59,14 +54,9 @@ def versions() -> dict[str, str]:
     return {name: found for name in PACKAGES if (found := _version(name))}
 
 
-def comes_from_elsewhere(recorded: Mapping[str, Any]) -> str | None:
-    """Which code or versions a record's provenance names that are not those of now; None where all are."""
-    if recorded["code"] != code_digest():
-        commit = recorded.get("commit")
-        return f"code {recorded['code']}" + (f" (commit {commit[:8]})" if commit else "")
-    theirs = recorded.get("versions", {})
-    other = [f"{name} {theirs.get(name)}" for name, version in versions().items() if theirs.get(name) != version]
-    return ", ".join(other) or None
+def processor() -> str:
+    """Its model's name, as far as the system tells."""
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
 
 
 def fast_bfloat16() -> bool | None:

@@ -1,0 +1,69 @@
+"""How a training begins or goes on in this process: with which threads, and whether its checkpoint lets it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ablab.assembly.models import set_threads
+from ablab.config import Config
+from ablab.config.schema import Trainer
+from ablab.errors import OtherCodeError
+from ablab.provenance import code_digest, numerical_versions, other_code, other_versions, processor
+from ablab.record import Stretch
+from ablab.training.checkpoints import load_last
+from ablab.training.course import Course
+
+WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)"
+
+
+def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[[str], None]) -> Stretch:
+    """Take the threads, those of the checkpoint unless the configuration names a number, and describe what begins.
+
+    OtherCodeError where the checkpoint was computed by other code, libraries or threads, unless mixed=true.
+    """
+    last = load_last(checkpoints, mapped=True)
+    course = Course() if last is None else Course.from_dict(last["course"])
+    before = course.stretches[-1] if course.stretches else None
+    _take_threads(config.trainer, before)
+    stretch = _stretch(config.trainer, course.step)
+    if last is not None and (other := _other(config.trainer, last, before, stretch)) is not None:
+        if not config.mixed:
+            raise OtherCodeError(f"mixed=false: {run_id} stands at step {course.step:,} {other}; allowed: {WAYS_ON}")
+        say(f"{run_id} stands at step {course.step:,} {other}: it goes on, and is marked")
+    return stretch
+
+
+def _take_threads(trainer: Trainer, before: Stretch | None) -> None:
+    """A GPU's numbers do not depend on them."""
+    if trainer.threads is None and before is not None and trainer.accelerator == "cpu":
+        trainer = trainer.model_copy(update={"threads": before.threads})
+    set_threads(trainer, processes=trainer.devices)
+
+
+def _stretch(trainer: Trainer, step: int) -> Stretch:
+    return Stretch(
+        code=code_digest(),
+        versions=numerical_versions(),
+        threads=torch.get_num_threads() * trainer.devices,
+        device=torch.cuda.get_device_name() if trainer.accelerator == "gpu" else processor(),
+        devices=trainer.devices,
+        micro_batches=trainer.micro_batches,
+        compile=trainer.compile,
+        first_step=step + 1,
+        last_step=step,
+    )
+
+
+def _other(trainer: Trainer, last: dict[str, Any], before: Stretch | None, now: Stretch) -> str | None:
+    """What decided the checkpoint's numbers and is another now; None where nothing is."""
+    if before is None:  # it is of a time when none was kept
+        return "by other code (nothing is known of it)"
+    if (code := other_code("training", before.code, last["definitions"])) is not None:
+        return f"by other code ({code})"
+    if (versions := other_versions(before.versions)) is not None:
+        return f"by other libraries ({versions})"
+    if trainer.accelerator == "cpu" and before.threads != now.threads:
+        return f"by {before.threads} threads, not trainer.threads={trainer.threads}"
+    return None

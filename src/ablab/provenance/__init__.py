@@ -1,0 +1,27 @@
+"""What a result came from: the code that decides numbers, the versions of libraries, the machine."""
+
+from ablab.provenance.code import code, code_digest
+from ablab.provenance.differences import (
+    comes_from_elsewhere,
+    numerical_versions,
+    other_code,
+    other_judge,
+    other_versions,
+)
+from ablab.provenance.equal import same_code
+from ablab.provenance.machine import fast_bfloat16, processor, provenance, versions
+
+__all__ = [
+    "code",
+    "code_digest",
+    "comes_from_elsewhere",
+    "fast_bfloat16",
+    "numerical_versions",
+    "other_code",
+    "other_judge",
+    "other_versions",
+    "processor",
+    "provenance",
+    "same_code",
+    "versions",
+]

@@ -1,0 +1,32 @@
+"""The table of digests that are proved to be one: a rewrite that gives equal bits leaves results comparable.
+
+`equal.json` ships with the code and is no part of a digest. Each entry has a stage, its digests, and the proof.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TABLE = Path(__file__).with_name("equal.json")
+
+
+def same_code(one: str, other: str) -> bool:
+    """Whether two digests are equal, or proved to give equal bits."""
+    return one == other or other in equals().get(one, ())
+
+
+@cache
+def equals() -> Mapping[str, frozenset[str]]:
+    """Each digest of the table with all that it is equal to."""
+    return joined(json.loads(TABLE.read_text(encoding="utf-8")))
+
+
+def joined(entries: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
+    """Entries that share a digest are one."""
+    classes: dict[str, frozenset[str]] = {}
+    for entry in entries:
+        whole = frozenset(entry["digests"]).union(*(classes.get(digest, ()) for digest in entry["digests"]))
+        classes.update(dict.fromkeys(whole, whole))
+    return classes

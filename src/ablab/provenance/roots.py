@@ -1,0 +1,51 @@
+"""Where numbers come from: the roots of each code digest, and what they name that decides no number."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+Stage = Literal["training", "evaluation", "curve", "analysis"]
+
+_CORPORA = "ablab.corpora.CORPORA"
+"""A configuration holds its corpus, so that no name in the code of a stage leads to one."""
+
+ROOTS: Mapping[Stage, tuple[str, ...]] = {
+    "training": ("ablab.train.begin", "ablab.train.train", "ablab.record.NOTHING_LEARNT", _CORPORA),
+    "evaluation": ("ablab.evaluate.evaluate", _CORPORA),
+    "curve": ("ablab.curves.measure.measure", _CORPORA),
+    "analysis": ("ablab.inside.look.add_artefacts", _CORPORA),
+}
+
+OUTSIDE: Mapping[str, str] = {
+    "ablab.errors": "errors end a run; they decide no number of one that goes on",
+    "ablab.provenance": "says where numbers come from",
+    "ablab.config": "its values are the recipe",
+    "ablab.fields": "its values are the recipe",
+    "ablab.identity": "names recipes and evaluations",
+    "ablab.plan": "says what a run is before it begins",
+    "ablab.store": "says where files lie",
+    "ablab.record": "holds results; roots name what of it decides one",
+    "ablab.saved": "finds weights on the disk",
+    "ablab.screen": "watches",
+    "ablab.mirror": "watches",
+    "ablab.pulse": "watches",
+    "ablab.metrics": "writes down what was measured",
+    "ablab.artefacts": "writes down what was measured",
+    "ablab.inside.picture": "draws",
+    "ablab.search": "may end a poor trial, which then has no result",
+    "ablab.train._cost": "measures time and memory",
+    "ablab.training.cost": "counts and measures what a model takes",
+    "ablab.training.audience": "watches",
+    "ablab.training.listeners": "watches",
+    "ablab.training.stop": "ends a process between two steps, with a checkpoint",
+    "ablab.training.meeting": "connects processes; what they add up is in training.ranks",
+    "ablab.corpora.download": "fetches files whose checksums are known beforehand",
+}
+"""Modules and definitions that decide no number of any stage, and why. Nothing about them is part of a digest."""
+
+UNUSED: Mapping[Stage, Mapping[str, str]] = {
+    "training": {
+        "ablab.decoding.beam": "validation decodes greedily",
+        "ablab.decoding.hypothesis": "validation decodes greedily",
+    },
+}
+"""What the definitions of a stage name and never call. A test trains and sees what is called."""

@@ -1,0 +1,96 @@
+"""Which names of a definition are its own, and which come from its module."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+LOCAL = ""
+"""Stands for the target of a name that the definition binds itself."""
+
+Targets = tuple[str, ...]
+"""All that a name may be bound to, in the order of the text: dotted names, and LOCAL."""
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+BINDING = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
+)
+OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
+
+
+class _Scope(NamedTuple):
+    bound: Mapping[str, Targets]
+    is_class: bool
+
+
+class Scopes:
+    """From a module's names inwards, as Python looks names up."""
+
+    def __init__(self, names: Mapping[str, Targets]) -> None:
+        self._names = names
+        self._stack: list[_Scope] = []
+
+    @property
+    def in_class(self) -> bool:
+        """Whether the innermost scope is the body of a class."""
+        return bool(self._stack) and self._stack[-1].is_class
+
+    @contextmanager
+    def entered(self, nodes: Sequence[ast.AST], *, bound: Sequence[str] = (), is_class: bool = False) -> Iterator[None]:
+        """A scope that binds what `nodes` bind, and the names `bound`."""
+        names = {**dict.fromkeys(bound, (LOCAL,)), **bindings(nodes)}
+        self._stack.append(_Scope(names, is_class))
+        try:
+            yield
+        finally:
+            self._stack.pop()
+
+    def targets(self, name: str) -> Targets:
+        """What it may be bound to; a builtin name is bound to LOCAL."""
+        for depth, scope in enumerate(reversed(self._stack)):
+            # Functions do not see the names of the class around them.
+            if name in scope.bound and (depth == 0 or not scope.is_class):
+                return scope.bound[name]
+        return self._names.get(name, (LOCAL,))
+
+
+def bindings(nodes: Sequence[ast.AST]) -> dict[str, Targets]:
+    """Names that statements or targets bind in their own scope, each with all that it may be bound to."""
+    bound: dict[str, dict[str, None]] = {}
+    elsewhere: set[str] = set()
+    waiting = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for name, target in imported(node):
+                bound.setdefault(name, {})[target] = None
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            elsewhere.update(node.names)
+        elif (own := _bound_by(node)) is not None:
+            bound.setdefault(own, {})[LOCAL] = None
+        if isinstance(node, COMPREHENSIONS):  # a walrus in it binds in the scope around it
+            waiting += [each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
+        elif not isinstance(node, OWN_SCOPE):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+    return {name: tuple(targets) for name, targets in bound.items() if name not in elsewhere}
+
+
+def _bound_by(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return None if isinstance(node.ctx, ast.Load) else node.id
+    if isinstance(node, BINDING):
+        return node.name
+    return node.rest if isinstance(node, ast.MatchMapping) else None
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """The names that an import binds, each with its dotted name."""
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+        elif alias.asname is not None:
+            yield alias.asname, alias.name
+        else:
+            first = alias.name.partition(".")[0]
+            yield first, first

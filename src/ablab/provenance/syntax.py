@@ -1,0 +1,188 @@
+"""The canonical form of a definition: its syntax tree without what cannot change a number.
+
+Docstrings, comments, annotations, positions and the words of errors are left out, and a name stands for what it is
+bound to, so that neither the module nor an alias counts. The form is the same on every version of Python, which
+`ast.dump` is not.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ablab.provenance.scopes import COMPREHENSIONS, LOCAL, Scopes, Targets
+
+Tree = Any
+"""Lists, strings and null: what JSON can write."""
+
+Refer = Callable[[str], Tree]
+"""What stands for a dotted name from outside the definition, such as `ablab.seeding.derive` or `numpy.load`."""
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+SKIPPED = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns"}
+"""Fields that decide no number, or that only some versions of Python have."""
+
+READ_BY_DATACLASSES = ("ClassVar", "InitVar", "KW_ONLY")
+"""Annotations of a class that say more than a type."""
+
+SPOKEN = "say"
+"""A statement that only calls a function or a method of this name prints a line."""
+
+
+def canonical(statement: ast.stmt, names: Mapping[str, Targets], refer: Refer) -> list[tuple[str, Tree]]:
+    """The parts of a top-level statement, by name: methods apart from their class, in the order of their names.
+
+    `names`: what the module's own names are bound to.
+    """
+    form = _Form(Scopes(names), refer)
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return []
+    if not isinstance(statement, ast.ClassDef):
+        return [(getattr(statement, "name", ""), form.of(statement))]
+    methods = sorted((s for s in statement.body if isinstance(s, FUNCTIONS)), key=lambda method: method.name)
+    frame = [s for s in statement.body if not isinstance(s, FUNCTIONS)]
+    parts = [(statement.name, form.class_of(statement, frame))]
+    with form.scopes.entered(statement.body, is_class=True):
+        parts += [(f"{statement.name}.{method.name}", form.of(method)) for method in methods]
+    return parts
+
+
+class _Form:
+    """Walks one definition, scope by scope."""
+
+    def __init__(self, scopes: Scopes, refer: Refer) -> None:
+        self.scopes, self.refer = scopes, refer
+
+    def of(self, node: object) -> Tree:
+        """Of a node, or of a field's value."""
+        if isinstance(node, list):
+            return [self.of(each) for each in self._statements(node)]
+        if not isinstance(node, ast.AST):
+            return node if node is None else str(node)
+        if isinstance(node, ast.Constant):
+            return _constant(node.value)
+        if isinstance(node, ast.JoinedStr):
+            return self._text(node)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self._name(node)
+        if isinstance(node, (*FUNCTIONS, ast.Lambda)):
+            return self._function(node)
+        if isinstance(node, ast.ClassDef):
+            return self.class_of(node, node.body)
+        if isinstance(node, COMPREHENSIONS):
+            return self._comprehension(node)
+        if isinstance(node, ast.AnnAssign):
+            return self._annotated(node)
+        if isinstance(node, ast.Raise):
+            return ["Raise", *(self.of(_wordless(each)) for each in (node.exc, node.cause))]
+        if isinstance(node, ast.Assert):
+            return ["Assert", self.of(node.test)]
+        return self._plain(node)
+
+    def _plain(self, node: ast.AST, without: Sequence[str] = ()) -> Tree:
+        """The class of the node and its fields by name; those that are empty are left out."""
+        fields = sorted((name, value) for name, value in ast.iter_fields(node) if name not in without)
+        kept = [(name, value) for name, value in fields if name not in SKIPPED and value is not None and value != []]
+        return [type(node).__name__, *([name, self.of(value)] for name, value in kept)]
+
+    def _statements(self, nodes: Sequence[object]) -> Iterator[object]:
+        """Without those that do nothing, print, or bind a name to an import: the name's use says what it is."""
+        for node in nodes:
+            if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
+                continue
+            if isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _prints(node.value)):
+                continue
+            if isinstance(node, ast.AnnAssign) and node.value is None and not self.scopes.in_class:
+                continue
+            yield node
+
+    def _name(self, node: ast.Name | ast.Attribute) -> Tree:
+        """A chain of attributes whose first name comes from outside is one dotted name."""
+        chain: list[str] = []
+        first: ast.expr = node
+        while isinstance(first, ast.Attribute):
+            chain.insert(0, first.attr)
+            first = first.value
+        if not isinstance(first, ast.Name):
+            return _attributes(self.of(first), chain)
+        trees = [
+            _attributes(["Name", first.id], chain) if target == LOCAL else self.refer(".".join([target, *chain]))
+            for target in self.scopes.targets(first.id)
+        ]
+        return trees[0] if len(trees) == 1 else ["any", *trees]
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Tree:
+        """Decorators and default values belong to the scope around it."""
+        around = [self.of(getattr(node, "decorator_list", [])), self.of(node.args.defaults)]
+        around += [[None if default is None else self.of(default) for default in node.args.kw_defaults]]
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+        body = node.body if isinstance(node.body, list) else [node.body]
+        with self.scopes.entered(body, bound=[each.arg for each in arguments if each is not None]):
+            inner = [self._plain(node.args, without=["defaults", "kw_defaults"]), self.of(body)]
+        return [type(node).__name__, getattr(node, "name", ""), *around, *inner]
+
+    def class_of(self, node: ast.ClassDef, body: Sequence[ast.stmt]) -> Tree:
+        """A class with some of the statements of its body."""
+        around = self._plain(node, without=["body", "name"])
+        with self.scopes.entered(node.body, is_class=True):
+            return [*around, node.name, self.of(list(body))]
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Tree:
+        """The first iterable belongs to the scope around it."""
+        first, *others = node.generators
+        source = self.of(first.iter)
+        with self.scopes.entered([each.target for each in node.generators]):
+            head = [self.of(first.target), source, self.of(first.ifs), str(first.is_async)]
+            return [type(node).__name__, head, self.of(others), self._plain(node, without=["generators"])]
+
+    def _annotated(self, node: ast.AnnAssign) -> Tree:
+        """Outside a class as if it had no annotation; inside, it makes a field."""
+        if not self.scopes.in_class:
+            assert node.value is not None
+            return ["Assign", ["targets", [self.of(node.target)]], ["value", self.of(node.value)]]
+        marks = {part.id for part in ast.walk(node.annotation) if isinstance(part, ast.Name)}
+        marks |= {part.attr for part in ast.walk(node.annotation) if isinstance(part, ast.Attribute)}
+        said = [mark for mark in READ_BY_DATACLASSES if mark in marks]
+        return ["AnnAssign", said, self.of(node.target), self.of(node.value)]
+
+    def _text(self, node: ast.JoinedStr) -> Tree:
+        """An f-string; how its constant parts are cut depends on the version of Python."""
+        parts: list[Tree] = []
+        for value in node.values:
+            if not isinstance(value, ast.Constant):
+                parts.append(self._plain(value))
+            elif parts and isinstance(parts[-1], str):
+                parts[-1] += str(value.value)
+            elif value.value:
+                parts.append(str(value.value))
+        return ["JoinedStr", *parts]
+
+
+def _attributes(tree: Tree, chain: Sequence[str]) -> Tree:
+    for attribute in chain:
+        tree = ["Attribute", tree, attribute]
+    return tree
+
+
+def _constant(value: object) -> Tree:
+    """Its type and its digits: 0.0, 0 and False are three things."""
+    return ["Constant", type(value).__name__, value if isinstance(value, str) else repr(value)]
+
+
+def _prints(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func
+    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)) == SPOKEN
+
+
+def _wordless(node: ast.expr | None) -> ast.expr | None:
+    """An error without its message: it ends the run, whatever it says."""
+    if not isinstance(node, ast.Call):
+        return node
+    kept = [each for each in node.args if not _is_text(each)]
+    return ast.Call(func=node.func, args=kept, keywords=node.keywords)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -1,0 +1,172 @@
+"""A run that goes on says under what; and under other code, libraries or threads it goes on only when asked to."""
+
+import contextlib
+import io
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
+from ablab.failure import read_failure
+from ablab.launching.task import perform
+from ablab.store import RunFolder
+from ablab.training.listeners import ToFile
+from tests.run.conftest import TINY, typed
+
+LINE = ("smoke=true", "logger=none", "pruning=none", "decoding=greedy", *TINY)
+STEP = 4
+"""Where it is stopped."""
+
+
+def stopped_at(step: int, line) -> RunFolder:
+    """A run with a checkpoint after this step."""
+    look = ToFile.on_look
+
+    def on_look(self, measurements):
+        look(self, measurements)
+        if measurements.step == step:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ToFile, "on_look", on_look)
+        assert typed(*line).code == INTERRUPTED
+    return the_run(next(word for word in line if word.startswith("outputs=")).removeprefix("outputs="))
+
+
+def the_run(outputs) -> RunFolder:
+    (found,) = (path for path in (Path(outputs) / "smoke" / "runs").iterdir() if path.is_dir())
+    return RunFolder(found)
+
+
+def altered(run: RunFolder, **changes) -> None:
+    """The checkpoint as if its stretch had been another; `definitions` stand beside the stretches."""
+    path = run.checkpoints / "last.pt"
+    content = torch.load(path, weights_only=True)
+    content["definitions"] |= changes.pop("definitions", {})
+    content["course"]["stretches"][-1] |= changes
+    torch.save(content, path)
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """A store with a run that was stopped; to be copied."""
+    outputs = tmp_path_factory.mktemp("interrupted")
+    stopped_at(STEP, (*LINE, f"outputs={outputs}"))
+    return outputs
+
+
+@pytest.fixture
+def store(interrupted, tmp_path):
+    shutil.copytree(interrupted / "smoke", tmp_path / "smoke")
+    return tmp_path
+
+
+@pytest.fixture
+def _own_threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+OTHER = {
+    "code": ({"code": "0" * 12, "definitions": {"derive": "0" * 8}}, "code differs in derive (training)", "code"),
+    "libraries": ({"versions": {"torch": "1.0"}}, "torch 1.0", "library versions"),
+}
+
+
+def refused(*line) -> str:
+    """The line that a command ends with."""
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err):
+        assert typed(*line).code == BAD_INPUT
+    assert err.getvalue().count("\n") == 1
+    return err.getvalue()
+
+
+def test_stretches_follow_each_other_and_end_at_the_last_step(store):
+    assert typed(*LINE, f"outputs={store}").code == DONE
+    record = the_run(store).record()
+    first, second = record.stretches
+    assert (first.first_step, first.last_step) == (1, STEP)
+    assert (second.first_step, second.last_step) == (STEP + 1, record.cost.steps)
+    assert record.mixed is None
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_another_condition_is_refused_in_one_line_and_nothing_changes(what, store):
+    changes, said, _ = OTHER[what]
+    run = the_run(store)
+    altered(run, **changes)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    line = refused(*LINE, f"outputs={store}")
+    assert line.startswith(f"error: mixed=false: {run.run_id} stands at step {STEP}")
+    assert said in line
+    assert "allowed: mixed=true" in line
+    assert "rerun=true" in line
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_asked_to_it_goes_on_and_is_marked(what, store):
+    changes, said, mark = OTHER[what]
+    altered(the_run(store), **changes)
+    done = typed(*LINE, f"outputs={store}", "mixed=true")
+    assert done.code == DONE
+    assert said in done.out
+    assert f"mixed       {mark}" in done.out
+    record = the_run(store).record()
+    assert record.mixed == mark
+    assert [stretch.last_step for stretch in record.stretches] == [STEP, record.cost.steps]
+    assert "It comes from elsewhere" in typed(*LINE, f"outputs={store}").out
+
+
+def test_a_checkpoint_that_says_nothing_of_its_code_is_of_other_code(store):
+    path = the_run(store).checkpoints / "last.pt"
+    content = torch.load(path, weights_only=True)
+    del content["course"]["stretches"], content["definitions"]
+    torch.save(content, path)
+    assert "other code (nothing is known of it)" in refused(*LINE, f"outputs={store}")
+    assert typed(*LINE, f"outputs={store}", "mixed=true").code == DONE
+
+
+@pytest.mark.parametrize("word", ["rerun=true", "rerun=stale"])
+def test_it_can_begin_anew(word, store):
+    altered(the_run(store), code="0" * 12)
+    assert typed(*LINE, f"outputs={store}", word).code == DONE
+    (stretch,) = the_run(store).record().stretches
+    assert stretch.first_step == 1
+    assert len(list((store / "smoke" / "superseded").iterdir())) == 1
+
+
+@pytest.mark.usefixtures("_own_threads")
+def test_the_checkpoints_threads_are_taken_over(store):
+    altered(the_run(store), threads=2)
+    assert "by 2 threads, not trainer.threads=1" in refused(*LINE, f"outputs={store}")
+    assert typed(*LINE, "trainer.threads=null", f"outputs={store}").code == DONE
+    record = the_run(store).record()
+    assert record.runtime["threads"] == 2
+    assert [stretch.threads for stretch in record.stretches] == [2, 2]
+    assert record.mixed is None
+
+
+def test_in_a_sweep_the_run_alone_is_refused_and_says_why(store):
+    run = the_run(store)
+    altered(run, code="0" * 12)
+    with contextlib.redirect_stderr(io.StringIO()) as err:
+        assert perform((*LINE, f"outputs={store}"), None) == FAILED
+    failure = read_failure(run.failure)
+    assert failure.kind == "refused"
+    assert err.getvalue() == f"error: {failure.line}\n"
+    assert "mixed=true" in failure.line
+
+
+@pytest.mark.usefixtures("_own_threads")
+def test_in_a_sweep_a_run_goes_on_with_its_own_threads(store):
+    """A launcher has other numbers for other numbers of jobs."""
+    altered(the_run(store), threads=2)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert perform((*LINE, f"outputs={store}", "trainer.threads=3"), None) == DONE
+    assert [stretch.threads for stretch in the_run(store).record().stretches] == [2, 2]
