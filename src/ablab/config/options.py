@@ -249,7 +249,7 @@ def fields_of_options() -> Mapping[str, Role]:
     return {
         name: role
         for group in (*OPTIONS, "data")
-        for kind in named_values(group, "kind")
+        for kind in sorted(named_values(group, "kind"))
         if (found := class_of(group, kind)) is not None
         for name, role in found.walk(f"{group}.")
     }
