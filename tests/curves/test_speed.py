@@ -1,11 +1,16 @@
 """A race is fair when all run the same distance and otherwise do what they would have done."""
 
+import pytest
 import torch
 
+from ablab.curves import speed
 from ablab.curves.speed import ROUNDS, Paced, sentences_per_second
+from ablab.data.batching import like_lengths
 from ablab.data.encoded import Sentences
+from ablab.decoding import translate
 from ablab.decoding.translate import Search
 from ablab.model.tokens import EOS
+from ablab.model.transformer import Transformer
 from ablab.pruning.kept import Kept
 from ablab.pruning.surgery import prune
 from tests.model.arms import build, source, stir, words
@@ -42,6 +47,25 @@ def test_a_pace_takes_away_the_end_and_nothing_else():
             else:
                 assert torch.isneginf(mine[..., rest]).all()
                 assert torch.equal(mine[..., EOS], other[..., EOS])
+
+
+@pytest.mark.parametrize("search", [Search(), SEARCH])
+@pytest.mark.parametrize("batch_tokens", [4096, 12])
+def test_a_model_makes_a_step_for_each_token_of_the_longest_source(search, batch_tokens, monkeypatch):
+    """Summed over the batches and turns, whatever the model would have said."""
+    steps = []
+    plain = Transformer.step
+    monkeypatch.setattr(
+        Transformer, "step", lambda model, tokens, state: steps.append(model) or plain(model, tokens, state)
+    )
+    monkeypatch.setattr(speed, "ROUNDS", 1)
+    monkeypatch.setattr(translate, "BATCH_TOKENS", batch_tokens * search.beam_size)
+    src = Sentences.of([[5] * length for length in (7, 2, 0, 4, 4, 11, 1)])
+    full = lively()
+    sentences_per_second([full, prune(full, Kept((1,), (2,)))], src, search)
+    longest = [src.lengths[rows].max() for rows in like_lengths(src.lengths, batch_tokens)]
+    assert len(longest) == (1 if batch_tokens == 4096 else 4)
+    assert len(steps) == 2 * 2 * sum(longest)  # two models, a turn that warms up and one that counts
 
 
 def test_models_take_turns(monkeypatch):

@@ -46,7 +46,10 @@ class Paced(Transformer):
 def sentences_per_second(
     models: Sequence[Transformer], src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None
 ) -> list[float]:
-    """The median of `ROUNDS` turns of each model, after one that warms up; translations as long as their sources."""
+    """The median of `ROUNDS` turns of each model, after one that warms up.
+
+    All translations of a batch are as long as its longest source: the decoder makes a step for each of its tokens.
+    """
     seconds: list[list[float]] = [[] for _ in models]
     for turn in range(ROUNDS + 1):
         for model, times in zip(models, seconds, strict=True):
@@ -62,4 +65,5 @@ def _translate(model: Transformer, src: Sentences, search: Search) -> None:
     device = next(model.parameters()).device
     for rows in like_lengths(src.lengths, search.batch_tokens):
         batch = torch.from_numpy(src.padded(rows)).long().to(device)
-        search.best(Paced(model, batch.size(1)), batch)
+        words = batch.size(1) - 1  # without the end, which takes the last step
+        search.best(Paced(model, words), batch)

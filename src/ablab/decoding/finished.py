@@ -1,0 +1,91 @@
+"""The hypotheses of a beam search that have ended, for a batch of sentences at once."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ablab.decoding.hypothesis import Hypothesis
+from ablab.model.tokens import EOS
+
+
+def of_beams(
+    tokens: Int[Tensor, "batch beams longest"], beams: Int[Tensor, "batch chosen"]
+) -> Int[Tensor, "batch chosen longest"]:
+    """What the chosen beams of each sentence say."""
+    return tokens.gather(1, beams[:, :, None].expand(-1, -1, tokens.size(2)))
+
+
+@dataclass
+class Ended:
+    """Hypotheses that end at this step, per sentence: what the beams `origin` of `tokens` say.
+
+    Log probability -inf: none.
+    """
+
+    log_probs: Float[Tensor, "batch beams"]
+    origin: Int[Tensor, "batch beams"]
+    tokens: Int[Tensor, "batch beams longest"]
+
+    def sentences(self) -> Int[Tensor, "some"]:
+        """Those with a hypothesis that ends."""
+        return (self.log_probs > -math.inf).any(dim=1).nonzero()[:, 0]
+
+
+@dataclass
+class Finished:
+    """The best finished hypotheses of every sentence of the batch, the best first; their lengths without the end."""
+
+    scores: Float[Tensor, "batch beams"]
+    log_probs: Float[Tensor, "batch beams"]
+    lengths: Int[Tensor, "batch beams"]
+    tokens: Int[Tensor, "batch beams longest"]
+
+    @classmethod
+    def none(cls, batch: int, beams: int, longest: int, dtype: torch.dtype, device: torch.device) -> "Finished":
+        """No hypothesis has ended yet."""
+        nothing = torch.full((batch, beams), -math.inf, dtype=dtype, device=device)
+        lengths = torch.zeros((batch, beams), dtype=torch.long, device=device)
+        return cls(nothing, nothing.clone(), lengths, torch.full((batch, beams, longest), EOS, device=device))
+
+    def add(self, rows: Int[Tensor, "rows"], ended: Ended, *, penalty: float, length: int) -> None:
+        """Keep the best of the old and the new, in each of the sentences `rows`; of equals, the one that ended first.
+
+        A sentence in which nothing ends is left alone: how its equals are ordered is no matter of the others.
+        """
+        some = ended.sentences()
+        if len(some) == 0:
+            return
+        rows, log_probs = rows[some], ended.log_probs[some]
+        scores = torch.cat([self.scores[rows], log_probs / penalty], dim=1)
+        best = scores.argsort(dim=1, descending=True, stable=True)[:, : self.scores.size(1)]
+        self.scores[rows] = scores.gather(1, best)
+        self.log_probs[rows] = torch.cat([self.log_probs[rows], log_probs], dim=1).gather(1, best)
+        lengths = self.lengths[rows]
+        self.lengths[rows] = torch.cat([lengths, torch.full_like(lengths, length)], dim=1).gather(1, best)
+        said = of_beams(ended.tokens[some], ended.origin[some])
+        self.tokens[rows] = of_beams(torch.cat([self.tokens[rows], said], dim=1), best)
+
+    def full(self, rows: Int[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+        """Which of the sentences `rows` have as many as there are beams."""
+        return self.scores[rows, -1] > -math.inf
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Plain values, the best first; beams that never ended are left out."""
+        values = zip(
+            self.tokens.tolist(),
+            self.lengths.tolist(),
+            self.scores.tolist(),
+            self.log_probs.tolist(),
+            strict=True,
+        )
+        return [
+            [
+                Hypothesis(tuple(ids[:length]), score, log_prob)
+                for ids, length, score, log_prob in zip(*sentence, strict=True)
+                if score > -math.inf
+            ]
+            for sentence in values
+        ]
