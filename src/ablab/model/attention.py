@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ablab.model.attend import attend, weights
+from ablab.model.dropout import Dropout
 
 
 class KeysValues(NamedTuple):
@@ -56,14 +57,17 @@ class Past:
 
 
 class Attention(nn.Module):
-    """What both kinds share: splitting into heads, mixing values, dropping heads, and the output projection."""
+    """What both kinds share: splitting into heads, mixing values, dropping heads, and the output projection.
 
-    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+    `dropout` falls on the attention weights.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, *, dropout: Dropout, drophead: nn.Module) -> None:
         super().__init__()
         if d_model % num_heads:
             raise ValueError(f"d_model must be divisible by num_heads, got {d_model=}, {num_heads=}.")
         self.num_heads = num_heads
-        self.drop_prob = dropout
+        self.dropout = dropout
         self.drophead = drophead
         self.output = nn.Linear(d_model, d_model)
 
@@ -81,15 +85,14 @@ class Attention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend, drop heads, join them, project."""
-        drop_prob = self.drop_prob if self.training else 0.0
-        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, drop_prob=drop_prob)
+        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, dropout=self.dropout)
         return self.output(self.drophead(heads).transpose(1, 2).flatten(2))
 
 
 class SelfAttention(Attention):
     """Queries, keys and values come from the same sequence."""
 
-    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+    def __init__(self, d_model: int, num_heads: int, *, dropout: Dropout, drophead: nn.Module) -> None:
         super().__init__(d_model, num_heads, dropout=dropout, drophead=drophead)
         self.qkv = nn.Linear(d_model, 3 * d_model)
 
@@ -114,7 +117,7 @@ class SelfAttention(Attention):
 class CrossAttention(Attention):
     """Queries come from the decoder; keys and values from the encoder's output."""
 
-    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+    def __init__(self, d_model: int, num_heads: int, *, dropout: Dropout, drophead: nn.Module) -> None:
         super().__init__(d_model, num_heads, dropout=dropout, drophead=drophead)
         self.query = nn.Linear(d_model, d_model)
         self.key_value = nn.Linear(d_model, 2 * d_model)
