@@ -72,7 +72,7 @@ def test_a_stream_does_not_notice_what_the_others_draw():
         (WordDropout(0.5), (source(9, 7),)),
         (DropHead(4), (torch.ones(3, 4, 2, 2),)),
         (Dropout(0.5), (torch.ones(3, 4),)),
-        (SelfAttention(8, 2, dropout=Dropout(0.5), drophead=nn.Identity()), (torch.ones(2, 3, 8),)),
+        (SelfAttention(8, 2, bias="all", dropout=Dropout(0.5), drophead=nn.Identity()), (torch.ones(2, 3, 8),)),
     ],
 )
 def test_a_stochastic_module_draws_from_its_own_stream_alone(module, inputs):

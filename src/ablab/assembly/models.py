@@ -137,6 +137,7 @@ class _Parts:
         return SelfAttention(
             model.d_model,
             model.num_heads,
+            bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead(site),
         )
@@ -146,6 +147,7 @@ class _Parts:
         return CrossAttention(
             model.d_model,
             model.num_heads,
+            bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead("cross"),
         )

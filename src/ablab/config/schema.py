@@ -50,6 +50,7 @@ class Model(Group):
     attention_dropout: DropProbability
     activation_dropout: DropProbability
     word_dropout: Probability
+    attention_bias: Literal["all", "no_key", "none"]
     tie: Literal["all", "source_target", "target_output", "none"]
 
 
