@@ -49,6 +49,7 @@ CHANGES = {
     "model.attention_dropout": "model.attention_dropout=0.2",
     "model.activation_dropout": "model.activation_dropout=0.2",
     "model.word_dropout": "model.word_dropout=0.2",
+    "model.attention_bias": "model.attention_bias=none",
     "model.tie": "model.tie=none",
     "placement.kind": "placement=post",
     "norm.kind": "norm=rmsnorm",

@@ -113,7 +113,7 @@ def _origin(config: Config) -> SavedModel | None:
         raise UserError(
             f"init_from={config.init_from}: {str(error).removeprefix(f'run={config.init_from}: ')}"
         ) from None
-    for key in ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers", "tie"):
+    for key in ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers", "tie", "attention_bias"):
         theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
         if theirs != ours:
             raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")

@@ -113,7 +113,7 @@ def test_scores_follow_our_length_penalty(tokenizers, tmp_path):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_small_integers_translate_text_in_order_and_leave_the_model_alone(beam_size, tokenizers, tmp_path):
-    model = lively(build("scalenorm_fixnorm"))
+    model = lively(build("fixnorm"))
     before, full = weights(model), export(model, tokenizers, tmp_path / "full")
     small = export(model, tokenizers, tmp_path / "small", "int8")
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights(model).items())

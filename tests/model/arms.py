@@ -57,6 +57,7 @@ OTHER_ARMS = [
     Arm("pre", changes={"position.kind": "learned"}),
     *(Arm("scalenorm_fixnorm", changes={"model.tie": tie}) for tie in ("source_target", "target_output", "none")),
     Arm("post", changes={"model.tie": "none"}),
+    *(Arm(norm, changes={"model.attention_bias": bias}) for norm in ("pre", "post") for bias in ("all", "none")),
 ]
 ARMS = [
     *(Arm(norm, layerdrop, drophead) for norm in NORMS for layerdrop in (0.0, 0.2) for drophead in (0.0, 0.3)),

@@ -4,6 +4,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from ablab.model.attention import CrossAttention, KeysValues, SelfAttention
+from ablab.model.dropout import Dropout
 from ablab.model.masks import padding_mask
 from ablab.model.tokens import PAD
 from tests.model.arms import causal_mask, source
@@ -12,11 +13,11 @@ from tests.model.arms import causal_mask, source
 @pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
 def test_heads_must_divide_the_width(kind):
     with pytest.raises(ValueError, match=r"d_model=10, num_heads=4"):
-        kind(10, 4, dropout=0.0, drophead=nn.Identity())
+        kind(10, 4, bias="all", dropout=Dropout(0.0), drophead=nn.Identity())
 
 
 def test_weights_for_looking_at_are_those_that_mix_the_values():
-    attention = CrossAttention(8, 2, dropout=0.0, drophead=nn.Identity()).double()
+    attention = CrossAttention(8, 2, bias="all", dropout=Dropout(0.0), drophead=nn.Identity()).double()
     src = source(3, 5)
     mask = padding_mask(src)
     x, memory = torch.randn(2, 4, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
@@ -29,7 +30,7 @@ def test_weights_for_looking_at_are_those_that_mix_the_values():
 
 
 def test_causal_is_the_causal_mask():
-    attention = SelfAttention(8, 2, dropout=0.0, drophead=nn.Identity()).double()
+    attention = SelfAttention(8, 2, bias="all", dropout=Dropout(0.0), drophead=nn.Identity()).double()
     x = torch.randn(1, 5, 8, dtype=torch.float64)
     queries, keys, values = attention.split(attention.qkv(x), 3)
     masked = attention.mix(queries, KeysValues(keys, values), causal_mask(5))
@@ -37,7 +38,7 @@ def test_causal_is_the_causal_mask():
 
 
 def test_attention_dropout_acts_in_training_only():
-    attention = SelfAttention(8, 2, dropout=0.5, drophead=nn.Identity())
+    attention = SelfAttention(8, 2, bias="all", dropout=Dropout(0.5), drophead=nn.Identity())
     x = torch.randn(1, 5, 8)
     assert not torch.equal(attention(x), attention(x))
     attention.eval()
@@ -45,7 +46,7 @@ def test_attention_dropout_acts_in_training_only():
 
 
 def test_a_wrong_shape_fails_while_tests_run():
-    attention = SelfAttention(8, 2, dropout=0.0, drophead=nn.Identity())
+    attention = SelfAttention(8, 2, bias="all", dropout=Dropout(0.0), drophead=nn.Identity())
     with pytest.raises(Exception, match="Type-check error"):
         attention(torch.randn(5, 8))
     with pytest.raises(Exception, match="Type-check error"):

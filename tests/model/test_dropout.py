@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
+from ablab.model import attend as attend_file
+from ablab.model.attend import attend
 from ablab.model.dropout import LEVELS, Dropout
 
 
@@ -34,19 +37,63 @@ def test_the_gradient_falls_where_the_value_fell():
     assert_close(x.grad * x.detach(), y.detach())
 
 
-def test_draws_come_from_the_default_generator():
+def test_what_falls_is_decided_by_the_sites_own_stream():
     x, dropout = torch.ones(1001), Dropout(0.5)
-    torch.manual_seed(5)
-    first = dropout(x)
-    second = dropout(x)
-    torch.manual_seed(5)
+    dropout.reseed(5)
+    first, second = dropout(x), dropout(x)
+    dropout.reseed(5)
+    torch.manual_seed(7)
     assert torch.equal(dropout(x), first)
     assert not torch.equal(first, second)
 
 
-def test_rate_0_and_evaluation_are_the_identity_and_draw_nothing():
-    x = torch.randn(10)
-    before = torch.get_rng_state()
-    assert Dropout(0.0)(x) is x
-    assert Dropout(0.5).eval()(x) is x
-    assert torch.equal(torch.get_rng_state(), before)
+@pytest.mark.parametrize("dropout", [Dropout(0.0), Dropout(0.5).eval()], ids=["rate 0", "evaluation"])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_rate_0_and_evaluation_are_the_identity_and_draw_nothing(dropout, device):
+    x = torch.ones(10, device=device)
+    before = [torch.get_rng_state(), dropout.generator.get_state()]
+    assert dropout(x) is x
+    assert attend_to(x, dropout).shape == x.shape
+    after = [torch.get_rng_state(), dropout.generator.get_state()]
+    assert all(torch.equal(*states) for states in zip(before, after, strict=True))
+
+
+def attend_to(x: Tensor, dropout: Dropout) -> Tensor:
+    """Attention of one head over one sentence, x as queries, keys and values of width 1."""
+    row = x[None, None, :, None]
+    return attend(row, row, row, None, causal=False, dropout=dropout).flatten()
+
+
+def dropped(x: Tensor, dropout: Dropout) -> Tensor:
+    return dropout(x)
+
+
+@pytest.mark.parametrize("draw", [dropped, attend_to])
+def test_where_no_generator_is_taken_the_default_one_is_set_to_the_sites_stream(draw):
+    """As on a GPU, of which the meta device has all but the values: what the default generator draws is looked at."""
+    x, dropout = torch.ones(10, device="meta"), Dropout(0.5)
+
+    def following(seed: int, calls: int) -> Tensor:
+        """What the default generator draws after some calls."""
+        torch.manual_seed(torch.seed())  # wherever it was
+        dropout.reseed(seed)
+        for _ in range(calls):
+            draw(x, dropout)
+        return torch.rand(5)
+
+    assert torch.equal(following(1, calls=1), following(1, calls=1))
+    assert not torch.equal(following(1, calls=1), following(2, calls=1))
+    assert not torch.equal(following(1, calls=1), following(1, calls=2))
+
+
+def test_elsewhere_than_on_the_cpu_the_fused_kernel_drops_weights_at_the_sites_rate(monkeypatch):
+    rates = []
+    fused = attend_file.F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        attend_file.F,
+        "scaled_dot_product_attention",
+        lambda *given, dropout_p, **options: rates.append(dropout_p) or fused(*given, dropout_p=dropout_p, **options),
+    )
+    for dropout in (Dropout(0.3), Dropout(0.3).eval()):
+        attend_to(torch.ones(10, device="meta"), dropout)
+    assert rates == [0.3, 0.0]

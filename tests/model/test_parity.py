@@ -7,12 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ablab.model.attention import Attention, SelfAttention
+from ablab.model.attention import BIASES
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.masks import padding_mask
 from ablab.model.tokens import PAD
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from tests.model.arms import NO_DROPOUT, build, causal_mask, source, stir, target
+from tests.model.handed import hand_attention, hand_linear
 
 CLOSE = {"rtol": 0, "atol": 1e-10}
 PLACEMENTS = ("pre", "post")
@@ -20,30 +21,16 @@ LENGTHS = [(5, 2, 7), (4, 4, 4)]
 WIDTHS = {"d_model": 16, "nhead": 4, "dim_feedforward": 24, "dropout": 0.0}
 
 
-@torch.no_grad()
-def copy_linear(ours: nn.Linear, theirs: nn.Linear) -> None:
-    theirs.weight.copy_(ours.weight)
-    theirs.bias.copy_(ours.bias)
-
-
-@torch.no_grad()
-def copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
-    linears = [ours.qkv] if isinstance(ours, SelfAttention) else [ours.query, ours.key_value]
-    theirs.in_proj_weight.copy_(torch.cat([linear.weight for linear in linears]))
-    theirs.in_proj_bias.copy_(torch.cat([linear.bias for linear in linears]))
-    copy_linear(ours.output, theirs.out_proj)
-
-
-def copy_layer(ours: EncoderLayer | DecoderLayer, theirs: nn.Module) -> None:
-    copy_attention(ours.self_attention, theirs.self_attn)
+def hand_layer(ours: EncoderLayer | DecoderLayer, theirs: nn.Module) -> None:
+    hand_attention(ours.self_attention, theirs.self_attn)
     norms = [ours.around_self_attention.norm, ours.around_feed_forward.norm]
     if isinstance(ours, DecoderLayer):
-        copy_attention(ours.cross_attention, theirs.multihead_attn)
+        hand_attention(ours.cross_attention, theirs.multihead_attn)
         norms.insert(1, ours.around_cross_attention.norm)
-    copy_linear(ours.feed_forward.inner, theirs.linear1)
-    copy_linear(ours.feed_forward.outer, theirs.linear2)
+    hand_linear(ours.feed_forward.inner, theirs.linear1)
+    hand_linear(ours.feed_forward.outer, theirs.linear2)
     for i, norm in enumerate(norms, 1):
-        copy_linear(norm, getattr(theirs, f"norm{i}"))
+        hand_linear(norm, getattr(theirs, f"norm{i}"))
 
 
 def reference(stack: Encoder | Decoder, placement: str) -> nn.Module:
@@ -58,9 +45,9 @@ def reference(stack: Encoder | Decoder, placement: str) -> nn.Module:
         theirs = nn.TransformerDecoder(nn.TransformerDecoderLayer(**options), depth, norm=final)
     theirs = theirs.double()
     for ours, layer in zip(stack.layers, theirs.layers, strict=True):
-        copy_layer(ours, layer)
+        hand_layer(ours, layer)
     if final is not None:
-        copy_linear(stack.final_norm, theirs.norm)
+        hand_linear(stack.final_norm, theirs.norm)
     return theirs
 
 
@@ -75,8 +62,8 @@ def decode(theirs: nn.Module, x: Tensor, memory: Tensor, src: Tensor, tgt: Tenso
     )
 
 
-def stirred(placement: str) -> Transformer:
-    model = build(placement, NO_DROPOUT)
+def stirred(placement: str, bias: str = "no_key") -> Transformer:
+    model = build(placement, {**NO_DROPOUT, "model.attention_bias": bias})
     stir(model)
     return model
 
@@ -105,8 +92,9 @@ def test_decoder_equals_torch(placement, lengths):
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_transformer_equals_torch_and_so_does_its_gradient(placement, lengths):
-    model = stirred(placement)
+@pytest.mark.parametrize("bias", BIASES)
+def test_transformer_equals_torch_and_so_does_its_gradient(bias, placement, lengths):
+    model = stirred(placement, bias)
     src, tgt = source(*lengths), target(*(length + 1 for length in lengths))
     encoder, decoder = reference(model.encoder, placement), reference(model.decoder, placement)
 

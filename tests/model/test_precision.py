@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from ablab.data.steps import Batch
 from ablab.model.attend import _plainly, attend
+from ablab.model.dropout import Dropout
 from ablab.model.norms import NORMS as KINDS
 from ablab.model.precision import as_products_take_it
 from ablab.training.loss import projected_cross_entropy, token_loss
@@ -72,8 +73,8 @@ def test_both_ways_to_attend_are_one(causal, masked):
     torch.manual_seed(0)
     queries, keys, values = (torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)[:, None, None] if masked else None
-    fused = attend(queries, keys, values, mask, causal=causal, drop_prob=0.0)
-    plain = _plainly(queries, keys, values, mask, causal=causal, drop_prob=0.0)
+    fused = attend(queries, keys, values, mask, causal=causal, dropout=Dropout(0.0))
+    plain = _plainly(queries, keys, values, mask, causal=causal, dropout=Dropout(0.0))
     assert_close(plain, fused, rtol=0, atol=1e-12)
     wanted = torch.autograd.grad(fused.square().sum(), (queries, keys, values))
     assert_close(torch.autograd.grad(plain.square().sum(), (queries, keys, values)), wanted, rtol=0, atol=1e-11)
@@ -83,7 +84,7 @@ def test_the_plain_way_drops_weights_at_their_rate():
     shape = (8, 4, 50, 50)
     values = torch.eye(50).expand(shape)
     queries = torch.zeros(shape)
-    mixed = _plainly(queries, queries, values, None, causal=False, drop_prob=0.3)
+    mixed = attend(queries, queries, values, None, causal=False, dropout=Dropout(0.3))
     assert float((mixed == 0).double().mean()) == pytest.approx(0.3, abs=0.01)
     assert float(mixed.mean()) == pytest.approx(1 / 50, rel=0.01)
 

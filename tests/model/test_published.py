@@ -13,7 +13,6 @@ from torch.testing import assert_close
 
 from ablab.assembly import build_model
 from ablab.config import compose
-from ablab.config.schema import Model
 from ablab.data.steps import Batch
 from ablab.model.positions import SinusoidalPositions, sinusoid
 from ablab.model.tokens import BOS, EOS, PAD, UNK
@@ -118,8 +117,7 @@ def built(arm: str) -> Transformer:
     depth = published.depth
     sizes = {"d_model": d_model, "d_ff": len(published.weights["encoder.ffs.0.in_proj.bias"]), "num_heads": 2}
     sizes |= {"encoder_layers": depth, "decoder_layers": depth, "tie": "all"}
-    if "attention_bias" in Model.model_fields:
-        sizes["attention_bias"] = "all"
+    sizes["attention_bias"] = "all"
     config = compose([*ARMS[arm], *(f"model.{key}={value}" for key, value in sizes.items())]).config
     model = build_model(config, src_vocab=vocab, tgt_vocab=vocab).double().eval()
     for module in model.modules():

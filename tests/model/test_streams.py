@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from ablab.model.attention import SelfAttention
 from ablab.model.drophead import DropHead
+from ablab.model.dropout import Dropout
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.streams import Stochastic, reseed
 from ablab.model.word_dropout import WordDropout
@@ -48,7 +50,9 @@ def test_a_draw_is_a_function_of_seed_step_and_micro_batch():
 
 def test_no_two_streams_draw_the_same():
     values = [tuple(values.tolist()) for values in drawn(build(changes=ALL_RATES)).values()]
-    assert len(set(values)) == len(values) == 1 + 2 + 1 + 8  # default, LayerDrop, word dropout, DropHead
+    own = 2 + 1 + 8  # LayerDrop, word dropout, DropHead
+    dropout = 13 + 2 + 5 + 8  # of sublayers, inputs, activations, attention
+    assert len(set(values)) == len(values) == 1 + own + dropout  # and the default one
 
 
 def test_a_stream_does_not_notice_what_the_others_draw():
@@ -67,14 +71,17 @@ def test_a_stream_does_not_notice_what_the_others_draw():
         (LayerDrop([0.5] * 8), ()),
         (WordDropout(0.5), (source(9, 7),)),
         (DropHead(4), (torch.ones(3, 4, 2, 2),)),
+        (Dropout(0.5), (torch.ones(3, 4),)),
+        (SelfAttention(8, 2, bias="all", dropout=Dropout(0.5), drophead=nn.Identity()), (torch.ones(2, 3, 8),)),
     ],
 )
 def test_a_stochastic_module_draws_from_its_own_stream_alone(module, inputs):
-    module.drop_prob = 0.5
-    default, own = torch.get_rng_state(), module.generator.get_state()
+    (stream,) = (part for part in module.modules() if isinstance(part, Stochastic))
+    stream.drop_prob = 0.5
+    default, own = torch.get_rng_state(), stream.generator.get_state()
     module(*inputs)
     assert torch.equal(torch.get_rng_state(), default)
-    assert not torch.equal(module.generator.get_state(), own)
+    assert not torch.equal(stream.generator.get_state(), own)
 
 
 def test_a_training_pass_is_a_function_of_seed_step_and_micro_batch():
@@ -103,7 +110,7 @@ def test_a_copied_model_computes_the_same_and_is_independent():
     assert not {id(p) for p in model.parameters()} & {id(p) for p in copy.parameters()}
 
 
-@pytest.mark.parametrize("module", [LayerDrop([0.5] * 8), DropHead(4), WordDropout(0.5)])
+@pytest.mark.parametrize("module", [LayerDrop([0.5] * 8), DropHead(4), WordDropout(0.5), Dropout(0.5)])
 def test_a_copy_shares_nothing_with_the_original(module):
     module.reseed(1)
     expected = torch.rand(4, generator=module.generator)

@@ -52,12 +52,17 @@ def _layer(ours: Weights, stack: str, at: str) -> Weights:
         theirs |= _moved(ours, f"{at}.feed_forward.{name}", f"{at}.{their_name}")
     for name, their_name in ATTENTION[stack].items():
         theirs |= _moved(ours, f"{at}.{name}.output", f"{at}.{their_name}.output_layer")
-        for kind in ("weight", "bias"):
-            parts = [
-                ours[key] for part in ("qkv", "query", "key_value") if (key := f"{at}.{name}.{part}.{kind}") in ours
-            ]
-            for role, tensor in zip("qkv", torch.cat(parts).chunk(3), strict=True):
-                theirs[f"{at}.{their_name}.{role}_layer.{kind}"] = tensor.clone()
+        weights, biases = (
+            [ours[key] for part in ("qkv", "query", "key_value") if (key := f"{at}.{name}.{part}.{kind}") in ours]
+            for kind in ("weight", "bias")
+        )
+        for role, tensor in zip("qkv", torch.cat(weights).chunk(3), strict=True):
+            theirs[f"{at}.{their_name}.{role}_layer.weight"] = tensor.clone()
+        # The query's and the value's: one of the keys changes nothing, whether ours have it or not.
+        bias, width = torch.cat(biases), weights[0].size(1)
+        query, value = bias[:width], bias[-width:]
+        for role, tensor in zip("qkv", (query, torch.zeros_like(query), value), strict=True):
+            theirs[f"{at}.{their_name}.{role}_layer.bias"] = tensor.clone()
     return theirs
 
 

@@ -20,6 +20,7 @@ from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.norms import NORMS
 from ablab.model.positions import POSITIONS
 from ablab.model.residual import PLACEMENTS, Residual
+from ablab.model.streams import reseed
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.model.word_dropout import WordDropout
 from ablab.saved import SavedModel
@@ -30,6 +31,8 @@ def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transforme
     """The Transformer of this configuration, with its initial weights."""
     model = _Parts(config).transformer(src_vocab, tgt_vocab)
     initialise(model, INITIALISERS[config.init.kind](), config.seed)
+    # Steps begin at 1. Whoever draws before has a stream for every site too: generators are all born equal.
+    reseed(model, config.seed, step=0, micro_batch=0)
     return model
 
 
@@ -134,13 +137,21 @@ class _Parts:
     def self_attention(self, site: str) -> SelfAttention:
         model = self.model
         return SelfAttention(
-            model.d_model, model.num_heads, dropout=model.attention_dropout, drophead=self.drophead(site)
+            model.d_model,
+            model.num_heads,
+            bias=model.attention_bias,
+            dropout=Dropout(model.attention_dropout),
+            drophead=self.drophead(site),
         )
 
     def cross_attention(self) -> CrossAttention:
         model = self.model
         return CrossAttention(
-            model.d_model, model.num_heads, dropout=model.attention_dropout, drophead=self.drophead("cross")
+            model.d_model,
+            model.num_heads,
+            bias=model.attention_bias,
+            dropout=Dropout(model.attention_dropout),
+            drophead=self.drophead("cross"),
         )
 
     def drophead(self, site: str) -> nn.Module:

@@ -54,6 +54,7 @@ class Model(Group):
     attention_dropout: DropProbability
     activation_dropout: DropProbability
     word_dropout: DropProbability
+    attention_bias: Annotated[Literal["all", "no_key", "none"], Formerly("all")]
     tie: Literal["all", "source_target", "target_output", "none"]
 
 

@@ -21,6 +21,7 @@ from ablab.model.feed_forward import FeedForward
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
 from ablab.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
+from ablab.model.projection import Projection
 from ablab.model.residual import PostNorm, PreNorm, Residual
 from ablab.model.tokens import BOS, EOS, UNK
 from ablab.model.transformer import Decoder, Encoder, Transformer
@@ -229,7 +230,10 @@ def _fill_sublayer(spec: Any, sublayer: nn.Module, residual: Residual, width: in
 
 def _fill_linears(specs: Sequence[Any], *linears: nn.Linear) -> None:
     for spec, linear in zip(specs, linears, strict=True):
-        spec.weight, spec.bias = _plain(linear.weight), _plain(linear.bias)
+        spec.weight = _plain(linear.weight)
+        bias = linear.whole_bias() if isinstance(linear, Projection) else linear.bias
+        if bias is not None:
+            spec.bias = _plain(bias)
 
 
 @singledispatch

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ablab.model.dropout import dropped
+from ablab.model.dropout import Dropout
 
 
 def attend(
@@ -17,16 +17,20 @@ def attend(
     mask: Bool[Tensor, "..."] | None,
     *,
     causal: bool,
-    drop_prob: float,
+    dropout: Dropout,
 ) -> Float[Tensor, "batch heads length d_head"]:
-    """`mask` is True where a query may look; `causal` hides the future; `drop_prob` falls on the weights.
+    """`mask` is True where a query may look; `causal` hides the future; `dropout` falls on the weights.
 
-    PyTorch's fused kernel, but for bfloat16 on the CPU: there the kernel's backward takes nine times as long as
-    plain products do.
+    PyTorch's fused kernel, but for two cases on the CPU, where plain products are faster: dropout, which the kernel
+    draws a float at a time, and bfloat16, where its backward takes nine times as long.
     """
-    if queries.dtype == torch.bfloat16 and queries.device.type == "cpu":
-        return _plainly(queries, keys, values, mask, causal=causal, drop_prob=drop_prob)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, dropout_p=drop_prob, is_causal=causal)
+    if queries.device.type == "cpu" and (dropout.rate or queries.dtype == torch.bfloat16):
+        return _plainly(queries, keys, values, mask, causal=causal, dropout=dropout)
+    if dropout.rate:
+        dropout.reseed_default()
+    return F.scaled_dot_product_attention(
+        queries, keys, values, attn_mask=mask, dropout_p=dropout.rate, is_causal=causal
+    )
 
 
 def weights(
@@ -47,7 +51,6 @@ def weights(
 
 
 def _plainly(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, *, causal: bool, drop_prob: float
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, *, causal: bool, dropout: Dropout
 ) -> Tensor:
-    mixing = weights(queries, keys, mask, causal=causal)
-    return dropped(mixing, drop_prob) @ values
+    return dropout(weights(queries, keys, mask, causal=causal)) @ values

@@ -10,6 +10,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ablab.model.attend import attend, weights
+from ablab.model.dropout import Dropout
+from ablab.model.projection import Projection
+
+BIASES: dict[str, tuple[str, ...]] = {
+    "all": ("query", "key", "value", "output"),
+    "no_key": ("query", "value", "output"),
+    "none": (),
+}
+"""Projections with a bias. One of the keys adds the same to all scores of a query: softmax takes it away again, and it
+would learn from rounding alone. Vaswani et al.'s code (tensor2tensor) has none."""
 
 
 class KeysValues(NamedTuple):
@@ -56,16 +66,27 @@ class Past:
 
 
 class Attention(nn.Module):
-    """What both kinds share: splitting into heads, mixing values, dropping heads, and the output projection."""
+    """What both kinds share: splitting into heads, mixing values, dropping heads, and the output projection.
 
-    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
+    `bias` is one of `BIASES`; `dropout` falls on the attention weights.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
         super().__init__()
         if d_model % num_heads:
             raise ValueError(f"d_model must be divisible by num_heads, got {d_model=}, {num_heads=}.")
+        if bias not in BIASES:
+            raise ValueError(f"got {bias=}; allowed: {', '.join(BIASES)}.")
+        self.biased = BIASES[bias]
+        self.d_model = d_model
         self.num_heads = num_heads
-        self.drop_prob = dropout
+        self.dropout = dropout
         self.drophead = drophead
-        self.output = nn.Linear(d_model, d_model)
+        self.output = self.project("output")
+
+    def project(self, *parts: str) -> Projection:
+        """New projections of one input."""
+        return Projection(self.d_model, [part in self.biased for part in parts])
 
     def split(self, x: Float[Tensor, "batch length width"], parts: int) -> tuple[Tensor, ...]:
         """Cut [batch, length, parts * d_model] into `parts` tensors [batch, heads, length, d_head]."""
@@ -81,17 +102,16 @@ class Attention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend, drop heads, join them, project."""
-        drop_prob = self.drop_prob if self.training else 0.0
-        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, drop_prob=drop_prob)
+        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, dropout=self.dropout)
         return self.output(self.drophead(heads).transpose(1, 2).flatten(2))
 
 
 class SelfAttention(Attention):
     """Queries, keys and values come from the same sequence."""
 
-    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
-        super().__init__(d_model, num_heads, dropout=dropout, drophead=drophead)
-        self.qkv = nn.Linear(d_model, 3 * d_model)
+    def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
+        super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead)
+        self.qkv = self.project("query", "key", "value")
 
     def forward(
         self,
@@ -114,10 +134,10 @@ class SelfAttention(Attention):
 class CrossAttention(Attention):
     """Queries come from the decoder; keys and values from the encoder's output."""
 
-    def __init__(self, d_model: int, num_heads: int, *, dropout: float, drophead: nn.Module) -> None:
-        super().__init__(d_model, num_heads, dropout=dropout, drophead=drophead)
-        self.query = nn.Linear(d_model, d_model)
-        self.key_value = nn.Linear(d_model, 2 * d_model)
+    def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
+        super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead)
+        self.query = self.project("query")
+        self.key_value = self.project("key", "value")
 
     def look_at(self, memory: Float[Tensor, "batch src_len d_model"]) -> KeysValues:
         """Keys and values of the encoder's output: once per sentence, whatever is asked of them later."""

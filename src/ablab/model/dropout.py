@@ -3,13 +3,15 @@
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from ablab.model.streams import Stochastic
 
 LEVELS = 1 << 16
 """Values of the 16 random bits that decide over an element on the CPU; rates are multiples of 1 / LEVELS."""
 
 
-class Dropout(nn.Module):
+class Dropout(Stochastic):
     """Zeroes each element with probability `drop_prob` and scales the rest by 1 / (1 - drop_prob), in training only.
 
     On the CPU, where drawing a float per element is most of the cost, 16 bits decide, and the rate is rounded to
@@ -20,23 +22,29 @@ class Dropout(nn.Module):
         super().__init__()
         self.drop_prob = drop_prob
 
+    @property
+    def rate(self) -> float:
+        """The probability with which an element falls now; 0 in evaluation."""
+        return self.drop_prob if self.training else 0.0
+
     def forward(self, x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-        return dropped(x, self.drop_prob if self.training else 0.0)
+        if self.rate == 0:
+            return x
+        if x.device.type != "cpu":
+            self.reseed_default()
+            return F.dropout(x, self.rate)
+        return x * self.multipliers(x)
+
+    def multipliers(self, x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """For each element of x on the CPU 0 or the scale, as this site's stream draws."""
+        threshold = round(self.rate * LEVELS)
+        # Four draws from each 64-bit number.
+        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
+        bits.random_(-(2**63), None, generator=self.generator)
+        draws = bits.view(torch.int16)[: x.numel()].view(x.shape)
+        kept = x.new_tensor(LEVELS / (LEVELS - threshold))
+        return torch.where(draws >= threshold - LEVELS // 2, kept, x.new_zeros(()))
 
     def extra_repr(self) -> str:
         """The rate, in the model's printed form."""
         return f"drop_prob={self.drop_prob}"
-
-
-def dropped(x: Float[Tensor, "*batch"], drop_prob: float) -> Float[Tensor, "*batch"]:
-    """x with elements dropped, drawn from the default generator; at rate 0 x itself, and nothing is drawn."""
-    if drop_prob == 0:
-        return x
-    if x.device.type != "cpu":
-        return F.dropout(x, drop_prob)
-    threshold = round(drop_prob * LEVELS)
-    # Four draws from each 64-bit number of the default generator.
-    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    draws = bits.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = x.new_tensor(LEVELS / (LEVELS - threshold))
-    return x * torch.where(draws >= threshold - LEVELS // 2, kept, x.new_zeros(()))

@@ -59,7 +59,8 @@ def initialise(model: nn.Module, scheme: Xavier, seed: int) -> None:
                     if isinstance(linear, nn.Linear):
                         std = scheme.std(module, linear)
                         linear.weight.normal_(0.0, std, generator=stream(f"{path}.{name}.weight"))
-                        linear.bias.zero_()
+                        if linear.bias is not None:
+                            linear.bias.zero_()
             case FixNormEmbedding():
                 module.weight.uniform_(-FIXNORM_BOUND, FIXNORM_BOUND, generator=stream(f"{path}.weight"))
             case Embedding() | LearnedPositions():

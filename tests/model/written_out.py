@@ -1,0 +1,97 @@
+"""The Transformer written out in plain products, with what was drawn in place of its regularisers.
+
+Norms, word tables, positions and projections are the model's own, and have laws of their own; here it is decided what
+goes into what, and what falls where.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ablab.model.tokens import PAD
+from ablab.model.transformer import Transformer
+from tests.model.arms import causal_mask
+from tests.model.recording import Drawn
+
+
+class WrittenOut:
+    """One pass of a model that drew `drawn`: takes each draw once, and in training wants one at every site."""
+
+    def __init__(self, model: Transformer, drawn: Drawn, *, post: bool) -> None:
+        self.model, self.post, self.training = model, post, model.training
+        self.drawn = {name: list(draws) for name, draws in drawn.items()}
+
+    def hidden(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """What the model's forward gives."""
+        model, allowed = self.model, (src != PAD)[:, None, None, :]
+        words = [self._words(tokens) for tokens in (src, tgt)]
+        memory = self._enter("source_input", model.words.source(words[0]))
+        for layer in self._running("encoder"):
+            memory = self._self_attention(layer, memory, allowed)
+            memory = self._feed_forward(layer, memory)
+        memory = model.encoder.final_norm(memory)
+        x = self._enter("target_input", model.words.target(words[1]))
+        for layer in self._running("decoder"):
+            x = self._self_attention(layer, x, causal_mask(x.size(1)))
+            x = self._cross_attention(layer, x, memory, allowed)
+            x = self._feed_forward(layer, x)
+        return model.decoder.final_norm(x)
+
+    def left_over(self) -> set[str]:
+        """Sites that drew more than this took."""
+        return {name for name, draws in self.drawn.items() if draws}
+
+    def _take(self, site: str) -> Tensor:
+        return self.drawn[site].pop(0)
+
+    def _module(self, path: str) -> nn.Module:
+        return self.model.get_submodule(path)
+
+    def _words(self, tokens: Tensor) -> Tensor:
+        return self._take("word_dropout") if "word_dropout" in self.drawn else tokens
+
+    def _running(self, stack: str) -> list[str]:
+        layers = self._take(f"{stack}.layerdrop") if self.training else range(len(self._module(f"{stack}.layers")))
+        return [f"{stack}.layers.{index}" for index in layers]
+
+    def _drop(self, site: str, x: Tensor) -> Tensor:
+        return x * self._take(f"{site}.dropout") if self.training else x
+
+    def _enter(self, path: str, embedded: Tensor) -> Tensor:
+        return self._drop(path, embedded + self._module(path).positions(0, embedded.size(1)))
+
+    def _around(self, path: str, x: Tensor, f) -> Tensor:
+        norm = self._module(path).norm
+        return norm(x + self._drop(path, f(x))) if self.post else x + self._drop(path, f(norm(x)))
+
+    def _self_attention(self, layer: str, x: Tensor, allowed: Tensor) -> Tensor:
+        path = f"{layer}.self_attention"
+        qkv = self._module(path).qkv
+        return self._around(
+            f"{layer}.around_self_attention", x, lambda y: self._attend(path, *qkv(y).chunk(3, -1), allowed)
+        )
+
+    def _cross_attention(self, layer: str, x: Tensor, memory: Tensor, allowed: Tensor) -> Tensor:
+        path = f"{layer}.cross_attention"
+        query, key_value = self._module(path).query, self._module(path).key_value
+        return self._around(
+            f"{layer}.around_cross_attention",
+            x,
+            lambda y: self._attend(path, query(y), *key_value(memory).chunk(2, -1), allowed),
+        )
+
+    def _attend(self, path: str, queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
+        heads = self._module(path).num_heads
+        queries, keys, values = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (queries, keys, values))
+        scores = queries @ keys.mT / math.sqrt(queries.size(-1))
+        weights = torch.softmax(scores.masked_fill(~allowed, -math.inf), dim=-1)
+        mixed = self._drop(path, weights) @ values
+        if f"{path}.drophead" in self.drawn:
+            mixed = mixed * self._take(f"{path}.drophead")[:, :, None, None]
+        return self._module(path).output(mixed.transpose(1, 2).flatten(2))
+
+    def _feed_forward(self, layer: str, x: Tensor) -> Tensor:
+        path = f"{layer}.feed_forward"
+        inner, outer = self._module(path).inner, self._module(path).outer
+        return self._around(f"{layer}.around_feed_forward", x, lambda y: outer(self._drop(path, torch.relu(inner(y)))))
