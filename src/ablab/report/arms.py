@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from ablab.provenance import representative
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.evidence import EVEN, convergence
 from ablab.report.judge import span
 from ablab.report.measures import BLEU, Measure, Progress
+from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.arm import summarise
 from ablab.statistics.proportions import share
@@ -54,7 +56,7 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
 
 def _run(run: Run, measure: Measure, place: Path) -> RunLine:
     record = run.record
-    note = "" if record is None else record.reason if run.state == "diverged" else ""
+    reason = record.reason if record is not None and run.state == "diverged" else None
     return RunLine(
         run_id=run.folder.run_id,
         seed=run.seed,
@@ -67,7 +69,7 @@ def _run(run: Run, measure: Measure, place: Path) -> RunLine:
         signature=None if run.evaluation is None else run.evaluation.signatures.get("bleu"),
         device=None if record is None else record.runtime.get("device"),
         threads=None if record is None else record.runtime.get("threads"),
-        note=note,
+        note="; ".join(note for note in (reason, odd(run)) if note),
     )
 
 
@@ -106,12 +108,18 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
     speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]
     if speeds and max(speeds) > EVEN * min(speeds):
         notes.append(f"{min(speeds):,.0f} to {max(speeds):,.0f} target tokens/s in training: the machine was busy")
+    mixed = [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]
+    if mixed:
+        changed = ", ".join(dict.fromkeys(mixed))
+        notes.append(f"{len(mixed)} of {len(arm.runs)} runs mixed: {changed} changed during training")
+    if arm is not baseline and (other := unlike(arm, baseline)) is not None:
+        notes.append(f"not made like the baseline: {other}")
     settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
     if len(settings) > 1:
         notes.append(
             "trained on " + " and ".join(sorted(f"{device}, {threads} threads" for device, threads in settings))
         )
-    code = {run.record.provenance.get("code") for run in arm.runs if run.record}
+    code = {representative(str(run.record.provenance.get("code"))) for run in arm.runs if run.record}
     if len(code) > 1:
         notes.append(f"from {len(code)} versions of the code")
     return notes
