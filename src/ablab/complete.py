@@ -39,6 +39,8 @@ def _summary(record: Record, evaluation: Evaluation | None) -> dict[str, Any]:
     """The figures by which a dashboard compares runs."""
     figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
     figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
+    if record.mixed is not None:
+        figures["mixed"] = record.mixed
     if record.selected is not None:
         figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
     if evaluation is not None:

@@ -2,16 +2,18 @@
 
 from ablab.provenance.code import code, code_digest
 from ablab.provenance.differences import (
+    NUMERICAL,
     comes_from_elsewhere,
     numerical_versions,
     other_code,
     other_judge,
     other_versions,
 )
-from ablab.provenance.equal import same_code
+from ablab.provenance.equal import representative, same_code
 from ablab.provenance.machine import fast_bfloat16, processor, provenance, versions
 
 __all__ = [
+    "NUMERICAL",
     "code",
     "code_digest",
     "comes_from_elsewhere",
@@ -22,6 +24,7 @@ __all__ = [
     "other_versions",
     "processor",
     "provenance",
+    "representative",
     "same_code",
     "versions",
 ]

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from ablab.provenance import representative
 from ablab.record import SCHEMA
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.evidence import EVEN, convergence
 from ablab.report.judge import span
 from ablab.report.measures import BLEU, Measure, Progress
+from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.arm import summarise
 from ablab.statistics.proportions import share
@@ -55,7 +57,7 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
 
 def _run(run: Run, measure: Measure, place: Path) -> RunLine:
     record = run.record
-    note = "" if record is None else record.reason if run.state == "diverged" else ""
+    reason = record.reason if record is not None and run.state == "diverged" else None
     return RunLine(
         run_id=run.folder.run_id,
         seed=run.seed,
@@ -68,7 +70,7 @@ def _run(run: Run, measure: Measure, place: Path) -> RunLine:
         signature=None if run.evaluation is None else run.evaluation.signatures.get("bleu"),
         device=None if record is None else record.runtime.get("device"),
         threads=None if record is None else record.runtime.get("threads"),
-        note=note,
+        note="; ".join(note for note in (reason, odd(run)) if note),
     )
 
 
@@ -107,6 +109,12 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
     speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]
     if speeds and max(speeds) > EVEN * min(speeds):
         notes.append(f"{min(speeds):,.0f} to {max(speeds):,.0f} target tokens/s in training: the machine was busy")
+    mixed = [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]
+    if mixed:
+        changed = ", ".join(dict.fromkeys(mixed))
+        notes.append(f"{len(mixed)} of {len(arm.runs)} runs mixed: {changed} changed during training")
+    if arm is not baseline and (other := unlike(arm, baseline)) is not None:
+        notes.append(f"not made like the baseline: {other}")
     settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
     if len(settings) > 1:
         notes.append(
@@ -114,7 +122,7 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
         )
     if any(run.record.schema_version != SCHEMA for run in arm.runs if run.record):
         notes.append("trained under an older SCHEMA: the same settings give other numbers today")
-    code = {run.record.provenance.get("code") for run in arm.runs if run.record}
+    code = {representative(str(run.record.provenance.get("code"))) for run in arm.runs if run.record}
     if len(code) > 1:
         notes.append(f"from {len(code)} versions of the code")
     return notes

@@ -100,6 +100,7 @@ class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm leaves to it. `exploratory`: why it is, if it is.
 
     `about`: what is claimed; `title`, `unit`, `digits`: of what was compared, shares of failures where runs diverged.
+    `unlike`: what differs between the arms that is no part of a recipe, such as code or threads.
     """
 
     arm: str
@@ -124,6 +125,7 @@ class ClaimLine(Strict):
     detectable: float | None
     reason: str | None
     exploratory: str | None
+    unlike: str | None = None
 
 
 class EffectLine(Strict):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ablab.report.measures import MEASURES, Measure, Progress, depth_measure, pruned_measure
+from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.report.written import number
 from ablab.statistics.drift import Drift, drift
@@ -76,6 +77,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
             raise NotTestable("no seed has finished in both arms")
         ours, theirs = found.values(measure)
         if measure.of_machine:
+            _check_alike(measure, arm, baseline)
             _check_machine(measure, {arm.name: ours, baseline.name: theirs})
     except NotTestable as reason:
         return reason
@@ -119,6 +121,11 @@ def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
 
 EVEN = 1.5
 """How many times its slowest run an arm's fastest may be: seeds are no repetitions of what else a machine does."""
+
+
+def _check_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:
+    if (other := unlike(arm, baseline)) is not None:
+        raise NotTestable(f"{arm.name} and {baseline.name} differ in {other}, on which {measure.title} depends")
 
 
 def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> None:

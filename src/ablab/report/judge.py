@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ablab.report.document import ClaimLine, Span
 from ablab.report.evidence import evidence, failures, measure_of, pairs
 from ablab.report.measures import Measure
+from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.written import interval_text, number, p_said, signed
 from ablab.statistics.interval import Interval
@@ -52,6 +53,7 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
 def _line(selection: Selection, claim: Settled, measure: Measure, case: Case, verdict: Verdict) -> ClaimLine:
     by_share = isinstance(case.evidence, Failures)
     shown = SHARE if by_share else measure
+    other = _unlike(selection, claim)
     return ClaimLine(
         arm=claim.arm,
         baseline=claim.baseline,
@@ -65,7 +67,7 @@ def _line(selection: Selection, claim: Settled, measure: Measure, case: Case, ve
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, (measure, shown), verdict, len(selection.claims)),
+        words=_words(claim, (measure, shown), verdict, len(selection.claims)) + _mark(other),
         n=verdict.n or _seeds_in_both(selection, claim),
         difference=verdict.difference,
         interval=span(verdict.interval) if verdict.interval else None,
@@ -75,7 +77,17 @@ def _line(selection: Selection, claim: Settled, measure: Measure, case: Case, ve
         detectable=verdict.detectable,
         reason=verdict.reason,
         exploratory=_exploratory(selection, claim),
+        unlike=other,
     )
+
+
+def _mark(other: str | None) -> str:
+    return "" if other is None else f" The arms were not made alike: they differ in {other}."
+
+
+def _unlike(selection: Selection, claim: Settled) -> str | None:
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
+    return unlike(arm, baseline) if arm and baseline else None
 
 
 def _seeds_in_both(selection: Selection, claim: Settled) -> int:

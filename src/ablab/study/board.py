@@ -109,7 +109,7 @@ def ended_line(entry: Entry, number: int, total: int) -> str:
     if entry.record is None:
         return what
     record = entry.record
-    took = duration(record.cost.seconds)
+    took = duration(record.cost.seconds) + ("" if record.mixed is None else f", mixed ({record.mixed})")
     if record.state == "diverged":
         return f"{what}: {record.reason}, {took}"
     evaluation = entry.cell.planned.folder.evaluation(entry.cell.planned.evaluation_id)

@@ -10,7 +10,9 @@ from ablab.study.ledger import RESULTS, Entry, State
 
 
 class Row(NamedTuple):
-    """An arm: its scores on the test set by seed, and what is missing."""
+    """An arm: its scores on the test set by seed, what is missing, and how many runs changed code or libraries, threads
+    or devices while they were trained.
+    """
 
     arm: str
     bleu: list[float]
@@ -19,6 +21,7 @@ class Row(NamedTuple):
     seconds: list[float]
     parameters: int | None
     missing: dict[str, int]
+    mixed: int
 
 
 def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
@@ -45,10 +48,14 @@ def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry]) -> Ro
         [record.cost.seconds for record in records],
         records[0].cost.parameters if records else None,
         missing,
+        sum(entry.record is not None and entry.record.mixed is not None for entry in found),
     )
 
 
-COLUMNS = ("arm", "seeds", "test_bleu", "test_bleu_sd", "test_chrf", "valid_loss", "parameters", "seconds", "missing")
+COLUMNS = (
+    *("arm", "seeds", "test_bleu", "test_bleu_sd", "test_chrf", "valid_loss", "parameters", "seconds"),
+    *("missing", "mixed"),
+)
 
 
 def figures_of(row: Row) -> list[str | int | float | None]:
@@ -60,7 +67,7 @@ def figures_of(row: Row) -> list[str | int | float | None]:
     spread = statistics.stdev(row.bleu) if len(row.bleu) > 1 else None
     missing = ", ".join(f"{number} {state}" for state, number in row.missing.items())
     means = (mean(row.chrf), mean(row.loss), row.parameters, mean(row.seconds))
-    return [row.arm, len(row.bleu), mean(row.bleu), spread, *means, missing]
+    return [row.arm, len(row.bleu), mean(row.bleu), spread, *means, missing, row.mixed]
 
 
 def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
@@ -78,10 +85,14 @@ def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
                 _spread(row.loss, 3),
                 "" if row.parameters is None else f"{row.parameters:,}",
                 duration(statistics.fmean(row.seconds)) if row.seconds else "",
-                ", ".join(f"{number} {state}" for state, number in row.missing.items()),
+                ", ".join(f"{number} {state}" for state, number in _remarks(row).items()),
             ]
         )
     return [line.rstrip() for line in aligned(lines, left=1)]
+
+
+def _remarks(row: Row) -> dict[str, int]:
+    return {**row.missing, **({"mixed": row.mixed} if row.mixed else {})}
 
 
 def _spread(values: list[float], digits: int) -> str:

@@ -1,0 +1,107 @@
+"""Whether two checkouts give equal bits: 20 steps of four arms, every weight, moment, loss and translation compared.
+
+    python benchmarks/same_bits.py [another checkout ...]
+
+Without another checkout it prints the digests of this one. Equal bits under different digests are worth an entry in
+`src/ablab/provenance/equal.json`, which is printed; the proof holds for this machine and these libraries.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+
+ARMS = {
+    "default": (),
+    "scalenorm, LayerDrop, DropHead": ("norm=scalenorm", "layerdrop=0.2", "drophead=constant"),
+    "bfloat16": ("training.precision=bf16",),
+    "post-norm, word dropout": ("norm=post", "model.word_dropout=0.1", "trainer.micro_batches=2"),
+}
+LINE = (
+    *("training.max_steps=20", "training.valid_every=10", "optim.warmup_steps=10", "optim.batch_tokens=512"),
+    *("data.train_size=1000", "data.valid_size=20", "data.test_size=20", "data.vocab_size=300"),
+    *("model.d_model=64", "model.d_ff=128", "trainer.threads=1", "trainer.progress=false"),
+    *("decoding.max_extra_tokens=10", "pruning=none", "logger=none"),
+)
+
+PROGRAM = """
+import hashlib, json, sys
+from pathlib import Path
+from ablab.cli import main
+from ablab.provenance import code_digest
+
+code = main(["train", *sys.argv[2:]])
+if code:
+    sys.exit(code)
+import torch
+
+(run,) = (path for path in (Path(sys.argv[1]) / "runs").iterdir() if path.is_dir())
+digest = hashlib.sha256()
+
+def add(name, value):
+    if isinstance(value, dict):
+        for key in sorted(value, key=str):
+            add(f"{name}.{key}", value[key])
+    elif isinstance(value, torch.Tensor):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    elif isinstance(value, (list, tuple)):
+        add(name, dict(enumerate(value)))
+    else:
+        digest.update(f"{name} {value!r}".encode())
+
+last = torch.load(run / "checkpoints" / "last.pt", weights_only=True)
+add("model", last["model"])
+add("optimizer", last["optimizer"])
+add("validations", json.loads((run / "record.json").read_text())["validations"])
+trained = digest.hexdigest()[:16]
+for path in sorted((run / "evaluations").glob("*.txt")):
+    add("translations", path.read_text())
+try:
+    codes = [code_digest("training"), code_digest("evaluation")]
+except TypeError:  # a checkout of a time when there was one for all
+    codes = [code_digest()] * 2
+print(json.dumps([trained, digest.hexdigest()[:16], *codes]))
+"""
+
+
+def main() -> int:
+    """A line for each arm and checkout; 1 where they are not equal."""
+    checkouts = [HERE, *(Path(word).resolve() for word in sys.argv[1:])]
+    found = {checkout: _of(checkout) for checkout in checkouts}
+    for arm in ARMS:
+        for checkout, arms in found.items():
+            print(f"{arm:<32}{arms[arm][0]}  {arms[arm][1]}  {checkout}", flush=True)
+    for number, stage in enumerate(("training", "evaluation")):
+        bits = [[arms[arm][number] for arm in ARMS] for arms in found.values()]
+        digests = sorted({arms["default"][2 + number] for arms in found.values()})
+        same = all(each == bits[0] for each in bits)
+        print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'} under {' and '.join(digests)}")
+        if same and len(digests) > 1:
+            proof = "benchmarks/same_bits.py: 20 steps of four arms"
+            print(json.dumps({"stage": stage, "digests": digests, "proof": proof}))
+        if not same:
+            return 1
+    return 0
+
+
+def _of(checkout: Path) -> dict[str, list[str]]:
+    """By arm: bits of training, of training and evaluation, and the digests of the code."""
+    found = {}
+    for arm, words in ARMS.items():
+        with tempfile.TemporaryDirectory(prefix="ablab-same-bits-") as outputs:
+            command = [sys.executable, "-c", PROGRAM, outputs, *LINE, *words, f"outputs={outputs}"]
+            environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=checkout, check=False)
+        if done.returncode:
+            sys.exit(f"error: {checkout}, {arm}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        found[arm] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

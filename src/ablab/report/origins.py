@@ -1,0 +1,75 @@
+"""Code, libraries, threads and device of runs: what is not the same on both sides of a comparison."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ablab.provenance import NUMERICAL, representative
+from ablab.record import Record
+from ablab.report.selection import ArmRuns, Run
+
+Facts = Mapping[str, object]
+"""By what a reader calls it."""
+
+
+def unlike(arm: ArmRuns, baseline: ArmRuns) -> str | None:
+    """`code, threads`: what differs between runs of both arms under one seed; None where nothing does.
+
+    Of arms that share no seed every run is held against every other.
+    """
+    theirs = {run.seed: run for run in baseline.runs if run.record is not None}
+    ours = {run.seed: run for run in arm.runs if run.record is not None}
+    shared = sorted(ours.keys() & theirs.keys())
+    both = [(ours[seed], theirs[seed]) for seed in shared] or [(a, b) for a in ours.values() for b in theirs.values()]
+    differing = [name for one, other in both for name in _differing(_facts(one), _facts(other))]
+    return ", ".join(dict.fromkeys(differing)) or None
+
+
+def odd(run: Run) -> str | None:
+    """What a reader must know of where one run comes from; None where all of it is of one making."""
+    if run.record is None:
+        return None
+    said = [] if run.record.mixed is None else [f"mixed: {run.record.mixed} changed during training"]
+    trained_with = run.record.provenance.get("evaluation_code")
+    if trained_with is not None and run.evaluation is not None:
+        judged = run.evaluation.provenance_code
+        if representative(judged) != representative(trained_with):
+            said.append("judged by other code than when it was trained")
+    return "; ".join(said) or None
+
+
+def _differing(ours: Facts, theirs: Facts) -> list[str]:
+    """What only one side knows is no difference."""
+    return [name for name in ours if name in theirs and ours[name] != theirs[name]]
+
+
+def _facts(run: Run) -> Facts:
+    assert run.record is not None
+    facts: dict[str, object] = {**_of_training(run.record)}
+    if run.evaluation is not None:
+        facts["evaluation code"] = representative(run.evaluation.provenance_code)
+    if run.curve is not None:
+        facts["curve code"] = representative(run.curve.provenance_code)
+    return facts
+
+
+def _of_training(record: Record) -> Facts:
+    """Of all its stretches, where they are on record."""
+    if record.stretches:
+        return {
+            "code": {representative(stretch.code) for stretch in record.stretches},
+            "library versions": {_numerical(stretch.versions) for stretch in record.stretches},
+            "threads": {stretch.threads for stretch in record.stretches},
+            "device": {stretch.device for stretch in record.stretches},
+        }
+    runtime, machine = record.runtime, record.provenance.get("machine", {})
+    device = runtime.get("device")
+    return {
+        "code": {representative(str(record.provenance.get("code")))},
+        "library versions": {_numerical(record.provenance.get("versions", {}))},
+        "threads": {runtime.get("threads")},
+        "device": {machine.get("processor", device) if device == "cpu" else device},
+    }
+
+
+def _numerical(versions: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((name, version) for name, version in versions.items() if name in NUMERICAL))

@@ -1,0 +1,112 @@
+"""Arms that were not made alike say so wherever they are compared, and their speeds are not compared at all."""
+
+from dataclasses import replace
+
+import pytest
+
+from ablab.provenance.equal import joined
+from ablab.record import Stretch
+from ablab.report.arms import arm_line
+from ablab.report.document import ClaimLine
+from ablab.report.evidence import evidence
+from ablab.report.gather import of_study
+from ablab.report.judge import judge
+from ablab.report.measures import MEASURES
+from ablab.report.origins import odd, unlike
+from ablab.report.selection import ArmRuns
+from ablab.statistics.refusal import NotTestable
+
+MACHINE = {"device": "x", "devices": 1, "micro_batches": 1, "compile": False}
+
+
+def stretch(first=1, last=9, **changes):
+    plain = {"code": "a", "versions": {"torch": "1"}, "threads": 1, **MACHINE}
+    return Stretch(**{**plain, "first_step": first, "last_step": last, **changes})
+
+
+def trained(arm, *stretches, provenance=None, only=None):
+    """The arm, its runs under the seeds `only` or under all trained in these stretches."""
+
+    def changed(run):
+        if run.record is None or (only is not None and run.seed not in only):
+            return run
+        update = {"stretches": list(stretches), "provenance": {**run.record.provenance, **(provenance or {})}}
+        return replace(run, record=run.record.model_copy(update=update))
+
+    return ArmRuns(arm.name, [changed(run) for run in arm.runs])
+
+
+@pytest.fixture
+def arms(reported):
+    return of_study(reported.study).arms[:2]
+
+
+def test_arms_that_were_made_alike_are_not_marked(arms):
+    usual, other = arms
+    assert unlike(usual, other) is None
+    assert unlike(trained(usual, stretch()), trained(other, stretch(last=20))) is None
+    halves = (stretch(last=4), stretch(first=5))
+    assert unlike(trained(usual, stretch()), trained(other, *halves)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"code": "b"}, "code"),
+        ({"threads": 2, "device": "y"}, "threads, device"),
+        ({"versions": {"torch": "2"}}, "library versions"),
+        ({"versions": {"torch": "1", "wandb": "2"}}, None),
+    ],
+)
+def test_what_differs_between_arms_is_named(arms, changes, said):
+    usual, other = arms
+    assert unlike(trained(usual, stretch()), trained(other, stretch(**changes))) == said
+
+
+def test_a_run_that_was_mixed_differs_from_one_that_was_not(arms):
+    usual, other = arms
+    mixed = trained(trained(other, stretch()), stretch(last=4), stretch(first=5, code="b"), only={1})
+    assert unlike(trained(usual, stretch()), mixed) == "code"
+    assert [odd(run) for run in mixed.runs[:2]] == ["mixed: code changed during training", None]
+
+
+def test_seeds_made_elsewhere_in_both_arms_are_no_difference_between_them(arms):
+    usual, other = (trained(trained(arm, stretch()), stretch(code="b"), only={4, 5}) for arm in arms)
+    assert unlike(usual, other) is None
+
+
+def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
+    monkeypatch.setattr("ablab.provenance.equal.equals", lambda: joined([{"digests": ["a", "b"]}]))
+    usual, other = arms
+    assert unlike(trained(usual, stretch()), trained(other, stretch(code="b"))) is None
+
+
+def test_an_evaluation_by_later_code_is_marked(arms):
+    usual, other = arms
+    later = [replace(run, evaluation=run.evaluation.model_copy(update={"provenance_code": "z"})) for run in other.runs]
+    assert unlike(usual, ArmRuns(other.name, later)) == "evaluation code"
+    (run,) = trained(ArmRuns("x", later[:1]), stretch(), provenance={"evaluation_code": "abc"}).runs
+    assert odd(run) == "judged by other code than when it was trained"
+
+
+@pytest.mark.parametrize("metric", ["training_speed", "decoding_speed"])
+def test_speeds_of_arms_that_were_not_made_alike_are_not_compared(arms, metric):
+    usual, other = (trained(arm, stretch(threads=threads)) for arm, threads in zip(arms, (1, 2), strict=True))
+    found = evidence(other, usual, MEASURES[metric], 0.0)
+    assert isinstance(found, NotTestable)
+    assert "differ in threads" in str(found)
+    assert not isinstance(evidence(other, usual, MEASURES["test_bleu"], 0.5), NotTestable)
+
+
+def test_a_claim_and_its_arm_say_so(reported, tmp_path):
+    selection = of_study(reported.study)
+    before = judge(selection)
+    assert not any(isinstance(claim, ClaimLine) and claim.unlike for claim in before)
+    first, second, *rest = selection.arms
+    arms = [trained(first, stretch()), trained(second, stretch(code="b")), *rest]
+    claim = judge(replace(selection, arms=arms))[0]
+    assert claim.unlike == "code"
+    assert claim.words.endswith("The arms were not made alike: they differ in code.")
+    assert (claim.outcome, claim.difference) == (before[0].outcome, before[0].difference)
+    line = arm_line(arms[1], arms[0], MEASURES["test_bleu"], tmp_path)
+    assert "not made like the baseline: code" in line.notes
