@@ -9,14 +9,15 @@ from ablab.data.steps import Batch
 from ablab.model.streams import reseed
 from ablab.model.tokens import PAD
 from ablab.training import loss as loss_module
+from ablab.training.chunks import loss_rows
 from ablab.training.loss import projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, build, source, target
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
-@pytest.mark.parametrize("chunk", [1, 40, 10_000])
-def test_it_equals_cross_entropy_with_its_gradients(smoothing, chunk, monkeypatch):
-    monkeypatch.setattr(loss_module, "CHUNK_ELEMENTS", chunk)
+@pytest.mark.parametrize("rows", [1, 4, 900])
+def test_it_equals_cross_entropy_with_its_gradients(smoothing, rows, monkeypatch):
+    monkeypatch.setattr(loss_module, "loss_rows", lambda *_: rows)
     hidden = torch.randn(17, 6, dtype=torch.float64, requires_grad=True)
     matrix = torch.randn(11, 6, dtype=torch.float64, requires_grad=True)
     labels = torch.randint(11, (17,))
@@ -82,6 +83,14 @@ def test_accumulating_two_equals_one(rate):
         layerdrop=True,
     )
     torch.testing.assert_close(cut, whole, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+@pytest.mark.parametrize("vocab", [1, 1_000, 8_000, 32_000, 250_000, 1 << 30])
+def test_logits_are_bounded_whatever_the_vocabulary(kind, vocab):
+    """At 128 MB in single precision, or a row of them."""
+    rows = loss_rows(vocab, torch.device(kind))
+    assert rows == 1 or 1 < rows <= (1 << 25) / vocab
 
 
 def test_nothing_is_held_for_a_backward_that_will_not_come():

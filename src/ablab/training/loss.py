@@ -9,9 +9,7 @@ from torch import Tensor
 from ablab.data.steps import Batch
 from ablab.model.precision import as_products_take_it
 from ablab.model.transformer import Transformer
-
-CHUNK_ELEMENTS = 1 << 21
-"""Logits held at a time (8 MB in fp32): they stay in the processor's cache between one pass and the next."""
+from ablab.training.chunks import loss_rows
 
 
 class TokenLoss(NamedTuple):
@@ -60,7 +58,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         d_hidden = torch.empty_like(hidden) if needs_gradient else None
         d_matrix = torch.zeros_like(matrix) if needs_gradient else None
         true = normalisers = hidden.new_zeros((), dtype=precise)
-        rows = max(1, min(len(labels), CHUNK_ELEMENTS // vocab))
+        rows = max(1, min(len(labels), loss_rows(vocab, hidden.device)))
         # Two buffers for all chunks: asking for such memory anew costs as much as a pass over it.
         logits_of, p_of = (hidden.new_empty((rows, vocab)) for _ in range(2))
         for start in range(0, len(labels), rows):

@@ -15,9 +15,8 @@ from ablab.decoding.translate import Search, Translator
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer
 from ablab.scoring import bleu
+from ablab.training.chunks import VALID_TOKENS
 from ablab.training.loss import token_loss
-
-VALID_TOKENS = 8192
 
 
 @dataclass(frozen=True)
