@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout
 from ablab.model.layerdrop import LayerDrop
+from ablab.model.positions import SinusoidalPositions
 from ablab.model.streams import Stochastic, reseed
 from ablab.model.tokens import PAD
 from ablab.model.transformer import Transformer
@@ -219,9 +220,11 @@ def test_reordered_hypotheses_and_kept_sentences_decode_on(arm, lengths):
     run(5, 7)
 
 
-def test_decoding_goes_past_the_table_of_positions():
+def test_decoding_goes_past_the_table_of_positions(monkeypatch):
+    monkeypatch.setattr(SinusoidalPositions, "FIRST", 4)
     for kind in ("sinusoidal", "learned"):
-        model = build(changes={"position.kind": kind, "position.max_length": 4}).float().eval()
+        table = {"position.max_length": 4} if kind == "learned" else {}
+        model = build(changes={"position.kind": kind, **table}).float().eval()
         src, tgt = source(3, 2), target(9, 9)[:, None]
         expected = full(model, src, tgt)
         state = model.start(src, beams=1, max_len=9)

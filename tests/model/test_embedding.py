@@ -124,7 +124,7 @@ def test_two_vocabularies_cannot_share_one_table(tie):
 
 
 def test_token_input_adds_positions_to_what_it_gets():
-    positions = SinusoidalPositions(D, 10).double()
+    positions = SinusoidalPositions(D).double()
     embedded = torch.randn(2, 4, D, dtype=torch.float64)
     assert torch.equal(TokenInput(positions, nn.Identity())(embedded, start=3), embedded + positions.table[3:7])
 

@@ -21,7 +21,7 @@ def vectors(*shape: int) -> torch.Tensor:
 
 
 def scalenorm(g: float | None = None, *, learned: bool = True) -> ScaleNorm:
-    norm = ScaleNorm(D, learned=learned).double()
+    norm = ScaleNorm(D, learn_g=learned).double()
     if g is not None:
         norm.g.data.fill_(g)
     return norm
@@ -61,7 +61,7 @@ def test_scalenorm_of_zero_is_zero_with_a_finite_gradient(learned):
 
 @pytest.mark.parametrize("learned", [True, False])
 def test_scalenorms_g_starts_at_the_root_of_the_width_and_is_learned_or_fixed(learned):
-    norm = ScaleNorm(D, learned=learned)
+    norm = ScaleNorm(D, learn_g=learned)
     assert norm.g.shape == ()
     assert norm.g.item() == pytest.approx(math.sqrt(D))
     assert len(list(norm.parameters())) == learned

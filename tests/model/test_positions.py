@@ -11,6 +11,12 @@ from tests.model.arms import NO_DROPOUT, build, source, target
 CLOSE = {"rtol": 0, "atol": 1e-12}
 
 
+@pytest.fixture
+def small_table(monkeypatch):
+    """Sinusoids for four positions to begin with."""
+    monkeypatch.setattr(SinusoidalPositions, "FIRST", 4)
+
+
 def test_sinusoid_is_the_papers_formula():
     d_model = 6
     table = sinusoid(50, d_model)
@@ -30,8 +36,9 @@ def test_a_later_sinusoid_is_a_linear_function_of_an_earlier_one(shift):
 
 
 @pytest.mark.parametrize("inference", [True, False])
-def test_the_table_grows_with_the_input_and_stays_the_same_table(inference):
-    positions, long = SinusoidalPositions(8, 4), sinusoid(64, 8).float()
+def test_the_table_grows_with_the_input_and_stays_the_same_table(inference, small_table):
+    positions, long = SinusoidalPositions(8), sinusoid(64, 8).float()
+    assert len(positions.table) == 4
     with torch.inference_mode(inference):
         grown = positions(2, 30)
     assert torch.equal(grown, long[2:32])
@@ -39,8 +46,8 @@ def test_the_table_grows_with_the_input_and_stays_the_same_table(inference):
     assert not positions.state_dict()  # a checkpoint does not depend on the longest input seen
 
 
-def test_training_goes_on_after_decoding_a_long_sentence():
-    model = build(changes={"position.max_length": 4, **NO_DROPOUT})
+def test_training_goes_on_after_decoding_a_long_sentence(small_table):
+    model = build(changes=NO_DROPOUT)
     with torch.inference_mode():
         model(source(9), target(9))
     model(source(9), target(9)).sum().backward()
@@ -55,9 +62,11 @@ def test_learned_positions_beyond_the_table_share_the_last():
     assert torch.equal(positions(9, 2), positions.weight[[4, 4]])
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
-def test_a_sentence_longer_than_the_table_passes(kind):
-    model = build(changes={"position.kind": kind, "position.max_length": 4}).eval()
+@pytest.mark.parametrize(
+    "changes", [{}, {"position.kind": "learned", "position.max_length": 4}], ids=["sinusoidal", "learned"]
+)
+def test_a_sentence_longer_than_the_table_passes(changes, small_table):
+    model = build(changes=changes).eval()
     assert model(source(9), target(9)).isfinite().all()
 
 

@@ -162,6 +162,11 @@ def test_first_last_and_random():
     assert len(draws) > 12  # of the twenty there are
 
 
+def test_random_draws_each_stack_apart():
+    kept = [Random(seed)(Depths(6, 6), Depths(3, 3)) for seed in range(40)]
+    assert sum(encoder == decoder for encoder, decoder in kept) < 10  # two are expected
+
+
 def test_data_driven_keeps_what_is_dropped_least():
     strategy = DataDriven({"encoder": [0.2, 0.2, 0.2], "decoder": [0.5, 0.1, 0.3, 0.1]})
     assert strategy(Depths(3, 4), Depths(2, 2)) == Kept((0, 1), (1, 3))

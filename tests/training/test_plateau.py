@@ -8,6 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ablab.assembly import build_objective
+from ablab.config import compose
 from ablab.training.course import Course, Plateau
 from ablab.training.schedules import plateau
 from ablab.training.validation import Validation
@@ -66,3 +68,17 @@ def test_either_score_can_be_monitored(monitor, expected):
     validations = [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
     rule = Plateau(monitor=monitor, patience=1, min_rate=0.0, **RATES)
     assert rule.rate(Course(validations=validations)) == expected
+
+
+@pytest.mark.parametrize("monitor", ["loss", "bleu"])
+@pytest.mark.parametrize(("decay_monitor", "expected"), [("loss", 0.25), ("bleu", 1.0)])
+def test_a_run_decays_by_its_own_score_whichever_chooses_the_weights(decay_monitor, expected, monitor):
+    own = ("decay=0.5", "decay_patience=1", f"decay_monitor={decay_monitor}")
+    config = compose(
+        ["optim=plateau", "optim.lr=1", *(f"schedule.{word}" for word in own), f"training.monitor={monitor}"]
+    )
+    course = Course()
+    rate = build_objective(config.config, course).learning_rate
+    assert rate(1) == 1.0
+    course.validations += [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
+    assert rate(31) == expected

@@ -5,11 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from ablab.data.encoded import Sentences
 from ablab.data.steps import collate
 from ablab.data.tokenizer import Tokenizer
 from ablab.model.tokens import SPECIAL
+from ablab.training import validation
 from ablab.training.validation import Validator
 from tests.model.arms import ALL_RATES, NO_DROPOUT, VOCAB, build, stir
 
@@ -53,6 +55,22 @@ def test_its_scores_are_those_of_a_model_in_which_nothing_drops(validator):
     plain = build("pre", NOTHING_DROPS)
     plain.load_state_dict(model.state_dict())
     assert validator(model, 1) == validator(plain.eval(), 1)
+
+
+def test_its_loss_is_nats_per_token_whatever_the_batches(validator, monkeypatch):
+    """Batches of unequally many tokens, and no label smoothing."""
+    model = build("pre", NOTHING_DROPS).eval()
+    stir(model)
+    nats, tokens = 0.0, 0
+    for row in range(7):
+        batch = collate(validator.src, validator.tgt, np.array([row]))
+        with torch.no_grad():
+            logits = model.logits(model(batch.src, batch.tgt))
+        nats += float(F.cross_entropy(logits[0], batch.labels[0], reduction="sum"))
+        tokens += len(batch.labels[0])
+    for budget in (validation.VALID_TOKENS, 12):
+        monkeypatch.setattr(validation, "VALID_TOKENS", budget)
+        assert validator.loss(model) == pytest.approx(nats / tokens, rel=1e-10)
 
 
 def test_in_training_the_same_model_does_drop(validator):

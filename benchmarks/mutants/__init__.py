@@ -1,0 +1,1 @@
+"""Deliberate faults, and whether the tests notice them."""

@@ -1,0 +1,23 @@
+"""The list: each fault changes what a part of a paper does, and crashes nothing."""
+
+from benchmarks.mutants.fault import Fault
+from benchmarks.mutants.faults.architecture import ARCHITECTURE
+from benchmarks.mutants.faults.decoding import DECODING
+from benchmarks.mutants.faults.pruning import PRUNING
+from benchmarks.mutants.faults.regularisers import REGULARISERS
+from benchmarks.mutants.faults.selection import SELECTION
+from benchmarks.mutants.faults.statistics import STATISTICS
+from benchmarks.mutants.faults.steps import STEPS
+
+ROOMS: dict[str, list[Fault]] = {
+    "Architecture and initial weights": ARCHITECTURE,
+    "Regularisers": REGULARISERS,
+    "Optimiser steps": STEPS,
+    "Validation and the choice of weights": SELECTION,
+    "Decoding": DECODING,
+    "Pruning and analysis": PRUNING,
+    "Statistics": STATISTICS,
+}
+"""By what they concern."""
+
+FAULTS: list[Fault] = [fault for faults in ROOMS.values() for fault in faults]

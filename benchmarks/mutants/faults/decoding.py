@@ -1,0 +1,87 @@
+"""Faults of the search for translations, and of how its speed is measured."""
+
+from benchmarks.mutants.fault import Fault
+
+BATCHES = ("decoding/test_batches.py",)
+SEARCH = ("decoding/test_search.py",)
+
+DECODING = [
+    Fault(
+        "beam: ends at the first finished hypothesis",
+        "decoding/finished.py",
+        "return self.scores[rows, -1] > -math.inf",
+        "return self.scores[rows, 0] > -math.inf",
+        (*SEARCH, *BATCHES),
+    ),
+    Fault(
+        "beam: no sentence is done before all of its batch are",
+        "decoding/beam.py",
+        "beams.abandon(finished.full(rows))",
+        "beams.abandon(finished.full(rows).all().expand(len(rows)))",
+        BATCHES,
+    ),
+    Fault(
+        "beam: a sentence that is done goes on collecting until it leaves the batch",
+        "decoding/beam.py",
+        "        beams.abandon(finished.full(rows))\n        going = beams.going()\n",
+        "        going = beams.going() & ~finished.full(rows)\n",
+        BATCHES,
+    ),
+    Fault(
+        "beam: an end among the 2k best counts",
+        "decoding/beam.py",
+        "ended = Ended(log_probs[:, :size].masked_fill(~is_end[:, :size], -math.inf), origin[:, :size], self.tokens)",
+        "ends, at = log_probs.masked_fill(~is_end, -math.inf).topk(size, dim=1)\n"
+        "        ended = Ended(ends, origin.gather(1, at), self.tokens)",
+        (*SEARCH, *BATCHES),
+    ),
+    Fault(
+        "beam: scores are renormalised after what is forbidden",
+        "decoding/beam.py",
+        "        normaliser = logits.logsumexp(dim=-1, keepdim=True)\n        logits = forbid(logits)\n",
+        "        logits = forbid(logits)\n        normaliser = logits.logsumexp(dim=-1, keepdim=True)\n",
+        SEARCH,
+    ),
+    Fault(
+        "beam: a hypothesis keeps the past of its place, not of what it continues",
+        "decoding/beam.py",
+        "        _follow(state, origin)\n",
+        "",
+        SEARCH,
+    ),
+    Fault(
+        "beam: every hypothesis must end a token early",
+        "decoding/beam.py",
+        "beams.advance(logits, limits[rows] == position, position)",
+        "beams.advance(logits, limits[rows] <= position + 1, position)",
+        (*SEARCH, *BATCHES),
+    ),
+    Fault(
+        "length penalty: the end does not count",
+        "decoding/beam.py",
+        "penalty=length_penalty(position + 1, alpha)",
+        "penalty=length_penalty(position, alpha)",
+        SEARCH,
+    ),
+    Fault(
+        "length penalty: that of fairseq",
+        "decoding/hypothesis.py",
+        "return float(((5 + length) / 6) ** alpha)",
+        "return float(length**alpha)",
+        SEARCH,
+    ),
+    Fault(
+        "length of a translation: the limit counts the source's end",
+        "decoding/limits.py",
+        "((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens",
+        "(src != PAD).sum(dim=1) + max_extra_tokens",
+        (*SEARCH, *BATCHES),
+    ),
+    Fault(
+        "speed: paced at half the length",
+        "curves/speed.py",
+        "search.best(Paced(model, words), batch)",
+        "search.best(Paced(model, words // 2), batch)",
+        ("curves/test_speed.py",),
+    ),
+]

@@ -1,0 +1,108 @@
+"""Faults of validation, of the end of training, and of the weights that meet the test set."""
+
+from benchmarks.mutants.fault import Fault
+
+VALIDATION = ("training/test_validation.py",)
+CHOICE = ("training/test_selection.py",)
+COURSE = ("training/test_course.py",)
+
+SELECTION = [
+    Fault(
+        "validation: the loss with dropout on",
+        "training/validation.py",
+        "    with evaluating(model):\n",
+        "    if model is not None:\n",
+        VALIDATION,
+    ),
+    Fault(
+        "validation: translations with dropout on",
+        "decoding/translate.py",
+        "        with evaluating(self.model):\n",
+        "        if self.model is not None:\n",
+        VALIDATION,
+    ),
+    Fault(
+        "validation: the loss is the smoothed one",
+        "training/validation.py",
+        "label_smoothing=0.0)\n            total += float(loss.true)",
+        "label_smoothing=0.1)\n            total += float(loss.smoothed)",
+        VALIDATION,
+    ),
+    Fault(
+        "validation: a mean over batches, not over tokens",
+        "training/validation.py",
+        "total += float(loss.true)\n            tokens += loss.tokens",
+        "total += float(loss.true) / loss.tokens\n            tokens += 1",
+        VALIDATION,
+    ),
+    Fault(
+        "the best validation is always that of the lowest loss",
+        "training/validation.py",
+        'return self.bleu > other.bleu if monitor == "bleu" else self.loss < other.loss',
+        "return self.loss < other.loss",
+        COURSE,
+    ),
+    Fault(
+        "the best validation: of equals the last",
+        "training/validation.py",
+        'return self.bleu > other.bleu if monitor == "bleu" else self.loss < other.loss',
+        'return self.bleu >= other.bleu if monitor == "bleu" else self.loss <= other.loss',
+        COURSE,
+    ),
+    Fault(
+        "patience: training ends one validation late",
+        "training/course.py",
+        "course.validations.index(leader) >= self.patience",
+        "course.validations.index(leader) > self.patience",
+        COURSE,
+    ),
+    Fault(
+        "select=averaged: the last k, not those that end at the best",
+        "training/averaging.py",
+        "steps[max(0, leader - self.average_last) : leader]",
+        "steps[-self.average_last :]",
+        CHOICE,
+    ),
+    Fault(
+        "select=averaged: one too few",
+        "training/averaging.py",
+        "steps[max(0, leader - self.average_last) : leader]",
+        "steps[max(0, min(leader - 1, leader - self.average_last + 1)) : leader]",
+        CHOICE,
+    ),
+    Fault(
+        "select=averaged: one that may still count is thrown away",
+        "training/averaging.py",
+        "recent = [validation.step for validation in validations][1 - self.average_last :]",
+        "recent = [validation.step for validation in validations][min(-1, 2 - self.average_last) :]",
+        CHOICE,
+    ),
+    Fault(
+        "select=averaged_last: the first k",
+        "training/averaging.py",
+        "return sorted({*self._multiples(end), end})[-self.average_last :]",
+        "return sorted({*range(self.average_every, end + 1, self.average_every), end})[: self.average_last]",
+        CHOICE,
+    ),
+    Fault(
+        "select=averaged_last: without the weights where training ends",
+        "training/averaging.py",
+        "return sorted({*self._multiples(end), end})[-self.average_last :]",
+        "return [*self._multiples(end)] or [end]",
+        CHOICE,
+    ),
+    Fault(
+        "select=best_or_averaged: always the mean",
+        "training/averaging.py",
+        "[single] if mean == single else [single, mean]",
+        "[mean]",
+        CHOICE,
+    ),
+    Fault(
+        "select=best_or_averaged: the mean counts where both are equal",
+        "training/checkpoints.py",
+        "validation.better_than(chosen.validation, self.selection.monitor)",
+        "not chosen.validation.better_than(validation, self.selection.monitor)",
+        CHOICE,
+    ),
+]

@@ -1,0 +1,81 @@
+"""Faults of tests, intervals and verdicts."""
+
+from benchmarks.mutants.fault import Fault
+
+MULTIPLE = ("statistics/test_multiple.py",)
+PAIRED = ("statistics/test_paired.py",)
+RESAMPLING = ("statistics/test_resampling.py",)
+VERDICT = ("statistics/test_verdict.py",)
+
+STATISTICS = [
+    Fault(
+        "paired t: degrees of freedom n, not n - 1",
+        "statistics/paired.py",
+        "student.two_sided(t, values.size - 1)",
+        "student.two_sided(t, values.size)",
+        PAIRED,
+    ),
+    Fault(
+        "equivalence: the smaller of the two p-values",
+        "statistics/equivalence.py",
+        "(margin - abs(difference)) / standard_error",
+        "(margin + abs(difference)) / standard_error",
+        PAIRED,
+    ),
+    Fault(
+        "Holm: m - k",
+        "statistics/multiple.py",
+        "np.maximum.accumulate((count - np.arange(count)) * p[order])",
+        "np.maximum.accumulate((count - 1 - np.arange(count)) * p[order])",
+        MULTIPLE,
+    ),
+    Fault(
+        "Holm: a larger p may end with a smaller adjusted one",
+        "statistics/multiple.py",
+        "np.maximum.accumulate((count - np.arange(count)) * p[order])",
+        "(count - np.arange(count)) * p[order]",
+        MULTIPLE,
+    ),
+    Fault(
+        "crossed bootstrap: the variance over seeds by n, not n - 1",
+        "statistics/bootstrap.py",
+        "from_seeds = float(observed.var(ddof=1)) / seeds",
+        "from_seeds = float(observed.var(ddof=0)) / seeds",
+        RESAMPLING,
+    ),
+    Fault(
+        "crossed bootstrap: the interaction counts more than once",
+        "statistics/bootstrap.py",
+        "max(0.0, float(drawn.mean(axis=1).var(ddof=1)) - interaction)",
+        "float(drawn.mean(axis=1).var(ddof=1))",
+        RESAMPLING,
+    ),
+    Fault(
+        "randomisation: ties do not count",
+        "statistics/randomisation.py",
+        "least = abs(observed) - 1e-9",
+        "least = abs(observed) + 1e-9",
+        RESAMPLING,
+    ),
+    Fault(
+        "factorial: against the mean of all levels, not the usual one",
+        "statistics/factorial.py",
+        "usual = cells.take([0], axis=axis)",
+        "usual = cells.mean(axis=axis, keepdims=True)",
+        ("statistics/test_factorial.py",),
+    ),
+    Fault(
+        "verdict: *less* is judged as *greater*",
+        "statistics/verdict.py",
+        'sign == (1 if expect == "greater" else -1)',
+        "sign == 1",
+        VERDICT,
+    ),
+    Fault(
+        "verdict: failures speak for the arm that has them",
+        "statistics/verdict.py",
+        "better = -float(np.sign(failures.shares.difference))",
+        "better = float(np.sign(failures.shares.difference))",
+        VERDICT,
+    ),
+]

@@ -1,0 +1,152 @@
+"""Faults of an optimiser step: rates, loss, gradients, Adam, and the data it sees."""
+
+from benchmarks.mutants.fault import Fault
+
+SCHEDULES = ("training/test_schedules.py",)
+WHOLE = ("training/test_whole_steps.py",)
+LOSS = ("training/test_loss.py",)
+
+STEPS = [
+    Fault(
+        "noam: one step late",
+        "training/schedules.py",
+        "return peak * min(step / warmup_steps, (warmup_steps / step) ** 0.5)",
+        "return peak * min((step - 1) / warmup_steps, (warmup_steps / max(1, step - 1)) ** 0.5)",
+        SCHEDULES,
+    ),
+    Fault(
+        "optim.lr=null: the peak is d^-0.5, whatever the warm-up",
+        "config/schema.py",
+        "return float((self.model.d_model * self.schedule.warmup_steps) ** -0.5)",
+        "return float(self.model.d_model**-0.5)",
+        ("test_identity.py", *WHOLE),
+    ),
+    Fault(
+        "cosine: falls from the first step on",
+        "training/schedules.py",
+        "progress = min(1.0, (step - warmup_steps) / (total - warmup_steps))",
+        "progress = min(1.0, step / total)",
+        SCHEDULES,
+    ),
+    Fault(
+        "plateau: decays one validation sooner",
+        "training/schedules.py",
+        "        if waited == patience:\n",
+        "        if waited == max(1, patience - 1):\n",
+        ("training/test_plateau.py",),
+    ),
+    Fault(
+        "plateau: the best counts anew after a decay",
+        "training/schedules.py",
+        "rate, waited = rate * decay, 0",
+        "rate, waited, best = rate * decay, 0, None",
+        ("training/test_plateau.py",),
+    ),
+    Fault(
+        "plateau: watches the loss though decay_monitor=bleu",
+        "training/course.py",
+        'by_bleu = self.monitor == "bleu"',
+        "by_bleu = False",
+        ("training/test_plateau.py",),
+    ),
+    Fault(
+        "plateau: watches what training.monitor says, not decay_monitor",
+        "assembly/training.py",
+        "monitor=schedule.decay_monitor,",
+        "monitor=config.training.monitor,",
+        ("training/test_plateau.py", "training/test_course.py"),
+    ),
+    Fault(
+        "DropHead: the schedule is one step late",
+        "assembly/training.py",
+        "drophead_rate=lambda step: schedule(step, **rates),",
+        "drophead_rate=lambda step: schedule(step - 1, **rates),",
+        WHOLE,
+    ),
+    Fault(
+        "DropHead: the rate is never set in training",
+        "training/lightning_module.py",
+        "        self._set_drophead(drophead)\n",
+        "        self._set_drophead(0.0)\n",
+        WHOLE,
+    ),
+    Fault(
+        "DropHead, vshape: rises to p from step 0",
+        "training/schedules.py",
+        "    if step < warmup_steps:\n        return p * (1 - step / warmup_steps)\n",
+        "    if step < total_steps:\n        return p * step / total_steps\n",
+        SCHEDULES,
+    ),
+    Fault(
+        "no gradient clipping",
+        "training/lightning_module.py",
+        'float("inf") if objective.clip is None else objective.clip',
+        'float("inf")',
+        WHOLE,
+    ),
+    Fault(
+        "Adam: betas and eps of PyTorch",
+        "training/lightning_module.py",
+        "lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True",
+        "lr=0.0, fused=True",
+        WHOLE,
+    ),
+    Fault(
+        "Adam: moves dropped layers, whose gradients are zero",
+        "training/lightning_module.py",
+        "optimizer.zero_grad(set_to_none=True)",
+        "optimizer.zero_grad(set_to_none=False)",
+        WHOLE,
+    ),
+    Fault(
+        "micro-batches count equally, whatever their tokens",
+        "training/lightning_module.py",
+        "self.manual_backward(loss.smoothed / tokens)",
+        "self.manual_backward(loss.smoothed / loss.tokens / len(micro_batches))",
+        WHOLE,
+    ),
+    Fault(
+        "several processes: gradients are averaged, not added up",
+        "training/ranks.py",
+        "            self._reduce(flat, dist.ReduceOp.SUM)\n",
+        "            self._reduce(flat, dist.ReduceOp.SUM)\n            flat /= self.size\n",
+        ("training/test_ranks.py",),
+    ),
+    Fault(
+        "loss: padding counts",
+        "data/steps.py",
+        "(labels.flatten() != PAD).nonzero().flatten()",
+        "torch.arange(labels.numel())",
+        LOSS,
+    ),
+    Fault(
+        "loss: the end of a sentence is not learned",
+        "data/steps.py",
+        "(labels.flatten() != PAD).nonzero().flatten()",
+        "((labels != PAD) & (labels != EOS)).flatten().nonzero().flatten()",
+        ("training/test_loss.py", "data/test_steps.py"),
+    ),
+    Fault(
+        "label smoothing: e is shared among the V - 1 other types",
+        "training/loss.py",
+        "_ProjectedCrossEntropy.apply(as_products_take_it(hidden), matrix, labels, label_smoothing)",
+        "_ProjectedCrossEntropy.apply(\n"
+        "        as_products_take_it(hidden), matrix, labels, label_smoothing * len(matrix) / (len(matrix) - 1)\n"
+        "    )",
+        LOSS,
+    ),
+    Fault(
+        "label smoothing: left out of the gradient",
+        "training/loss.py",
+        "p.new_full(label.shape, smoothing - 1)",
+        "p.new_full(label.shape, -1.0)",
+        LOSS,
+    ),
+    Fault(
+        "batches: every epoch has those of the first",
+        "data/batching.py",
+        'derive(seed, "order", epoch)',
+        'derive(seed, "order")',
+        ("data/test_batching.py",),
+    ),
+]

@@ -1,0 +1,51 @@
+"""What was found, as a page of the documentation."""
+
+import subprocess
+
+from benchmarks.mutants.fault import TESTS
+from benchmarks.mutants.faults import FAULTS, ROOMS
+from benchmarks.mutants.judged import LIVED, UNJUDGED, Judged
+from benchmarks.mutants.trial import ROOT
+
+INTRODUCTION = """# Deliberate faults
+
+A suite of tests is worth what it notices. Each line below is one small edit of the product that crashes nothing but
+changes what some part of a paper does: a rescaling left out, a step too late, a mean over the wrong things. Each was
+made on its own, in a copy of the sources, and the tests that concern it were run. The table names the first test that
+failed.
+
+    python -m benchmarks.mutants --jobs 2
+
+The list is in [benchmarks/mutants/faults](../benchmarks/mutants/faults); `--only WORD` tries those whose name has the
+word. What was found holds for the sources it was found with: the next run tries only what has not been tried with the
+present ones, and `--again` tries everything. The command fails if a fault lives, or if its text is no longer in the
+sources.
+"""
+
+
+def page(judged: Judged) -> str:
+    """Markdown."""
+    found = {fault.name: judged.of(fault) or UNJUDGED for fault in FAULTS}
+    count = {word: list(found.values()).count(word) for word in (LIVED, UNJUDGED)}
+    noticed = len(FAULTS) - sum(count.values())
+    rest = "".join(f", {number} {word.lower()}" for word, number in count.items() if number)
+    lines = [INTRODUCTION, f"At commit {_commit()}: {len(FAULTS)} faults, {noticed} noticed{rest}."]
+    for room, faults in ROOMS.items():
+        lines += ["", f"## {room}", "", "| fault | in | noticed by |", "| --- | --- | --- |"]
+        lines += [f"| {fault.name} | `{fault.file}` | {_shown(found[fault.name])} |" for fault in faults]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(by: str) -> str:
+    if by in (LIVED, UNJUDGED):
+        return f"**{by}**"
+    path, _, test = by.removeprefix(TESTS).partition("::")
+    return f"`{path}`: {test.removeprefix('test_').replace('_', ' ')}"
+
+
+def _commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = " with changes" if git("status", "--porcelain", "--", "src", "tests", "conf") else ""
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
