@@ -19,7 +19,7 @@ STEPS = [
         "config/schema.py",
         "return float((self.model.d_model * self.schedule.warmup_steps) ** -0.5)",
         "return float(self.model.d_model**-0.5)",
-        ("test_identity.py", *WHOLE),
+        WHOLE,
     ),
     Fault(
         "cosine: falls from the first step on",
