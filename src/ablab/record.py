@@ -77,7 +77,7 @@ class Cost(Strict):
 class Stretch(Strict):
     """A part of training that one process computed: its steps, and what decides how they are rounded.
 
-    `code`: digest of training's code. `versions`: of the libraries that decide numbers. `threads`: of the whole run.
+    `code`: digest of training's code. `versions`: of the libraries that decide numbers. `threads`: of each process.
     `last_step`: the last that a checkpoint kept; below `first_step` where only the choice of weights was left.
     """
 

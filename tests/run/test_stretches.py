@@ -144,7 +144,7 @@ def test_it_can_begin_anew(word, store):
 @pytest.mark.usefixtures("_own_threads")
 def test_the_checkpoints_threads_are_taken_over(store):
     altered(the_run(store), threads=2)
-    assert "by 2 threads, not trainer.threads=1" in refused(*LINE, f"outputs={store}")
+    assert "by 2 threads, not the 1 of trainer.threads=1" in refused(*LINE, f"outputs={store}")
     assert typed(*LINE, "trainer.threads=null", f"outputs={store}").code == DONE
     record = the_run(store).record()
     assert record.runtime["threads"] == 2

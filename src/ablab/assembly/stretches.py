@@ -36,17 +36,17 @@ def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[
 
 
 def _take_threads(trainer: Trainer, before: Stretch | None) -> None:
-    """A GPU's numbers do not depend on them."""
-    if trainer.threads is None and before is not None and trainer.accelerator == "cpu":
-        trainer = trainer.model_copy(update={"threads": before.threads})
+    """Rounding depends on those of each process, however many share a step; a GPU's does not depend on them."""
     set_threads(trainer, processes=trainer.devices)
+    if trainer.threads is None and before is not None and trainer.accelerator == "cpu":
+        torch.set_num_threads(before.threads)
 
 
 def _stretch(trainer: Trainer, step: int) -> Stretch:
     return Stretch(
         code=code_digest(),
         versions=numerical_versions(),
-        threads=torch.get_num_threads() * trainer.devices,
+        threads=torch.get_num_threads(),
         device=torch.cuda.get_device_name() if trainer.accelerator == "gpu" else processor(),
         devices=trainer.devices,
         micro_batches=trainer.micro_batches,
@@ -65,5 +65,5 @@ def _other(trainer: Trainer, last: dict[str, Any], before: Stretch | None, now: 
     if (versions := other_versions(before.versions)) is not None:
         return f"by other libraries ({versions})"
     if trainer.accelerator == "cpu" and before.threads != now.threads:
-        return f"by {before.threads} threads, not trainer.threads={trainer.threads}"
+        return f"by {before.threads} threads, not the {now.threads} of trainer.threads={trainer.threads}"
     return None
