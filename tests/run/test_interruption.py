@@ -31,7 +31,7 @@ LINE = (
     "schedule.warmup_steps=20",
     "training.max_steps=120",
     "training.valid_every=60",
-    "training.average_last=2",
+    *("training.select=averaged", "training.average_last=2"),
     "decoding=greedy",
     "decoding.max_extra_tokens=5",
 )

@@ -38,7 +38,7 @@ def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point
 def _card(
     folder: RunFolder, whole: SavedModel, curve: Curve, point: Point, kept: Kept, weights_digest: str
 ) -> ModelCard:
-    architecture = whole.architecture.model_dump()
+    architecture = whole.architecture.model_dump(serialize_as_any=True)
     architecture["model"] |= {"encoder_layers": len(kept.encoder), "decoder_layers": len(kept.decoder)}
     return ModelCard(
         name=f"{folder.run_id}/{kept.name}",
