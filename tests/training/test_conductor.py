@@ -3,8 +3,6 @@
 from dataclasses import asdict
 from types import SimpleNamespace
 
-import pytest
-
 from ablab.training import conductor
 from ablab.training.conductor import Conductor
 from ablab.training.course import Course, Ends
@@ -55,10 +53,22 @@ class Ears:
         """Nothing."""
 
 
-@pytest.fixture
-def trained(monkeypatch):
+class Saving:
+    """In place of the checkpoints: remembers the steps that were saved."""
+
+    def __init__(self, seconds_apart: float) -> None:
+        self.seconds_apart, self.saved = seconds_apart, []
+
+    def is_due(self, step: int, seconds: float) -> bool:
+        return seconds >= self.seconds_apart
+
+    def save(self, model: object, optimizer: object, course: Course) -> None:
+        self.saved.append(course.step)
+
+
+def train(monkeypatch, seconds_apart: float = 1e9):
     """20 steps of 30 tokens, validated at the end, on a device that is always behind."""
-    clock, course, ears = Clock(), Course(), Ears()
+    clock, course, ears, saving = Clock(), Course(), Ears(), Saving(seconds_apart)
     monkeypatch.setattr(conductor, "time", clock)
     monkeypatch.setattr(conductor, "padding_share_of", lambda _: 0.0)
 
@@ -76,7 +86,6 @@ def trained(monkeypatch):
             return SimpleNamespace(state_dict=dict)
 
     ends = Ends(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
-    saving = SimpleNamespace(is_due=lambda *_: False, save=lambda *_: None)
     follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)
@@ -85,15 +94,28 @@ def trained(monkeypatch):
         module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0, {})
         follows.on_train_batch_end(trainer, module, None, [], step)
     assert trainer.should_stop
-    return course, ears.looks
+    return course, ears.looks, saving.saved
 
 
-def test_what_a_device_was_still_at_work_on_is_training_and_not_validation(trained):
-    course, _ = trained
+def test_what_a_device_was_still_at_work_on_is_training_and_not_validation(monkeypatch):
+    course, _, _ = train(monkeypatch)
     assert course.train_seconds == 20 * STEP + 2 * QUEUED
     assert course.seconds == course.train_seconds + VALIDATING
 
 
-def test_each_look_has_the_speed_of_its_own_steps(trained):
-    _, looks = trained
+def test_each_look_has_the_speed_of_its_own_steps(monkeypatch):
+    _, looks, _ = train(monkeypatch)
     assert [look["tokens_per_second"] for look in looks] == [300 / (10 * STEP + QUEUED)] * 2
+
+
+def test_the_state_is_saved_when_so_much_time_has_passed_since_it_was_saved_before(monkeypatch):
+    """Every fourth second; a step takes one, and that of the look at step 10 takes nine."""
+    assert train(monkeypatch, seconds_apart=4.0)[2] == [4, 8, 11, 15, 19, 20]
+
+
+def test_whoever_saves_waits_for_the_device_and_that_is_training(monkeypatch):
+    """Once at each step that looks or saves."""
+    course, _, saved = train(monkeypatch, seconds_apart=4.0)
+    waits = len({10, 20, *saved})
+    assert course.train_seconds == 20 * STEP + waits * QUEUED
+    assert course.seconds == course.train_seconds + VALIDATING
