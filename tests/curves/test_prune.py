@@ -95,6 +95,7 @@ def test_it_names_a_run_by_its_weights_and_not_by_its_place(alone, tmp_path):
     [
         (("model.decoder_layers=3",), ["model.decoder_layers is 2, not 3", "allowed: 2"]),
         (("model.d_model=32",), ["model.d_model is 16, not 32"]),
+        (("model.attention_bias=all",), ["model.attention_bias is no_key, not all", "allowed: no_key"]),
         (("norm=scalenorm",), ["its norm is kind=layernorm, not scalenorm"]),
         (("position=learned",), ["its position is kind=sinusoidal, not learned"]),
         (("data.vocab_size=280",), ["its vocabulary is another"]),

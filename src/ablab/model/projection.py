@@ -15,14 +15,17 @@ class Projection(nn.Linear):
     so that no optimiser, norm of gradients or count of weights meets it.
     """
 
-    nothing: Tensor
+    zeros: Tensor
+    places: Tensor
 
     def __init__(self, d_model: int, has_bias: Sequence[bool]) -> None:
         super().__init__(d_model, len(has_bias) * d_model, bias=any(has_bias))
         self.has_bias = tuple(has_bias)
         if any(has_bias) and not all(has_bias):
-            self.bias = nn.Parameter(torch.zeros(sum(has_bias) * d_model))
-            self.register_buffer("nothing", torch.zeros(d_model), persistent=False)
+            places = torch.arange(self.out_features).view(-1, d_model)[torch.tensor(has_bias)].flatten()
+            self.bias = nn.Parameter(torch.zeros(len(places)))
+            self.register_buffer("zeros", torch.zeros(self.out_features), persistent=False)
+            self.register_buffer("places", places, persistent=False)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch joined"]:
         return F.linear(x, self.weight, self.whole_bias())
@@ -31,5 +34,4 @@ class Projection(nn.Linear):
         """One number for each of the outputs, 0 where a projection has no bias; None if none has."""
         if self.bias is None or all(self.has_bias):
             return self.bias
-        given = iter(self.bias.split(self.in_features))
-        return torch.cat([next(given) if has else self.nothing for has in self.has_bias])
+        return self.zeros.index_copy(0, self.places, self.bias)
