@@ -81,8 +81,8 @@ ARCHITECTURE = [
     Fault(
         "attention_bias=no_key: the bias of the values is added to the keys",
         "model/projection.py",
-        "return torch.cat([next(given) if has else self.nothing for has in self.has_bias])",
-        "return torch.cat([*given, self.nothing])",
+        'self.register_buffer("places", places, persistent=False)',
+        'self.register_buffer("places", torch.arange(len(places)), persistent=False)',
         ATTENTION,
     ),
     Fault(
