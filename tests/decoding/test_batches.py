@@ -25,7 +25,8 @@ LENGTHS = (5, 3, 9, 2, 7, 1, 6, 4, 8, 10)
 ROWS = tuple(range(len(LENGTHS)))
 SRC = source(*LENGTHS)
 SIZES = (1, 2, 4, 7)
-ALPHAS = (0.0, 0.6, 1.0)
+ALPHAS = (0.0, 0.6, 4.0)
+"""Under the last one whatever ends later would win: a sentence that is done must not hear of it."""
 EXTRA = 5
 MODELS = {"pre": (13, 3.0), "post": (23, 3.0)}
 """Norm: seed, and what the end's row of the output table is multiplied by, so that sentences end now and then."""
