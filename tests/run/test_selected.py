@@ -9,16 +9,19 @@ from ablab.saved import of_run
 from ablab.training.validation import Validator
 from tests.run.conftest import make_store
 
-SELECTS = {"averaged_last": [[6, 8]], "best_or_averaged": [[4], [8], [4, 8]]}
+SELECTS = {
+    "averaged_last": ("training.average_every=3", [[6, 8]]),
+    "best_or_averaged": ("training.monitor=loss", [[4], [8], [4, 8]]),
+}
 
 
 @pytest.mark.parametrize("select", SELECTS)
 def test_the_score_on_record_is_that_of_the_weights_on_disk(select, tmp_path):
     """Of 8 steps, the fourth and the last are validated."""
-    words = (f"training.select={select}", "training.average_every=3", "training.monitor=loss")
-    store = make_store(tmp_path, "logger=none", "pruning=none", *words)
+    word, expected = SELECTS[select]
+    store = make_store(tmp_path, "logger=none", "pruning=none", f"training.select={select}", word)
     run, record = store.run, store.record
-    assert record.selected.steps in SELECTS[select]
+    assert record.selected.steps in expected
     assert sorted(path.name for path in run.checkpoints.glob("*.safetensors")) == ["selected.safetensors"]
 
     model, _ = load_model(of_run(run, record), torch.device("cpu"))
