@@ -1,6 +1,6 @@
 """What a report is about: arms, their runs as the store holds them, and what is claimed of them."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -137,17 +137,14 @@ class Selection:
     def rows(self) -> list[ArmRuns]:
         """The arms as tables of whole models show them: those that differ by pruning alone are one, with all names."""
 
-        def judged(name: str) -> Hashable:
-            runs = self._by_name[name].runs
-            return tuple((run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in runs)
-
-        rows = united([arm.name for arm in self.arms], judged)
-        first = {row: self._by_name[arm] for arm, row in reversed(rows.items())}
+        judged = {
+            arm.name: tuple((run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in arm.runs)
+            for arm in self.arms
+        }
+        rows = united(list(judged), judged)
+        arms = {arm.name: arm for arm in self.arms}
+        first = {row: arms[arm] for arm, row in reversed(rows.items())}
         return [ArmRuns(row, first[row].runs) for row in dict.fromkeys(rows.values())]
-
-    @cached_property
-    def _by_name(self) -> dict[str, ArmRuns]:
-        return {arm.name: arm for arm in self.arms}
 
     @property
     def baseline_row(self) -> ArmRuns:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +33,19 @@ SAME = " = "
 """Between the names of arms that are one."""
 
 
-def united(names: Sequence[str], key: Callable[[str], Hashable]) -> dict[str, str]:
+def by_arm(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[str, tuple[Hashable, ...]]:
+    """The keys of each arm's cells, in their order."""
+    found: dict[str, list[Hashable]] = {}
+    for cell in cells:
+        found.setdefault(cell.arm, []).append(key(cell))
+    return {arm: tuple(keys) for arm, keys in found.items()}
+
+
+def united(names: Sequence[str], keys: Mapping[str, Hashable]) -> dict[str, str]:
     """For each name, the one under which all names of equal key go: `a = b`, in their order."""
     alike: dict[Hashable, list[str]] = {}
     for name in names:
-        alike.setdefault(key(name), []).append(name)
+        alike.setdefault(keys[name], []).append(name)
     return {name: SAME.join(group) for group in alike.values() for name in group}
 
 
@@ -62,11 +70,9 @@ class Study:
     def rows(self) -> dict[str, str]:
         """For each arm its name in a table of whole models: arms that differ by pruning alone are one row there."""
 
-        def key(name: str) -> Hashable:
-            mine = [cell.planned for cell in self.cells if cell.arm == name]
-            return tuple((planned.run_id, planned.evaluation_id) for planned in mine)
-
-        return united([arm.name for arm in self.arms], key)
+        judged = by_arm(self.cells, lambda cell: (cell.planned.run_id, cell.planned.evaluation_id))
+        # Before a search has ended, nobody knows the cells of its winner.
+        return united([arm.name for arm in self.arms], {arm.name: judged.get(arm.name, arm.name) for arm in self.arms})
 
     @property
     def first_of_rows(self) -> dict[str, str]:

@@ -1,22 +1,20 @@
 """A study as typed: which arms, which seeds, and the run that each pair of them is."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ablab.config import Composed, compose_arm
-from ablab.config.former import key_of_now
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
-from ablab.plan import plan
 from ablab.record import Record
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
-from ablab.study.arms import Cell, Study, digest_of, united
-from ablab.study.claims import OF_CURVES, Settled, check_measured, settled
+from ablab.study.arms import Cell, Study, digest_of
+from ablab.study.cells import cells_of, check_distinct, key_of, one_arm_a_run, united_arms
+from ablab.study.claims import Settled, check_measured, settled
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, Tune, find, read
 from ablab.study.searches.search import BEST, USUAL, Search, declared, search
@@ -69,7 +67,7 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
 
 def announced(search: Search) -> Study:
     """The study that is to follow a declared search, for what can be said of it before: its claims and its seeds."""
-    cells = list(_cells([Arm(USUAL, ())], search.seeds, search.common, naming=True))
+    cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
     arms = [Arm(USUAL, ()), Arm(BEST, ())]
     claims = [] if search.experiment is None else settled(search.experiment, arms, USUAL)
     return Study(search.name, arms, USUAL, list(search.seeds), cells, search.experiment, claims)
@@ -152,9 +150,9 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
         varied = [word for word, varies in zip(combination, swept, strict=True) if varies]
         arms.append(Arm(",".join(varied) or "one arm", combination))
     seeds = _seeds(overrides, [1])
-    cells = list(_cells(arms, seeds, ()))
-    names, cells = _one_arm_a_run(arms, cells)
-    return Study(f"s{digest_of(cells)}", _united_arms(arms, names), names[arms[0].name], seeds, cells, None)
+    cells = list(cells_of(arms, seeds, ()))
+    names, cells = one_arm_a_run(arms, cells)
+    return Study(f"s{digest_of(cells)}", united_arms(arms, names), names[arms[0].name], seeds, cells, None)
 
 
 def _declared(name: str, overrides: Sequence["Override"]) -> Study:
@@ -173,51 +171,20 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     try:
         claims = settled(experiment, arms, baseline)
         if experiment.tune is not None:
-            _check_measured(claims, list(_cells(arms, seeds[:1], common, naming=True)))
+            _check_measured(claims, list(cells_of(arms, seeds[:1], common, naming=True)))
             trials = _trials(path.stem, experiment, experiment.tune, arms, seeds, common)
             records = _records_of(trials)
             if records is None:
                 return trials
             arms = tuned_arms(arms, experiment.tune, records)
-        cells = list(_cells(arms, seeds, common, naming=True))
+        cells = list(cells_of(arms, seeds, common, naming=True))
         _check_measured(claims, cells)
-        _check_distinct(claims, cells)
+        check_distinct(claims, cells)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    names, cells = _one_arm_a_run(arms, cells)
+    names, cells = one_arm_a_run(arms, cells)
     claims = [claim.model_copy(update={"arm": names[claim.arm], "baseline": names[claim.baseline]}) for claim in claims]
-    return Study(path.stem, _united_arms(arms, names), names[baseline], seeds, cells, experiment, claims)
-
-
-def _one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str, str], list[Cell]]:
-    """Arms whose settings have the same effect are one, with all names: the new name of each, and its cells once."""
-    keys = {arm.name: tuple(cell.key for cell in cells if cell.arm == arm.name) for arm in arms}
-    names = united([arm.name for arm in arms], keys.__getitem__)
-    once = {(names[cell.arm], cell.seed): cell for cell in reversed(cells)}
-    return names, [replace(cell, arm=arm) for (arm, _), cell in reversed(once.items())]
-
-
-def _united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
-    first = {names[arm.name]: arm for arm in reversed(arms)}
-    return [Arm(name, first[name].words) for name in dict.fromkeys(names[arm.name] for arm in arms)]
-
-
-def _check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
-    """A run is as good as itself, whatever its arms are called."""
-    for claim in claims:
-        one, other = ([_seen(claim, cell) for cell in cells if cell.arm == arm] for arm in (claim.arm, claim.baseline))
-        if one == other:
-            raise UserError(
-                f"claims.arm={claim.arm}: its settings have the same effect as those of {claim.baseline}, so they are "
-                "the same runs; allowed: arms that differ"
-            )
-
-
-def _seen(claim: Settled, cell: Cell) -> str:
-    """What decides the score of a run in the claim's metric."""
-    if claim.metric in OF_CURVES:
-        return cell.key
-    return f"{cell.planned.run_id} {cell.planned.evaluation_id}"
+    return Study(path.stem, united_arms(arms, names), names[baseline], seeds, cells, experiment, claims)
 
 
 def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -> list[str]:
@@ -229,7 +196,7 @@ def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -
             continue
         if override.is_sweep_override():
             raise UserError(f"{override.input_line}: experiment={name} says what varies; allowed here: seed=1,2,...")
-        if key in {_key(one) for one in varied}:
+        if key in {key_of(one) for one in varied}:
             raise UserError(f"{override.input_line}: {key} varies in experiment={name}; allowed: other keys")
         line.append(str(override.input_line))
     return line
@@ -246,9 +213,9 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
     try:
         claims = settled(experiment, arms, USUAL)
-        cells = list(_cells(arms, seeds, found.common, naming=True))
+        cells = list(cells_of(arms, seeds, found.common, naming=True))
         _check_measured(claims, cells)
-        _check_distinct(claims, cells)
+        check_distinct(claims, cells)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return Study(path.stem, arms, USUAL, seeds, cells, experiment, claims)
@@ -263,7 +230,7 @@ def _trials(
     if any(word.startswith(f"{tune.key}=") for arm in arms for word in arm.words):
         raise UserError(f"tune.key={tune.key}: it is what the arms differ by; allowed: a key that they leave alone")
     trials = trial_arms(arms, tune)
-    cells = list(_cells(trials, tune.seeds, common, naming=True))
+    cells = list(cells_of(trials, tune.seeds, common, naming=True))
     return Study(f"{name}-tuning", trials, trials[0].name, tune.seeds, cells, experiment, is_tuning=True)
 
 
@@ -289,41 +256,3 @@ def _check_measured(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
         for cell in cells:
             if cell.arm in (claim.arm, claim.baseline):
                 check_measured(claim, cell.planned)
-
-
-def _cells(arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False) -> Iterator[Cell]:
-    """`naming`: say which arm cannot be, where the words do not. A word that no arm reads is refused."""
-    composed = [_composed(arm, (*common, *arm.words, f"seed={seeds[0]}"), naming=naming) for arm in arms]
-    _check_effect(arms, [(*common, *arm.words) for arm in arms], composed)
-    for arm, one in zip(arms, composed, strict=True):
-        words = tuple(word for word in (*common, *arm.words) if word not in one.unread)
-        # Composing is most of the work, and a seed is nothing but a seed unless a word refers to it.
-        same = not any("${" in word for word in words)
-        for seed in seeds:
-            own = (*words, f"seed={seed}")
-            yield Cell(arm.name, seed, own, plan(_reseeded(one, seed) if same else compose_arm(own)))
-
-
-def _composed(arm: Arm, words: Sequence[str], *, naming: bool) -> Composed:
-    try:
-        return compose_arm(words)
-    except UserError as error:
-        raise UserError(f"{arm.name}: {error}") if naming else error from None
-
-
-def _check_effect(arms: Sequence[Arm], words: Sequence[Sequence[str]], composed: Sequence[Composed]) -> None:
-    """A key may have an effect in some arms alone; one that no arm reads changes nothing, and is refused."""
-    read = {_key(word) for own, one in zip(words, composed, strict=True) for word in own if word not in one.unread}
-    for one in composed:
-        for word, why in one.unread.items():
-            if _key(word) not in read:
-                raise UserError(why if len(arms) == 1 else f"{why}; none of the {len(arms)} arms reads it")
-
-
-def _key(word: str) -> str:
-    return key_of_now(word.partition("=")[0])
-
-
-def _reseeded(composed: Composed, seed: int) -> Composed:
-    config = composed.config.model_copy(update={"seed": seed})
-    return replace(composed, config=config, changes=composed.changes | {"seed": seed})

@@ -1,0 +1,84 @@
+"""The runs of a study's arms: composed without what has no effect, and each of them under one arm."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ablab.config import Composed, compose_arm
+from ablab.config.former import key_of_now
+from ablab.errors import UserError
+from ablab.plan import plan
+from ablab.study.arms import Cell, by_arm, united
+from ablab.study.claims import OF_CURVES, Settled
+from ablab.study.design import Arm
+
+
+def cells_of(
+    arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False
+) -> Iterator[Cell]:
+    """`naming`: say which arm cannot be, where the words do not. A word that no arm reads is refused."""
+    composed = [_composed(arm, (*common, *arm.words, f"seed={seeds[0]}"), naming=naming) for arm in arms]
+    _check_effect(arms, [(*common, *arm.words) for arm in arms], composed)
+    for arm, one in zip(arms, composed, strict=True):
+        words = tuple(word for word in (*common, *arm.words) if word not in one.unread)
+        # Composing is most of the work, and a seed is nothing but a seed unless a word refers to it.
+        same = not any("${" in word for word in words)
+        for seed in seeds:
+            own = (*words, f"seed={seed}")
+            yield Cell(arm.name, seed, own, plan(_reseeded(one, seed) if same else compose_arm(own)))
+
+
+def _composed(arm: Arm, words: Sequence[str], *, naming: bool) -> Composed:
+    try:
+        return compose_arm(words)
+    except UserError as error:
+        raise UserError(f"{arm.name}: {error}") if naming else error from None
+
+
+def _check_effect(arms: Sequence[Arm], words: Sequence[Sequence[str]], composed: Sequence[Composed]) -> None:
+    """A key may have an effect in some arms alone; one that no arm reads changes nothing, and is refused."""
+    read = {key_of(word) for own, one in zip(words, composed, strict=True) for word in own if word not in one.unread}
+    for one in composed:
+        for word, why in one.unread.items():
+            if key_of(word) not in read:
+                raise UserError(why if len(arms) == 1 else f"{why}; none of the {len(arms)} arms reads it")
+
+
+def _reseeded(composed: Composed, seed: int) -> Composed:
+    config = composed.config.model_copy(update={"seed": seed})
+    return replace(composed, config=config, changes=composed.changes | {"seed": seed})
+
+
+def one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str, str], list[Cell]]:
+    """Arms whose settings have the same effect are one, with all names: the new name of each, and its cells once."""
+    names = united([arm.name for arm in arms], by_arm(cells, lambda cell: cell.key))
+    once = {(names[cell.arm], cell.seed): cell for cell in reversed(cells)}
+    return names, [replace(cell, arm=arm) for (arm, _), cell in reversed(once.items())]
+
+
+def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
+    """The arms under their new names, each once."""
+    first = {names[arm.name]: arm for arm in reversed(arms)}
+    return [Arm(name, first[name].words) for name in dict.fromkeys(names[arm.name] for arm in arms)]
+
+
+def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
+    """A run is as good as itself, whatever its arms are called."""
+    for claim in claims:
+        one, other = ([_seen(claim, cell) for cell in cells if cell.arm == arm] for arm in (claim.arm, claim.baseline))
+        if one == other:
+            raise UserError(
+                f"claims.arm={claim.arm}: its settings have the same effect as those of {claim.baseline}, so they are "
+                "the same runs; allowed: arms that differ"
+            )
+
+
+def _seen(claim: Settled, cell: Cell) -> str:
+    """What decides the score of a run in the claim's metric."""
+    if claim.metric in OF_CURVES:
+        return cell.key
+    return f"{cell.planned.run_id} {cell.planned.evaluation_id}"
+
+
+def key_of(word: str) -> str:
+    """The key of `key=value`, as it is called today."""
+    return key_of_now(word.partition("=")[0])
