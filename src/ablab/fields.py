@@ -24,7 +24,6 @@ class Role(Enum):
 EVALUATION = Role.EVALUATION
 RUNTIME = Role.RUNTIME
 
-Probability = Annotated[float, Field(ge=0, le=1)]
 DropProbability = Annotated[float, Field(ge=0, lt=1)]
 """A rate of dropping: below 1, since what is always dropped learns nothing."""
 Count = Annotated[int, Field(ge=1)]

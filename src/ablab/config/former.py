@@ -44,6 +44,11 @@ def key_of_now(key: str) -> str:
     return WORDS.get(key, key)
 
 
+def key_of(word: str) -> str:
+    """The key of `key=value`, as it is called today."""
+    return key_of_now(word.partition("=")[0])
+
+
 def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration on record from SCHEMA 1, or a part of one, in today's fields, with the effect that it had."""
     values = dict(config)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ablab.config import compose_arm
 from ablab.config.folder import groups
-from ablab.config.former import key_of_now
+from ablab.config.former import key_of, key_of_now
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
@@ -183,16 +183,12 @@ def checked(
     read: set[str] = set()
     for corner in found.corners():
         unread = try_out([*common, *corner])
-        idle |= {_key(word): why for word, why in unread.items()}
-        read |= {_key(word) for word in (*common, *corner) if word not in unread}
+        idle |= {key_of(word): why for word, why in unread.items()}
+        read |= {key_of(word) for word in (*common, *corner) if word not in unread}
     for key, why in idle.items():
         if key not in read:
             raise UserError(f"{why}; no trial of this space reads it")
     return found
-
-
-def _key(word: str) -> str:
-    return key_of_now(word.partition("=")[0])
 
 
 def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
@@ -201,7 +197,7 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
         return dimension
     value: Any = None
     for corner in space.corners():  # the first in which an option reads it
-        others = [word for word in corner if _key(word) != key_of_now(dimension.key)]
+        others = [word for word in corner if key_of(word) != key_of_now(dimension.key)]
         value = compose_arm([*common, *others, f"{dimension.key}={_first(dimension)}"]).config
         for part in key_of_now(dimension.key).split("."):
             value = getattr(value, part, None)

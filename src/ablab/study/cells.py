@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ablab.config import Composed, compose_arm
-from ablab.config.former import key_of_now
+from ablab.config.former import key_of
 from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.study.arms import Cell, by_arm, united
@@ -77,8 +77,3 @@ def _seen(claim: Settled, cell: Cell) -> str:
     if claim.metric in OF_CURVES:
         return cell.key
     return f"{cell.planned.run_id} {cell.planned.evaluation_id}"
-
-
-def key_of(word: str) -> str:
-    """The key of `key=value`, as it is called today."""
-    return key_of_now(word.partition("=")[0])
