@@ -31,7 +31,10 @@ def text(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("layerdrop", "drophead"), [(0.0, "drophead=none"), (0.2, "drophead=vshape drophead.p=0.2")])
+@pytest.mark.parametrize(
+    ("layerdrop", "drophead"),
+    [pytest.param(0.0, "drophead=none", marks=pytest.mark.slow), (0.2, "drophead=vshape drophead.p=0.2")],
+)
 @pytest.mark.parametrize("norm", groups()["norm"])
 def test_an_arm_trains_and_translates(norm, layerdrop, drophead, text, tmp_path):
     words = f"""

@@ -205,6 +205,7 @@ def test_a_run_that_diverged_has_nothing_to_prune(tmp_path, capsys):
     assert "diverged" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_learned_rates_choose_what_remains(tmp_path):
     store = make_store(
         tmp_path, "layerdrop_rates=learned", "model.decoder_layers=3", "logger=none", "pruning=data_driven"

@@ -29,6 +29,7 @@ def cluster():
     signal.signal(signal.SIGTERM, before)  # Ray sets its own in whoever starts a node
 
 
+@pytest.mark.slow
 def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
     made, nodes = cluster
     words = [word for word in WORDS if not word.startswith("hydra.launcher")]

@@ -34,7 +34,8 @@ RUN = (
 LOCAL = Queue("local", 1, None, {"timeout_min": 5})
 
 
-@pytest.mark.parametrize("steps", [(60,), pytest.param((20, 60, 100), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [(60,), (20, 60, 100)])
 def test_pre_empted_a_run_ends_with_the_same_bits(tmp_path, steps):
     assert typed(*RUN, f"outputs={tmp_path / 'undisturbed'}", "trainer.progress=false").code == DONE
     planned = plan(compose([*RUN, f"outputs={tmp_path / 'queue'}"]))

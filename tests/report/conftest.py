@@ -74,6 +74,12 @@ def reported(tmp_path_factory):
     return Reported(study, (*words, f"outputs={outputs}"), code, out, outputs / "reports" / study.name)
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Most of a report's time is its pictures, which only the tests of pictures look at."""
+    monkeypatch.setattr("ablab.report.entry.write_pictures", lambda document, folder: None)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_from_outside(monkeypatch):
     connect = socket.socket.connect

@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
+
 from ablab.identity import evaluation_id
 from tests.report.conftest import typed
 from tests.report.synthetic import fill
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 WORDS = ("norm=pre,post", "seed=1,2,3", "logger=none")
 ERRORS = {"norm=pre": 0.2, "norm=post": 0.3}

@@ -9,6 +9,8 @@ import pytest
 
 from tests.report.conftest import typed
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture(scope="module")
 def store(reported, tmp_path_factory):
@@ -75,7 +77,8 @@ def test_damage_is_one_line(damage, store, reported):
     whole = path.read_bytes()
     damaged = change(whole.decode())
     path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
-    code, _, err = typed(reported.words[0], f"outputs={store}", "verify=true", "resamples=1000")
+    verify = "true" if path.suffix == ".txt" else "false"  # only what is scored again is read as text
+    code, _, err = typed(reported.words[0], f"outputs={store}", f"verify={verify}", "resamples=1000")
     path.write_bytes(whole)
     assert (code, err.count("\n")) == (2, 1), err
     assert f"{path}: " in err

@@ -10,6 +10,8 @@ from ablab.study.registry import register
 from tests.report.conftest import ERRORS, EXPERIMENT, typed
 from tests.report.synthetic import fill
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def test_a_claim_that_came_later_is_exploratory(reported, tmp_path):
     assert {claim["exploratory"] for claim in reported.data["claims"]} == {None}

@@ -5,6 +5,8 @@ import pytest
 from tests.report.conftest import typed
 from tests.report.synthetic import fill
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.mark.parametrize(
     ("words", "said"),

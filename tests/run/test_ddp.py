@@ -149,6 +149,7 @@ def test_two_devices_stopped_and_continued_are_one(alone, tmp_path, monkeypatch)
     assert run.record().runtime["trainer"]["devices"] == 2
 
 
+@pytest.mark.slow
 def test_a_device_that_is_lost_ends_the_run_and_it_can_go_on(alone, tmp_path):
     process, follower = started(tmp_path, at=20)
     os.kill(follower, signal.SIGKILL)
@@ -162,6 +163,7 @@ def test_a_device_that_is_lost_ends_the_run_and_it_can_go_on(alone, tmp_path):
     same(the_run(tmp_path), alone)
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_process(tmp_path):
     process, follower = started(tmp_path, at=20)
     process.kill()

@@ -128,6 +128,7 @@ def _start_and_kill(line: tuple[str, ...], outputs: Path, number: int, at: int) 
     raise AssertionError(f"it ended before step {at}: {out}{err}")
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing(undisturbed, tmp_path):
     done = _start_and_kill((*LINE, f"outputs={tmp_path}"), tmp_path, signal.SIGKILL, at=70)
     assert done.returncode == -signal.SIGKILL

@@ -153,10 +153,7 @@ def test_the_undisturbed_run_ends_by_patience(undisturbed):
     assert undisturbed.curves()
 
 
-OFTEN = (
-    *("mid-accumulation", "writing a checkpoint", "after the last checkpoint"),
-    *("between selection and record", "writing the evaluation"),
-)
+OFTEN = ("mid-accumulation", "between selection and record")
 
 
 @pytest.mark.parametrize("where", [pytest.param(w, marks=[] if w in OFTEN else pytest.mark.slow) for w in KILLS])
@@ -168,6 +165,7 @@ def test_a_kill_leaves_no_trace(where, undisturbed, tmp_path):
     same(the_run(tmp_path), undisturbed)
 
 
+@pytest.mark.slow
 def test_a_kill_costs_minutes_and_not_the_steps_since_the_last_validation(undisturbed, tmp_path):
     """Training goes on from a step that has no validation and no snapshot."""
     shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")

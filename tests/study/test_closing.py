@@ -8,6 +8,8 @@ from ablab.store import all_runs
 from tests.mirror.seen import Seen
 from tests.study.test_sweep import started
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):

@@ -48,6 +48,7 @@ def test_what_it_cannot_show_is_said_in_one_line(word, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_check_builds_trains_and_decodes_every_arm_and_the_plan_knows_it(capsys, tmp_path):
     words = ("norm=pre,scalenorm", f"outputs={tmp_path}")
     code, out = shown(capsys, *words, "check=true")
@@ -59,6 +60,7 @@ def test_a_check_builds_trains_and_decodes_every_arm_and_the_plan_knows_it(capsy
     assert not list((tmp_path / "smoke" / "runs").glob("r*"))
 
 
+@pytest.mark.slow
 def test_a_check_names_the_arm_that_cannot_be(capsys, tmp_path):
     code, out = shown(capsys, "data.max_tokens=60,1", f"outputs={tmp_path}", "check=true")
     assert code == 1

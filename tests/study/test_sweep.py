@@ -129,6 +129,7 @@ def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     assert again["selected"] == json.loads(before[one.parent.name])["selected"]
 
 
+@pytest.mark.slow
 def test_any_launcher_of_hydra_makes_the_same_runs(swept, tmp_path):
     words = [word for word in WORDS if not word.startswith("hydra")]
     line = [*words, "hydra/launcher=basic", "data.max_tokens=60,1", "seed=1", f"outputs={tmp_path}"]
@@ -151,6 +152,7 @@ def test_any_launcher_of_hydra_makes_the_same_runs(swept, tmp_path):
             assert ours == (other.checkpoints / "selected.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_two_at_once_run_nothing_twice(tmp_path):
     line = ("seed=1,2,3", f"outputs={tmp_path}")
     processes = [started(*line) for _ in range(2)]

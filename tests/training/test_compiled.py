@@ -31,6 +31,7 @@ def compiling(*words):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", COUNTED)
 def test_layerdrop_and_lengths_compile_nothing_anew(came_of_it, norm):
     """One graph for all encoder layers, one for all decoder layers."""
@@ -44,11 +45,13 @@ def test_a_schedule_of_drophead_compiles_nothing_anew():
     assert until[STEPS // 2] == until[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", COMPARED)
 def test_loss_and_gradients_are_those_of_the_model_as_written(came_of_it, norm):
     assert came_of_it["largest difference"][norm] < 1e-9
 
 
+@pytest.mark.slow
 def test_who_looks_inside_meets_the_model_as_written(came_of_it):
     assert came_of_it["graphs as written"] == 0
 

@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from ablab.config import compose
 from ablab.exits import DONE, STOPPED
 from ablab.launching.task import perform
@@ -59,6 +61,7 @@ def start(folder, *words):
     )
 
 
+@pytest.mark.slow
 def test_killed_with_all_its_processes_it_goes_on_where_it_was(tmp_path):
     search = searched(tmp_path, trials=3)
     process = start(tmp_path)
