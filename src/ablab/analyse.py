@@ -85,6 +85,8 @@ def _open(folder: RunFolder, options: Options, words: Sequence[str]) -> _Opened:
 def _analyse(one: _Opened, screen: Screen) -> None:
     folder = one.planned.folder
     screen.say(f"{folder.run_id}  {one.record.name}")
+    if one.record.former:
+        screen.say(one.record.former)
     with alone(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:

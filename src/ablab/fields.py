@@ -4,6 +4,7 @@
 judged; it names an evaluation inside the run. *Runtime* is where and how the work is done; it names nothing.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -42,14 +43,19 @@ class Formerly:
 
 @dataclass(frozen=True)
 class ReadIf:
-    """Marks a field that has an effect only under some values of the fields beside it.
+    """Marks a field that has an effect only under some values of `others`, fields beside it.
 
-    `test` gets the group that holds the field. `needs`: what gives the field effect, as one would type it. A field
-    without effect stays out of the recipe, and typing it is refused.
+    `test` gets the values of those. `needs`: what gives the field effect, as one would type it. A field without effect
+    stays out of the recipe, and typing it is refused.
     """
 
-    test: Callable[[Any], bool]
+    others: tuple[str, ...]
+    test: Callable[..., bool]
     needs: str
+
+    def holds(self, group: "Group") -> bool:
+        """Whether the field has an effect in this group."""
+        return self.test(*(getattr(group, other) for other in self.others))
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class Group(BaseModel):
     def is_read(self, name: str) -> bool:
         """Whether the other fields give this one an effect."""
         condition = type(self).marks()[name].read_if
-        return condition is None or condition.test(self)
+        return condition is None or condition.holds(self)
 
     def part(self, role: Role) -> dict[str, Any]:
         """The fields of one role as nested plain values, without those that have no effect."""
@@ -137,3 +143,10 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def as_typed(value: object) -> str:
+    """A field's value as one would type it: `null`, `true`, `[encoder,cross]`."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":")).replace('"', "")

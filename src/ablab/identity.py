@@ -9,7 +9,7 @@ from typing import Any
 from ablab.config import Composed, Config
 from ablab.config.folder import implied_choices
 from ablab.config.schema import all_fields
-from ablab.fields import Role
+from ablab.fields import Role, as_typed
 
 SCHEMA = 2
 """Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
@@ -96,7 +96,7 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
         if option != (defaults | implied).get(group) and group not in ("trainer", "logger", "decoding", "pruning")
     ]
     parts += [
-        f"{key}={_written(value)}"
+        f"{key}={as_typed(value)}"
         for key, value in composed.changes.items()
         if key != "seed" and fields[key] is Role.RECIPE
     ]
@@ -108,13 +108,6 @@ def distinct(names: Sequence[str]) -> list[str]:
     parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # a list's commas part nothing
     common = set.intersection(*(set(mine) for mine in parts)) if len(parts) > 1 else set()
     return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]
-
-
-def _written(value: object) -> str:
-    """As one would type it: `null`, `true`, `[encoder,cross]`."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":")).replace('"', "")
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -103,6 +103,13 @@ MAY_DIFFER = {
 """What else may change between two stretches, and what a reader calls it."""
 
 
+def of_older_schema(name: str, schema_version: int) -> str | None:
+    """What whoever uses an older run, or a model made of one, must know; None for one of today."""
+    if schema_version == SCHEMA:
+        return None
+    return f"{name} is of SCHEMA {schema_version}: its line gives other numbers today, under another id"
+
+
 class Record(Strict):
     """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried.
 
@@ -135,9 +142,7 @@ class Record(Strict):
     @property
     def former(self) -> str | None:
         """What whoever uses an older run must know; None for one of today."""
-        if self.schema_version == SCHEMA:
-            return None
-        return f"{self.run_id} is of SCHEMA {self.schema_version}: its line gives other numbers today, under another id"
+        return of_older_schema(self.run_id, self.schema_version)
 
     @property
     def mixed(self) -> str | None:

@@ -10,7 +10,7 @@ from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
 from ablab.errors import UserError, reason
 from ablab.files import read_json, sha256
-from ablab.record import SCHEMA, Record, Strict
+from ablab.record import SCHEMA, Record, Strict, of_older_schema
 from ablab.store import SELECTED, RunFolder, find_run
 
 PRUNED = "model.safetensors"
@@ -40,11 +40,12 @@ class ModelCard(Strict):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """Weights, tokenizers and architecture, wherever they lie."""
+    """Weights, tokenizers and architecture, wherever they lie; `former` says that they are of an older SCHEMA."""
 
     name: str
     weights: Path
     architecture: Architecture
+    former: str | None = None
 
     @property
     def tokenizers(self) -> Path:
@@ -61,7 +62,7 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
-    return SavedModel(folder.run_id, weights, _architecture(record.settings, folder.path))
+    return SavedModel(folder.run_id, weights, _architecture(record.settings, folder.path), record.former)
 
 
 def find_model(reference: str, outputs: Path) -> SavedModel:
@@ -73,7 +74,8 @@ def find_model(reference: str, outputs: Path) -> SavedModel:
         except ValueError as error:
             raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
         architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
-        return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder))
+        former = of_older_schema(card.name, card.schema_version)
+        return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder), former)
     run = find_run(reference, outputs)
     record = run.record()
     if record is None:

@@ -65,6 +65,8 @@ def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) ->
 
     search = Search(options.beam_size, options.length_penalty, options.max_extra_tokens)
     screen = Screen(stderr=True)
+    if saved.former:
+        screen.say(saved.former)
     if options.backend == "ctranslate2":
         _say(options, _by_ctranslate2(saved, sentences, search, screen))
         return

@@ -66,7 +66,9 @@ def test_its_weights_still_mean_what_they_meant(outputs, record, capsys):
 def test_it_translates(outputs, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"fifty-one;\n")))
     assert main(["translate", f"run={RUN}", f"outputs={outputs}"]) == 0
-    assert capsys.readouterr().out.count("\n") == 1
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1
+    assert f"{RUN} is of SCHEMA 1" in said.err
 
 
 def test_a_report_marks_it(outputs):

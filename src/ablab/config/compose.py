@@ -12,7 +12,7 @@ from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
 from ablab.corpora.base import Corpus
 from ablab.errors import UserError, first_error
-from ablab.fields import Group, flatten
+from ablab.fields import Group, as_typed, flatten
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -86,8 +86,8 @@ def _without_effect(
         if key in unread:
             having = ", ".join(readers(key))
             yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={having}"
-        elif (needs := _needs(config, key)) is not None:
-            yield line, f"{line} has no effect here; allowed with {needs}"
+        elif (why := _idle(config, key)) is not None:
+            yield line, f"{line} has no effect with {why}"
         elif key == "layerdrop" and {"layerdrop_encoder", "layerdrop_decoder"} <= typed:
             yield (
                 line,
@@ -95,13 +95,18 @@ def _without_effect(
             )
 
 
-def _needs(config: Config, key: str) -> str | None:
-    """What would give the field an effect; None where it has one."""
+def _idle(config: Config, key: str) -> str | None:
+    """The values under which the field has no effect, and what would give it one; None where it has one."""
     parent: Group = config
+    path: tuple[str, ...] = ()
     for part in key.split("."):
-        if not parent.is_read(part):
-            condition = type(parent).marks()[part].read_if
-            return None if condition is None else condition.needs
+        condition = type(parent).marks()[part].read_if
+        if condition is not None and not condition.holds(parent):
+            there = ((".".join((*path, other)), getattr(parent, other)) for other in condition.others)
+            return (
+                f"{' and '.join(f'{name}={as_typed(value)}' for name, value in there)}; allowed with {condition.needs}"
+            )
+        path = (*path, part)
         child = getattr(parent, part)
         if isinstance(child, Group):
             parent = child

@@ -174,7 +174,7 @@ class RandomPruning(RulePruning):
 class GreedyPruning(RulePruning):
     """`together`: both stacks at once; else each with the other whole."""
 
-    together: Annotated[bool, ReadIf(lambda pruning: "both" in pruning.curves, "both in pruning.curves")]
+    together: Annotated[bool, ReadIf(("curves",), lambda curves: "both" in curves, "both in pruning.curves")]
 
 
 class SearchPruning(GreedyPruning):

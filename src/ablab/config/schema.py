@@ -74,18 +74,19 @@ class Training(Group):
     monitor: Annotated[
         Literal["bleu", "loss"],
         ReadIf(
-            lambda training: training.select in _BY_SCORE or training.patience is not None,
+            ("select", "patience"),
+            lambda select, patience: select in _BY_SCORE or patience is not None,
             f"training.select={', '.join(_BY_SCORE)}, or training.patience",
         ),
     ]
     select: Literal["averaged", "averaged_last", "best_or_averaged", "best", "last"]
     average_last: Annotated[
-        Count, ReadIf(lambda training: training.select in _AVERAGES, f"training.select={', '.join(_AVERAGES)}")
+        Count, ReadIf(("select",), lambda select: select in _AVERAGES, f"training.select={', '.join(_AVERAGES)}")
     ]
     average_every: Annotated[
         Count | None,
         Formerly(None),
-        ReadIf(lambda training: training.select == "averaged_last", "training.select=averaged_last"),
+        ReadIf(("select",), lambda select: select == "averaged_last", "training.select=averaged_last"),
     ]
     precision: Literal["fp32", "bf16"]
     label_smoothing: DropProbability
@@ -97,7 +98,7 @@ class Decoding(Group):
     role: ClassVar[Role] = EVALUATION
     beam_size: Count
     length_penalty: Annotated[
-        float, Field(ge=0), ReadIf(lambda decoding: decoding.beam_size > 1, "decoding.beam_size above 1")
+        float, Field(ge=0), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "decoding.beam_size above 1")
     ]
     n_best: Count
     max_extra_tokens: Annotated[int, Field(ge=0)]
@@ -126,7 +127,11 @@ class Architecture(Group):
     layerdrop_decoder: DropProbability
     layerdrop_rates: Annotated[
         Literal["uniform", "linear", "learned"],
-        ReadIf(lambda config: config.layerdrop_encoder > 0 or config.layerdrop_decoder > 0, "layerdrop above 0"),
+        ReadIf(
+            ("layerdrop_encoder", "layerdrop_decoder"),
+            lambda encoder, decoder: encoder > 0 or decoder > 0,
+            "layerdrop above 0",
+        ),
     ]
     model: Model
     norm: Norm
@@ -144,7 +149,7 @@ class Config(Architecture):
     layerdrop: DropProbability
     init_from: Annotated[str, Field(min_length=1)] | None
     data: InstanceOf[Corpus]
-    init: Annotated[Init, ReadIf(lambda config: config.init_from is None, "init_from=null")]
+    init: Annotated[Init, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
     optim: Optim
     schedule: Schedule
     training: Training
