@@ -24,16 +24,13 @@ STOREYS = (
         "threads",
         "words",
         "exits",
-        "pulse",
-        "failure",
         "wandb_files",
         "wandb_ahead",
         "statistics",
     ),
     ("corpora",),
     ("config",),
-    ("identity", "record", "artefacts", "store", "scoring", "metrics", "mirror", "help"),
-    ("saved",),
+    ("identity", "store", "scoring", "mirror", "help"),
     ("screen", "plan"),
     ("search",),
     ("model",),
@@ -56,7 +53,7 @@ STOREYS = (
 """Each room imports from its own storey and from those above it in this list, wherever the import stands."""
 
 NEVER = [
-    *(("statistics", room) for room in ("errors", "config", "record", "scoring", "study", "files")),
+    *(("statistics", room) for room in ("errors", "config", "store", "scoring", "study", "files")),
     ("model", "training"),
     ("data", "training"),
     ("model", "decoding"),
@@ -75,7 +72,6 @@ LIGHT = (
     *(
         "config",
         "identity",
-        "record",
         "store",
         "scoring",
         "corpora",
@@ -86,9 +82,9 @@ LIGHT = (
         "screen",
         "translate",
     ),
-    *("provenance", "metrics", "mirror", "files", "fields", "errors", "seeding", "saved", "prune", "export", "words"),
-    *("lines", "pulse", "failure", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
-    *("launching", "artefacts", "analyse"),
+    *("provenance", "mirror", "files", "fields", "errors", "seeding", "prune", "export", "words"),
+    *("lines", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
+    *("launching", "analyse"),
 )
 
 

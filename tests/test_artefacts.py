@@ -4,8 +4,16 @@ import json
 
 import pytest
 
-from ablab.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, comparable_artefacts, write_artefact
 from ablab.errors import UserError
+from ablab.store.artefacts import (
+    Axis,
+    MatrixArtefact,
+    SeriesArtefact,
+    Slice,
+    Trace,
+    comparable_artefacts,
+    write_artefact,
+)
 
 SERIES = SeriesArtefact(
     title="gain",

@@ -6,10 +6,10 @@ import pytest
 
 from ablab.config import compose
 from ablab.config.folder import groups
-from ablab.metrics import read_metrics
 from ablab.plan import plan
 from ablab.run import run
 from ablab.screen import Screen
+from ablab.store.metrics import read_metrics
 
 SENTENCES = [
     ("a dog runs in the snow", "ein hund rennt im schnee"),

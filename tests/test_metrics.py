@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.metrics import COLUMNS, MetricsFile, read_metrics
+from ablab.store.metrics import COLUMNS, MetricsFile, read_metrics
 
 
 def _write(path: Path, steps: list[int], from_step: int = 0) -> None:

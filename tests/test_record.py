@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ablab.errors import UserError
 from ablab.files import read_lines, replacing
 from ablab.lines import one_line
-from ablab.record import Cost, Evaluation, Record, Selected, Stretch
-from ablab.store import RunFolder, all_runs, find_run
+from ablab.store.records import Cost, Evaluation, Record, Selected, Stretch
+from ablab.store.run_folder import RunFolder, all_runs, find_run
 
 
 def _record(run_id="rabc00000000", name="norm=post,s1", **changes) -> Record:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.screen import aligned
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import name_of_machine
 

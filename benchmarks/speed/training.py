@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ablab.metrics import read_metrics
 from ablab.screen import aligned
+from ablab.store.metrics import read_metrics
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import name_of_machine
 from benchmarks.speed.task import LOOK

@@ -18,9 +18,9 @@ from ablab.assembly import build_search, load_model
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.translate import Translator
 from ablab.plan import reopened
-from ablab.saved import of_run
 from ablab.scoring import bleu
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
+from ablab.store.saved_model import of_run
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 

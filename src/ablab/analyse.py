@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ablab.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.errors import UserError, choices
 from ablab.fields import Count, Group
 from ablab.inside.wanted import Wanted, missing, wanted
 from ablab.plan import Planned, reopened
-from ablab.record import Record
 from ablab.run import alone
 from ablab.screen import Screen
-from ablab.store import RunFolder, find_run
+from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
+from ablab.store.records import Record
+from ablab.store.run_folder import RunFolder, find_run
 from ablab.words import read_words
 
 SENTENCES = 200

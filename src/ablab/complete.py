@@ -6,9 +6,9 @@ from ablab.assembly import mirrored
 from ablab.curves.add import add_curve
 from ablab.evaluate import evaluate
 from ablab.plan import Planned
-from ablab.pulse import Heart
-from ablab.record import Evaluation, Record
 from ablab.screen import Screen
+from ablab.store.heartbeat import Heart
+from ablab.store.records import Evaluation, Record
 from ablab.train import begin, train
 
 

@@ -12,10 +12,10 @@ from ablab.decoding.translate import Search, Translator
 from ablab.files import write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
-from ablab.record import Evaluation, Record, now
-from ablab.saved import of_run
 from ablab.scoring import looks_tokenised, score
 from ablab.screen import Screen
+from ablab.store.records import Evaluation, Record, now
+from ablab.store.saved_model import of_run
 
 
 class Examination:

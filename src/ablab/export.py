@@ -8,9 +8,9 @@ from pydantic import Field
 
 from ablab.fields import Group
 from ablab.files import read_lines
-from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
+from ablab.store.saved_model import SavedModel, find_model
 from ablab.words import read_words
 
 

@@ -8,7 +8,7 @@ import torch
 from ablab.assembly import build_objective, build_start, trainer_options
 from ablab.config import Config
 from ablab.data.prepared import Prepared
-from ablab.saved import SavedModel
+from ablab.store.saved_model import SavedModel
 from ablab.training.crew import following
 from ablab.training.fit import follow as follow_steps
 from ablab.training.lightning_module import TranslationModule

@@ -12,9 +12,9 @@ from ablab.config.folder import default_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group
-from ablab.record import Record
-from ablab.saved import SavedModel, find_model
-from ablab.store import RunFolder
+from ablab.store.records import Record
+from ablab.store.run_folder import RunFolder
+from ablab.store.saved_model import SavedModel, find_model
 
 
 @dataclass(frozen=True)

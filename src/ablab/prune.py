@@ -14,11 +14,11 @@ from ablab.curves.targets import targets
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.pruning.kept import Depths
-from ablab.record import Curve, Point, Record
 from ablab.run import alone
-from ablab.saved import of_run
 from ablab.screen import Screen
-from ablab.store import find_run
+from ablab.store.records import Curve, Point, Record
+from ablab.store.run_folder import find_run
+from ablab.store.saved_model import of_run
 
 TOLERANCE = 1.0
 """BLEU on validation that `save=auto` may give up."""

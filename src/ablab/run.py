@@ -8,10 +8,10 @@ from filelock import FileLock, Timeout
 from ablab.errors import OtherCodeError, UserError
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
-from ablab.pulse import Heart, beating, read_pulse
-from ablab.record import Record
 from ablab.screen import Screen
-from ablab.store import RunFolder
+from ablab.store.heartbeat import Heart, beating, read_pulse
+from ablab.store.records import Record
+from ablab.store.run_folder import RunFolder
 
 
 class BusyError(UserError):

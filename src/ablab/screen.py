@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ablab.record import Curve, Evaluation, Record
-from ablab.store import RunFolder
+from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.run_folder import RunFolder
 
 
 class Screen:

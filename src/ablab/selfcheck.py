@@ -15,9 +15,9 @@ from pydantic import Field
 from ablab.errors import UserError, choices
 from ablab.fields import Group
 from ablab.files import sha256
-from ablab.record import Record
 from ablab.screen import Screen
-from ablab.store import SELECTED, RunFolder, all_runs
+from ablab.store.records import Record
+from ablab.store.run_folder import SELECTED, RunFolder, all_runs
 from ablab.words import read_words
 
 LINE = (

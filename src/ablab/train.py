@@ -26,15 +26,15 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.follow import Order, follow
 from ablab.identity import condition_id
-from ablab.metrics import MetricsFile, read_metrics
 from ablab.mirror import Mirror
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
-from ablab.pulse import Heart
-from ablab.record import NOTHING_LEARNT, Cost, Record, Selected, now
-from ablab.saved import SavedModel
 from ablab.screen import Screen
 from ablab.search.stopping import Stopping
+from ablab.store.heartbeat import Heart
+from ablab.store.metrics import MetricsFile, read_metrics
+from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
+from ablab.store.saved_model import SavedModel
 from ablab.training.audience import Listener
 from ablab.training.averaging import Weights
 from ablab.training.conductor import Outcome

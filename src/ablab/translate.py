@@ -11,9 +11,9 @@ from ablab.errors import UserError
 from ablab.export import export_folder
 from ablab.fields import Count, Group
 from ablab.lines import lines_of, text_of
-from ablab.record import n_best_lines
-from ablab.saved import SavedModel, find_model
 from ablab.screen import Screen
+from ablab.store.records import n_best_lines
+from ablab.store.saved_model import SavedModel, find_model
 from ablab.threads import cores
 from ablab.words import read_words
 

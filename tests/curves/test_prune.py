@@ -12,7 +12,7 @@ from ablab.assembly import load_model
 from ablab.cli import main
 from ablab.pruning.kept import Kept
 from ablab.pruning.surgery import prune
-from ablab.saved import find_model, of_run
+from ablab.store.saved_model import find_model, of_run
 from tests.curves.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 

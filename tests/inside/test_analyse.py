@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from ablab.analysis import attentions, masked
-from ablab.artefacts import comparable_artefacts
 from ablab.assembly import load_model
 from ablab.cli import main
 from ablab.data.prepared import prepare
@@ -17,9 +16,10 @@ from ablab.inside import look
 from ablab.inside.wanted import SITES
 from ablab.mirror import NoMirror
 from ablab.plan import reopened
-from ablab.saved import of_run
 from ablab.screen import Screen
-from ablab.store import all_runs
+from ablab.store.artefacts import comparable_artefacts
+from ablab.store.run_folder import all_runs
+from ablab.store.saved_model import of_run
 from ablab.training.validation import true_loss
 from tests.run.conftest import Said, make_store, typed
 

@@ -4,7 +4,7 @@ import pytest
 
 from ablab.exits import DONE, INTERRUPTED, UNSUITABLE
 from ablab.launching.launcher import Cause, Ending, Job, Launcher
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 
 
 class Instant(Launcher):

@@ -11,13 +11,13 @@ import pytest
 
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.failure import kind_of, read_failure, write_failure
 from ablab.launching import child, processes
 from ablab.launching.launcher import Job
 from ablab.launching.processes import Places, Processes, _start_server
 from ablab.mirror import imported_by
-from ablab.pulse import Heart, beating, read_pulse
-from ablab.store import RunFolder
+from ablab.store.heartbeat import Heart, beating, read_pulse
+from ablab.store.records import kind_of, read_failure, write_failure
+from ablab.store.run_folder import RunFolder
 from hydra_plugins.ablab_hydra.local_launcher import LocalLauncher
 
 
@@ -138,7 +138,7 @@ def test_asked_to_stop_it_asks_the_runs(tmp_path):
 
 
 def test_a_heart_beats_while_the_block_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.pulse.BEAT", 0.01)
+    monkeypatch.setattr("ablab.store.heartbeat.BEAT", 0.01)
     path = tmp_path / ".r1.pulse"
     with beating(path) as heart:
         heart.tell(stage="training", step=7, total_steps=9)

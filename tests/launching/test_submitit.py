@@ -10,13 +10,13 @@ import pytest
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.exits import DONE
-from ablab.failure import read_failure
 from ablab.launching.launcher import Job
 from ablab.launching.on_submitit import Queue, SubmititJobs
-from ablab.metrics import read_metrics
 from ablab.plan import plan
-from ablab.pulse import read_pulse
-from ablab.store import SELECTED, RunFolder
+from ablab.store.heartbeat import read_pulse
+from ablab.store.metrics import read_metrics
+from ablab.store.records import read_failure
+from ablab.store.run_folder import SELECTED, RunFolder
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left
 

@@ -10,8 +10,8 @@ import wandb
 
 from ablab import identity
 from ablab.config import compose
-from ablab.record import Record
-from ablab.store import RunFolder
+from ablab.store.records import Record
+from ablab.store.run_folder import RunFolder
 from tests.mirror.seen import Seen
 from tests.run.conftest import TINY, typed
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from ablab.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.identity import condition_id, evaluation_id
-from ablab.metrics import COLUMNS
-from ablab.record import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.scoring import Scores, score
+from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
+from ablab.store.metrics import COLUMNS
+from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.study.arms import Cell, Study
 from ablab.study.definition import define
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from ablab.provenance.equal import joined
-from ablab.record import Stretch
 from ablab.report.arms import arm_line
 from ablab.report.document import ClaimLine
 from ablab.report.evidence import evidence
@@ -15,6 +14,7 @@ from ablab.report.measures import MEASURES
 from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns
 from ablab.statistics.refusal import NotTestable
+from ablab.store.records import Stretch
 
 MACHINE = {"device": "x", "devices": 1, "micro_batches": 1, "compile": False}
 

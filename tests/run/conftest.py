@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.record import Record
-from ablab.store import RunFolder
+from ablab.store.records import Record
+from ablab.store.run_folder import RunFolder
 
 TINY = (
     "trainer.threads=1",

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 from ablab.assembly import build_steps
 from ablab.config import compose
 from ablab.data.prepared import Prepared
-from ablab.metrics import read_metrics
-from ablab.store import RunFolder
+from ablab.store.metrics import read_metrics
+from ablab.store.run_folder import RunFolder
 from ablab.training.listeners import ToFile
 from tests.run.conftest import TINY, typed
 

@@ -1,6 +1,6 @@
 """A run that fails to learn is a result: recorded, kept, never scored on the test set when it has no weights."""
 
-from ablab.store import all_runs
+from ablab.store.run_folder import all_runs
 from tests.run.conftest import make_store, typed
 from tests.run.test_interruption import LINE
 

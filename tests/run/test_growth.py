@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 from ablab.training.listeners import ToFile
 from tests.run.conftest import TINY, typed
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.metrics import read_metrics
-from ablab.store import RunFolder
+from ablab.store.metrics import read_metrics
+from ablab.store.run_folder import RunFolder
 from ablab.training.listeners import ToFile
 from tests.run.conftest import TINY, typed
 

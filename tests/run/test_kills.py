@@ -14,8 +14,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.metrics import read_metrics
-from ablab.store import RunFolder
+from ablab.store.metrics import read_metrics
+from ablab.store.run_folder import RunFolder
 from ablab.training import conductor
 from tests.run.conftest import TINY, typed
 
@@ -59,12 +59,12 @@ KILLS = {
     "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save", 2, "after"),
     "telling the listeners": ("ablab.training.listeners.ToFile.on_validation", 1, "after"),
     "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
-    "between selection and record": ("ablab.store.RunFolder.write_record", 0, "before"),
-    "with the record": ("ablab.store.RunFolder.write_record", 0, "after"),
-    "during the evaluation": ("ablab.store.RunFolder.write_evaluation", 0, "before"),
-    "writing the evaluation": ("ablab.store.write_json", 1, "before"),
-    "during the curve": ("ablab.store.RunFolder.write_evaluation", 1, "after"),
-    "before the curve is written": ("ablab.store.RunFolder.write_curve", 0, "before"),
+    "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
+    "with the record": ("ablab.store.run_folder.RunFolder.write_record", 0, "after"),
+    "during the evaluation": ("ablab.store.run_folder.RunFolder.write_evaluation", 0, "before"),
+    "writing the evaluation": ("ablab.store.run_folder.write_json", 1, "before"),
+    "during the curve": ("ablab.store.run_folder.RunFolder.write_evaluation", 1, "after"),
+    "before the curve is written": ("ablab.store.run_folder.RunFolder.write_curve", 0, "before"),
     "drawing": ("ablab.curves.artefacts.draw", 0, "before"),
 }
 

@@ -9,8 +9,8 @@ import pytest
 
 from ablab.cli import main
 from ablab.identity import SCHEMA
-from ablab.record import Record
-from ablab.store import RunFolder
+from ablab.store.records import Record
+from ablab.store.run_folder import RunFolder
 from tests.run.conftest import typed
 
 STORE = Path(__file__).parents[1] / "stores" / "schema_1.tar.xz"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 from tests.run.conftest import typed
 
 STORE = Path(__file__).parents[1] / "stores" / "schema_2.tar.xz"

@@ -5,7 +5,7 @@ import torch
 
 from ablab.assembly import load_model
 from ablab.data.prepared import Prepared
-from ablab.saved import of_run
+from ablab.store.saved_model import of_run
 from ablab.training.validation import Validator
 from tests.run.conftest import make_store
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
-from ablab.failure import read_failure
 from ablab.launching.task import perform
-from ablab.store import RunFolder
+from ablab.store.records import read_failure
+from ablab.store.run_folder import RunFolder
 from ablab.training.listeners import ToFile
 from tests.run.conftest import TINY, typed
 

@@ -1,6 +1,6 @@
 """Records of runs that nobody trained."""
 
-from ablab.record import Cost, Record, Selected
+from ablab.store.records import Cost, Record, Selected
 
 
 def pretend(cell, loss, state="finished"):

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from ablab.store import all_runs
+from ablab.store.run_folder import all_runs
 from tests.mirror.seen import Seen
 from tests.study.test_sweep import started
 

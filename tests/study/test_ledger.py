@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.failure import write_failure
-from ablab.pulse import DEAD, Pulse
 from ablab.run import BusyError, alone, run
 from ablab.screen import Screen
+from ablab.store.heartbeat import DEAD, Pulse
+from ablab.store.records import write_failure
 from ablab.study.design import Arm
 from ablab.study.ledger import State, entry_of
 from ablab.study.registry import link

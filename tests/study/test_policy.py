@@ -5,8 +5,8 @@ import io
 import pytest
 
 from ablab.exits import FAILED, INTERRUPTED
-from ablab.failure import write_failure
 from ablab.screen import Screen
+from ablab.store.records import write_failure
 from ablab.study.definition import define
 from ablab.study.sweep import Policy, sweep
 from tests.study.conftest import SMALL

@@ -13,7 +13,7 @@ import pytest
 
 from ablab.cli import main
 from ablab.exits import BAD_INPUT, DONE, FAILED
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 from tests.study.conftest import SMALL
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
 """The table that a sweep ends with says what a mean does not."""
 
-from ablab.record import Stretch
+from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
 from ablab.study.table import COLUMNS, figures_of, rows_of, table_lines
 from tests.study.pretend import pretend

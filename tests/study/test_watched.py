@@ -5,8 +5,8 @@ import io
 import pytest
 
 from ablab.errors import UserError
-from ablab.failure import read_failure, write_failure
 from ablab.screen import Screen
+from ablab.store.records import read_failure, write_failure
 from ablab.study.board import Board
 from ablab.study.watched import launch_watched
 from tests.launching.test_launcher import NoGpu

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from ablab.record import Stretch
+from ablab.store.records import Stretch
 from ablab.training.averaging import Selection
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course, Ends, Plateau

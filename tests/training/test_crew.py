@@ -6,7 +6,7 @@ import pytest
 import torch.distributed as dist
 
 from ablab.errors import LostError
-from ablab.failure import kind_of
+from ablab.store.records import kind_of
 from ablab.training.crew import crew, following
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.store import SELECTED
+from ablab.store.run_folder import SELECTED
 from ablab.training.averaging import Selection, average
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.course import Course

@@ -23,7 +23,7 @@ from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.streams import reseed
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.model.word_dropout import WordDropout
-from ablab.saved import SavedModel
+from ablab.store.saved_model import SavedModel
 from ablab.training.compiled import check_compiler
 
 

@@ -10,7 +10,7 @@ from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.model.transformer import Transformer
-from ablab.saved import SavedModel
+from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compiled import compile_layers
 from ablab.training.course import Course

@@ -11,7 +11,7 @@ from ablab.config import Config
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
 from ablab.provenance import code_digest, numerical_versions, other_code, other_versions, processor
-from ablab.record import Stretch
+from ablab.store.records import Stretch
 from ablab.training.checkpoints import load_last
 from ablab.training.course import Course
 

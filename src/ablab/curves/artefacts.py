@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.curves.picture import Line, draw, layers, lines_of
 from ablab.files import write_text
 from ablab.mirror import Mirror
-from ablab.record import Curve
-from ablab.store import RunFolder
+from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
+from ablab.store.records import Curve
+from ablab.store.run_folder import RunFolder
 
 COLUMNS = (
     *("strategy", "curve", "layers", "encoder", "decoder", "parameters", "bytes"),

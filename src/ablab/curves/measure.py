@@ -18,9 +18,9 @@ from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
 from ablab.pruning.kept import Depths, Kept
 from ablab.pruning.surgery import prune
-from ablab.record import Curve, Evaluation, Point, Record, now
-from ablab.saved import of_run
 from ablab.screen import Screen
+from ablab.store.records import Curve, Evaluation, Point, Record, now
+from ablab.store.saved_model import of_run
 from ablab.training.cost import parameter_count
 from ablab.training.validation import Validator
 

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ablab.record import Curve, Point
+from ablab.store.records import Curve, Point
 
 
 class Line(NamedTuple):

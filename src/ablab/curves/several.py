@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ablab.curves.artefacts import rows, searched, write_csv
 from ablab.curves.picture import draw, lines_of
 from ablab.identity import distinct
-from ablab.record import Curve
+from ablab.store.records import Curve
 
 
 class Pruned(NamedTuple):

@@ -9,7 +9,6 @@ import torch
 
 from ablab.analysis import attentions, cross_attention, importance, learned_scales
 from ablab.analysis.scales import FINAL
-from ablab.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.assembly import load_model, set_threads
 from ablab.data.encoded import Sentences
 from ablab.data.prepared import nested_subsample, prepare
@@ -21,9 +20,10 @@ from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import code_digest
-from ablab.record import Record, now
-from ablab.saved import of_run
 from ablab.screen import Screen
+from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
+from ablab.store.records import Record, now
+from ablab.store.saved_model import of_run
 from ablab.training.validation import true_loss
 
 END = "</s>"

@@ -4,7 +4,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from ablab.artefacts import Artefact, MatrixArtefact, SeriesArtefact
+from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
 
 COLUMNS = 3
 

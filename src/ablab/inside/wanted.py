@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ablab.artefacts import comparable_artefacts
 from ablab.config.options import ScaleNorm
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.inside.pairs import readable_pairs
 from ablab.plan import Planned
-from ablab.record import Evaluation, Record
+from ablab.store.artefacts import comparable_artefacts
+from ablab.store.records import Evaluation, Record
 
 SITES = ("encoder", "decoder", "cross")
 """The kinds of attention, as DropHead names them."""

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
-from ablab.failure import Kind, read_failure, write_failure
-from ablab.record import now
-from ablab.store import RunFolder
+from ablab.store.records import Kind, now, read_failure, write_failure
+from ablab.store.run_folder import RunFolder
 
 LOOK = 0.25
 """Seconds between two looks at what runs."""

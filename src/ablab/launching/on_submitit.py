@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
-from ablab.failure import Kind
 from ablab.launching.launcher import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.store.records import Kind
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """What Slurm says of jobs that could not say anything themselves; any other end is a kill."""

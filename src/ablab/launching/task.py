@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ablab.errors import MachineError, UserError
 from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
-from ablab.failure import kind_of, write_failure
+from ablab.store.records import kind_of, write_failure
 
 if TYPE_CHECKING:
     from ablab.plan import Planned
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and run. Nothing that goes wrong with this run is raised: others must go on."""
-    from ablab.record import now
     from ablab.run import BusyError, run
     from ablab.screen import Screen
+    from ablab.store.records import now
 
     try:
         planned = _planned(words)

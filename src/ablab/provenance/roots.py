@@ -9,7 +9,7 @@ _CORPORA = "ablab.corpora.CORPORA"
 """A configuration holds its corpus, so that no name in the code of a stage leads to one."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
-    "training": ("ablab.train.begin", "ablab.train.train", "ablab.record.NOTHING_LEARNT", _CORPORA),
+    "training": ("ablab.train.begin", "ablab.train.train", "ablab.store.records.NOTHING_LEARNT", _CORPORA),
     "evaluation": ("ablab.evaluate.evaluate", _CORPORA),
     "curve": ("ablab.curves.measure.measure", _CORPORA),
     "analysis": ("ablab.inside.look.add_artefacts", _CORPORA),
@@ -22,14 +22,9 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.fields": "its values are the recipe",
     "ablab.identity": "names recipes and evaluations",
     "ablab.plan": "says what a run is before it begins",
-    "ablab.store": "says where files lie",
-    "ablab.record": "holds results; roots name what of it decides one",
-    "ablab.saved": "finds weights on the disk",
+    "ablab.store": "holds results and finds them; roots name what of it decides one",
     "ablab.screen": "watches",
     "ablab.mirror": "watches",
-    "ablab.pulse": "watches",
-    "ablab.metrics": "writes down what was measured",
-    "ablab.artefacts": "writes down what was measured",
     "ablab.inside.picture": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
     "ablab.train._cost": "measures time and memory",

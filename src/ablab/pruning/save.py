@@ -10,9 +10,9 @@ from ablab.files import sha256, write_json
 from ablab.provenance import code_digest
 from ablab.pruning.kept import Kept
 from ablab.pruning.surgery import prune_weights
-from ablab.record import Curve, Point, now
-from ablab.saved import CARD, PRUNED, ModelCard, SavedModel
-from ablab.store import RunFolder
+from ablab.store.records import Curve, Point, now
+from ablab.store.run_folder import RunFolder
+from ablab.store.saved_model import CARD, PRUNED, ModelCard, SavedModel
 
 
 def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point) -> Path:

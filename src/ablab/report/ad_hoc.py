@@ -11,9 +11,9 @@ from typing import Any
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
 from ablab.identity import condition_id, distinct
-from ablab.record import Curve, Evaluation, Record
 from ablab.report.selection import ArmRuns, Run, Selection, way_of
-from ablab.store import RunFolder, all_runs, find_run
+from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.run_folder import RunFolder, all_runs, find_run
 
 
 def of_runs(references: Sequence[str], outputs: Path) -> Selection:

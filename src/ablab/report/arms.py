@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.provenance import representative
-from ablab.record import SCHEMA
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.evidence import EVEN, convergence
 from ablab.report.judge import span
@@ -17,6 +16,7 @@ from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.arm import summarise
 from ablab.statistics.proportions import share
 from ablab.statistics.refusal import NotTestable
+from ablab.store.records import SCHEMA
 
 
 def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ablab.record import Strict
+from ablab.store.records import Strict
 
 
 class Span(Strict):

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 
-from ablab.record import now
 from ablab.report.arms import arm_line
 from ablab.report.differences import difference_line
 from ablab.report.differing import differing_sentences
@@ -17,6 +16,7 @@ from ablab.report.pictured import pictured
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.side_by_side import side_by_side
 from ablab.statistics.refusal import NotTestable
+from ablab.store.records import now
 
 MOST_NAMED = 5
 """Runs in a note."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ablab.fields import flatten
 from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 from ablab.study.arms import Study
 from ablab.study.claims import Settled, asked
 from ablab.study.design import written

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ablab.record import Curve, Evaluation, Point
 from ablab.report.selection import Run
+from ablab.store.records import Curve, Evaluation, Point
 
 
 @dataclass(frozen=True)

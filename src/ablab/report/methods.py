@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from ablab.record import NOTHING_LEARNT
 from ablab.report.evidence import measure_of
 from ablab.report.measures import MEASURES, Measure
 from ablab.report.selection import Selection
+from ablab.store.records import NOTHING_LEARNT
 
 
 def methods(selection: Selection, resamples: int) -> Iterator[str]:

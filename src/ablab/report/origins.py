@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ablab.provenance import NUMERICAL, representative
-from ablab.record import Record
 from ablab.report.selection import ArmRuns, Run
+from ablab.store.records import Record
 
 Facts = Mapping[str, object]
 """By what a reader calls it."""

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
-from ablab.metrics import read_metrics
-from ablab.record import Curve, Evaluation, Record, Selected
-from ablab.store import RunFolder
+from ablab.store.metrics import read_metrics
+from ablab.store.records import Curve, Evaluation, Record, Selected
+from ablab.store.run_folder import RunFolder
 from ablab.study.arms import SAME, united
 from ablab.study.claims import Settled, settle
 

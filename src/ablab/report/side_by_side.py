@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ablab.artefacts import Artefact, MatrixArtefact, SeriesArtefact, comparable_artefacts
 from ablab.report.document import Facets, Matrices, MatrixOf, Series
 from ablab.report.pictured import Points, line_of
 from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact, comparable_artefacts
 
 MOST_ARMS = 8
 """Side by side; the first of the selection."""

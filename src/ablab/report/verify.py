@@ -5,10 +5,10 @@ from itertools import chain
 from pathlib import Path
 
 from ablab.files import read_lines
-from ablab.record import Evaluation, Point
 from ablab.report.selection import Run, Selection
 from ablab.scoring import score
 from ablab.screen import Screen
+from ablab.store.records import Evaluation, Point
 
 TOLERANCE = 1e-9
 """The same code on the same text gives the same bits; another libm may not."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ablab.record import Evaluation, Record, Selected
+from ablab.store.records import Evaluation, Record, Selected
 
 Name = Literal["valid_bleu", "valid_loss", "parameters", "decoding_speed"]
 

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ablab.failure import Failure
 from ablab.screen import duration
+from ablab.store.records import Failure
 from ablab.study.arms import Study
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
 

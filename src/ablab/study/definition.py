@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from ablab.config.former import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
-from ablab.record import Record
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
+from ablab.store.records import Record
 from ablab.study.arms import Cell, Study, digest_of
 from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, check_measured, settled

@@ -7,12 +7,11 @@ from enum import Enum
 
 from filelock import FileLock, Timeout
 
-from ablab.failure import Failure, read_failure
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
-from ablab.pulse import Pulse, read_pulse
-from ablab.record import Record
-from ablab.store import RunFolder
+from ablab.store.heartbeat import Pulse, read_pulse
+from ablab.store.records import Failure, Record, read_failure
+from ablab.store.run_folder import RunFolder
 from ablab.study.arms import Cell, Study
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from ablab.record import Curve, Point
+from ablab.store.records import Curve, Point
 from ablab.study.arms import Study
 from ablab.study.ledger import Entry
 

@@ -9,7 +9,7 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json, write_json
 from ablab.identity import condition_id
-from ablab.record import now
+from ablab.store.records import now
 from ablab.study.arms import Study
 
 

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from ablab.errors import UserError
-from ablab.record import Record
+from ablab.store.records import Record
 from ablab.study.design import Arm, written
 from ablab.study.experiment import Level, Tune
 

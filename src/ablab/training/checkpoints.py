@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ablab.files import replacing
 from ablab.provenance import code
-from ablab.store import CANDIDATE, LAST, SELECTED
+from ablab.store.run_folder import CANDIDATE, LAST, SELECTED
 from ablab.training.averaging import Selection, Weights, average
 from ablab.training.course import Course
 from ablab.training.validation import Validation

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ablab.record import Stretch
+from ablab.store.records import Stretch
 from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best
 

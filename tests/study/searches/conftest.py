@@ -4,10 +4,10 @@ import io
 
 import pytest
 
-from ablab.failure import write_failure
 from ablab.screen import Screen
 from ablab.search.settings import of_hydra
-from ablab.store import RunFolder
+from ablab.store.records import write_failure
+from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define_search
 from ablab.study.searches.story import known_trials, search_trials
 from ablab.study.sweep import Policy

@@ -14,7 +14,7 @@ from ablab.config import compose
 from ablab.exits import DONE, STOPPED
 from ablab.launching.task import perform
 from ablab.plan import plan
-from ablab.store import RunFolder
+from ablab.store.run_folder import RunFolder
 from ablab.study.searches.story import _door, known_trials, open_trials
 from tests.study.searches.conftest import SPACE, WORDS, done, outcomes, searched
 

@@ -13,11 +13,11 @@ from ablab.config import compose
 from ablab.errors import UserError
 from ablab.exits import BUSY, DONE, FAILED, INTERRUPTED
 from ablab.plan import plan
-from ablab.record import Record
 from ablab.screen import Screen
 from ablab.search.stopping import Door
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
+from ablab.store.records import Record
 from ablab.study.arms import Cell
 from ablab.study.board import Board
 from ablab.study.definition import announced

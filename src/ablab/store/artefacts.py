@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
-from ablab.record import Strict
+from ablab.store.records import Strict
 
 ARTEFACT_SCHEMA: Literal[1] = 1
 

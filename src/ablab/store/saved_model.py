@@ -10,8 +10,8 @@ from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
 from ablab.errors import UserError, reason
 from ablab.files import read_json, sha256
-from ablab.record import SCHEMA, Record, Strict, of_older_schema
-from ablab.store import SELECTED, RunFolder, find_run
+from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
+from ablab.store.run_folder import SELECTED, RunFolder, find_run
 
 PRUNED = "model.safetensors"
 CARD = "model.json"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
 from ablab.files import half_written, read_lines, write_json, write_lines, write_text
-from ablab.record import Curve, Evaluation, NBest, Record, Strict, n_best_lines
+from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 
 SELECTED = "selected.safetensors"
 """The weights that count, in the folder of checkpoints."""

@@ -1,0 +1,1 @@
+"""What a run leaves on the disk, and how it is found again."""
