@@ -26,7 +26,6 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.follow import Order, follow
 from ablab.identity import condition_id
-from ablab.mirror import Mirror
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.screen import Screen
@@ -35,6 +34,7 @@ from ablab.store.heartbeat import Heart
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
+from ablab.tracking.tracker import Mirror
 from ablab.training.audience import Listener
 from ablab.training.averaging import Weights
 from ablab.training.conductor import Outcome

@@ -14,12 +14,12 @@ from ablab.cli import main
 from ablab.data.prepared import prepare
 from ablab.inside import look
 from ablab.inside.wanted import SITES
-from ablab.mirror import NoMirror
 from ablab.plan import reopened
 from ablab.screen import Screen
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.run_folder import all_runs
 from ablab.store.saved_model import of_run
+from ablab.tracking.tracker import NoMirror
 from ablab.training.validation import true_loss
 from tests.run.conftest import Said, make_store, typed
 

@@ -14,10 +14,10 @@ from ablab.errors import UserError
 from ablab.launching import child, processes
 from ablab.launching.launcher import Job
 from ablab.launching.processes import Places, Processes, _start_server
-from ablab.mirror import imported_by
 from ablab.store.heartbeat import Heart, beating, read_pulse
 from ablab.store.records import kind_of, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
+from ablab.tracking.tracker import imported_by
 from hydra_plugins.ablab_hydra.local_launcher import LocalLauncher
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import wandb
 
-from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror
+from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror
 from tests.mirror.seen import Seen
 from tests.run.conftest import TINY, typed
 

@@ -4,9 +4,9 @@ import signal
 
 import wandb
 
-from ablab.mirror import RunCard, WandbMirror
+from ablab.tracking.tracker import RunCard, WandbMirror
+from ablab.tracking.wandb_offline import rows_on_disk
 from ablab.training.listeners import ToFile, ToMirror
-from ablab.wandb_files import rows_on_disk
 from tests.mirror.seen import Seen
 from tests.run.conftest import TINY, typed
 

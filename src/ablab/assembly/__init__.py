@@ -1,6 +1,5 @@
 """From configuration to objects: the only place that knows both."""
 
-from ablab.assembly.mirrors import mirrored
 from ablab.assembly.models import build_model, check_devices, device_of, load_model, set_threads
 from ablab.assembly.start import Start, build_start
 from ablab.assembly.strategies import STRATEGIES, build_strategy
@@ -13,6 +12,7 @@ from ablab.assembly.training import (
     build_steps,
     trainer_options,
 )
+from ablab.tracking.open import mirrored
 
 __all__ = [
     "STRATEGIES",

@@ -2,10 +2,10 @@
 
 from ablab.curves.artefacts import PICTURE, mirror_curve, write_artefacts
 from ablab.curves.measure import measure
-from ablab.mirror import Mirror
 from ablab.plan import Planned
 from ablab.screen import Screen
 from ablab.store.records import Curve, Record
+from ablab.tracking.tracker import Mirror
 
 
 def add_curve(planned: Planned, record: Record, screen: Screen, mirror: Mirror) -> Curve:

@@ -8,10 +8,10 @@ from typing import Any
 
 from ablab.curves.picture import Line, draw, layers, lines_of
 from ablab.files import write_text
-from ablab.mirror import Mirror
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
+from ablab.tracking.tracker import Mirror
 
 COLUMNS = (
     *("strategy", "curve", "layers", "encoder", "decoder", "parameters", "bytes"),

@@ -15,7 +15,6 @@ from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer
 from ablab.inside.picture import draw
 from ablab.inside.wanted import SITES, Wanted
-from ablab.mirror import Mirror
 from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
@@ -24,6 +23,7 @@ from ablab.screen import Screen
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
 from ablab.store.saved_model import of_run
+from ablab.tracking.tracker import Mirror
 from ablab.training.validation import true_loss
 
 END = "</s>"

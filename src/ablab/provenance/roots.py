@@ -24,7 +24,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.plan": "says what a run is before it begins",
     "ablab.store": "holds results and finds them; roots name what of it decides one",
     "ablab.screen": "watches",
-    "ablab.mirror": "watches",
+    "ablab.tracking": "watches",
     "ablab.inside.picture": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
     "ablab.train._cost": "measures time and memory",

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ablab.config.options import WandbLogger
-from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror, closing
 from ablab.study.arms import Study
+from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror, closing
 
 
 @contextmanager

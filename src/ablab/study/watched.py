@@ -8,11 +8,11 @@ from rich.live import Live
 from ablab.errors import UserError
 from ablab.exits import BUSY, UNSUITABLE
 from ablab.launching.launcher import Ending, Job, Launcher
-from ablab.mirror import imported_by
 from ablab.screen import Screen
 from ablab.study.arms import Cell
 from ablab.study.board import NEVER_AGAIN, Board, ended_line
 from ablab.study.ledger import Entry, State
+from ablab.tracking.tracker import imported_by
 
 REFRESH = 1.0
 """Seconds between two looks at the store."""

@@ -9,12 +9,12 @@ import numpy as np
 from ablab.analysis import cross_attention, draw_attention
 from ablab.data.prepared import Prepared
 from ablab.data.steps import collate
-from ablab.mirror import Mirror
 from ablab.model.transformer import Transformer
 from ablab.screen import Screen, TrainingBar
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.store.heartbeat import Heart
 from ablab.store.metrics import MetricsFile
+from ablab.tracking.tracker import Mirror
 from ablab.training.audience import Measurements
 from ablab.training.course import Course
 from ablab.training.validation import Validation

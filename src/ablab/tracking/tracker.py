@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ablab.wandb_files import AXIS, STEP, row_of, rows_on_disk
+from ablab.tracking.wandb_offline import AXIS, STEP, row_of, rows_on_disk
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class NoMirror:
 
 def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
     """Modules that a mirror of this kind and mode will import, and that may be imported once for many runs."""
-    return ("ablab.wandb_ahead",) if (kind, mode) == ("wandb", "offline") else ()
+    return ("ablab.tracking.wandb_preload",) if (kind, mode) == ("wandb", "offline") else ()
 
 
 class WandbMirror:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ablab.config.options import WandbLogger
-from ablab.mirror import Mirror, NoMirror, RunCard, WandbMirror, closing
 from ablab.plan import Planned
+from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror, closing
 
 
 @contextmanager

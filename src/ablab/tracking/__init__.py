@@ -1,0 +1,1 @@
+"""Weights & Biases, or whatever else shows a run while it goes on."""
