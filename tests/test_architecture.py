@@ -28,7 +28,7 @@ STOREYS = (
     ),
     ("corpora",),
     ("config",),
-    ("identity", "store", "scoring", "help"),
+    ("identity", "store", "scoring"),
     ("screen", "plan"),
     ("tracking",),
     ("search",),
@@ -44,8 +44,9 @@ STOREYS = (
     ("complete", "trial"),
     ("run",),
     ("launching",),
-    ("prune", "analyse", "translate", "export", "study", "selfcheck", "sync"),
+    ("study",),
     ("report",),
+    ("commands",),
     ("cli",),
     ("__main__",),
 )
@@ -68,24 +69,11 @@ NEVER = [
 """Said apart from the order, since these are the promises people rely on. Config stops at the door (assembly)."""
 
 LIGHT = (
-    *(
-        "config",
-        "identity",
-        "store",
-        "scoring",
-        "corpora",
-        "plan",
-        "run",
-        "cli",
-        "help",
-        "screen",
-        "translate",
-    ),
-    *("provenance", "tracking", "files", "fields", "errors", "seeding", "prune", "export", "words"),
-    *("lines", "study", "selfcheck", "sync", "translate", "statistics", "report", "search"),
-    *("launching", "analyse"),
+    *("errors", "fields", "files", "lines", "words", "seeding", "config", "corpora", "identity", "plan", "store"),
+    *("provenance", "tracking", "screen", "scoring", "run", "launching", "search", "study", "statistics", "report"),
+    *("commands", "cli"),
 )
-
+"""What plans, says or reports loads none of the heavy libraries."""
 
 PRELOADED = "ablab.tracking.wandb_preload"
 """It is there to import wandb, for whoever forks many runs."""

@@ -13,7 +13,7 @@ SENT = "run-x.wandb.synced"
 
 @pytest.fixture(autouse=True)
 def _reachable(monkeypatch):
-    monkeypatch.setattr("ablab.sync.urllib.request.urlopen", lambda *_, **__: io.BytesIO())
+    monkeypatch.setattr("ablab.commands.sync.urllib.request.urlopen", lambda *_, **__: io.BytesIO())
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ class Server:
 
 def test_each_session_is_sent_once_in_order(store, monkeypatch, capsys):
     server = Server()
-    monkeypatch.setattr("ablab.sync.subprocess.run", server)
+    monkeypatch.setattr("ablab.commands.sync.subprocess.run", server)
     assert main(["sync", f"outputs={store}"]) == 0
     assert server.sent == [["r1/1", "r1/2"], ["r2/1"], ["a/1"]]
     assert main(["sync", f"outputs={store}"]) == 0
@@ -59,14 +59,14 @@ def test_each_session_is_sent_once_in_order(store, monkeypatch, capsys):
 
 def test_a_dry_run_sends_nothing(store, monkeypatch, capsys):
     server = Server()
-    monkeypatch.setattr("ablab.sync.subprocess.run", server)
+    monkeypatch.setattr("ablab.commands.sync.subprocess.run", server)
     assert main(["sync", f"outputs={store}", "dry_run=true"]) == 0
     assert server.sent == []
     assert "r1: 2 sessions, not sent" in capsys.readouterr().out
 
 
 def test_a_server_that_refuses_is_said(store, monkeypatch, capsys):
-    monkeypatch.setattr("ablab.sync.subprocess.run", Server(code=1))
+    monkeypatch.setattr("ablab.commands.sync.subprocess.run", Server(code=1))
     assert main(["sync", f"outputs={store}"]) == 2
     assert capsys.readouterr().err.endswith("(Network error); what was sent before stays sent\n")
 
@@ -76,8 +76,8 @@ def test_a_server_that_is_not_there_is_said_at_once(store, monkeypatch, capsys):
         raise urllib.error.URLError("connection refused")
 
     server = Server()
-    monkeypatch.setattr("ablab.sync.subprocess.run", server)
-    monkeypatch.setattr("ablab.sync.urllib.request.urlopen", refused)
+    monkeypatch.setattr("ablab.commands.sync.subprocess.run", server)
+    monkeypatch.setattr("ablab.commands.sync.urllib.request.urlopen", refused)
     assert main(["sync", f"outputs={store}"]) == 2
     assert "out of reach" in capsys.readouterr().err
     assert server.sent == []

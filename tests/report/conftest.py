@@ -77,7 +77,7 @@ def reported(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Most of a report's time is its pictures, which only the tests of pictures look at."""
-    monkeypatch.setattr("ablab.report.entry.write_pictures", lambda document, folder: None)
+    monkeypatch.setattr("ablab.commands.report.write_pictures", lambda document, folder: None)
 
 
 @pytest.fixture(autouse=True)

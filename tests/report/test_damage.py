@@ -103,7 +103,7 @@ def test_a_report_that_cannot_be_written_replaces_nothing(store, reported, monke
     def full(document):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("ablab.report.entry.latex", full)
+    monkeypatch.setattr("ablab.commands.report.latex", full)
     code, _, err = typed(reported.words[0], f"outputs={store}", "metric=test_bleu", "resamples=1001")
     assert (code, err) == (1, "error: the disk: No space left on device\n")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,6 +1,7 @@
 """`report`: what a study, or any selection of runs, has found; as a page, as tables, as data."""
 
 import gc
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,12 +18,12 @@ from ablab.exits import DONE, FAILED
 from ablab.fields import Group
 from ablab.files import read_json, write_json, write_text
 from ablab.report.ad_hoc import of_runs, where
+from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.findings import findings
 from ablab.report.gather import of_study
 from ablab.report.latex import latex
 from ablab.report.measures import MEASURES
-from ablab.report.mirrored import mirror_report
 from ablab.report.page import page
 from ablab.report.plain import comma_separated, markdown
 from ablab.report.printed import drawn, write_pictures
@@ -32,7 +33,19 @@ from ablab.report.verify import verify
 from ablab.screen import Screen, aligned
 from ablab.study.arms import Study
 from ablab.study.definition import define
+from ablab.study.mirrored import mirrored
 from ablab.words import read_words
+
+
+def mirror_report(document: Document, study: Study) -> None:
+    """Under `report/`, and the verdicts in the summary too, where lists of runs show them."""
+    moment = int(time.time())  # later than the comparison with which the study has ended
+    with mirrored(study) as mirror:
+        for table in tables(document):
+            mirror.table(moment, f"report/{table.key}", table.columns, table.rows)
+        for key, chart in charts(document).items():
+            mirror.chart(moment, f"report/{key}", chart)
+        mirror.summary({f"report/verdicts/{number}": claim.words for number, claim in enumerate(document.claims, 1)})
 
 
 class Options(Group):

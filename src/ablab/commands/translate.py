@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from ablab.commands.export import export_folder
 from ablab.errors import UserError
-from ablab.export import export_folder
 from ablab.fields import Count, Group
 from ablab.lines import lines_of, text_of
 from ablab.screen import Screen

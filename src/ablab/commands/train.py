@@ -1,0 +1,23 @@
+"""`train`: one run, or with -m a study of many."""
+
+from collections.abc import Sequence
+
+from ablab.exits import DONE, INTERRUPTED
+
+MANY = ("-m", "--multirun")
+
+
+def train(arguments: Sequence[str]) -> int:
+    """Whatever of it is missing."""
+    if any(word in MANY for word in arguments):
+        from ablab.study.entry import multirun
+
+        return multirun([word for word in arguments if word not in MANY])
+    from ablab.config import compose
+    from ablab.plan import plan
+    from ablab.run import run
+    from ablab.screen import Screen
+
+    planned = plan(compose(arguments))
+    record = run(planned, Screen(bars=planned.config.trainer.progress))
+    return INTERRUPTED if record is None else DONE
