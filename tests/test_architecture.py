@@ -36,7 +36,7 @@ STOREYS = (
     ("data", "analysis", "pruning"),
     ("decoding",),
     ("training",),
-    ("assembly",),
+    ("build",),
     ("evaluate", "formats"),
     ("curves", "inside"),
     ("follow",),
@@ -58,7 +58,7 @@ NEVER = [
     ("data", "training"),
     ("model", "decoding"),
     ("decoding", "training"),
-    ("training", "assembly"),
+    ("training", "build"),
     ("training", "run"),
     ("training", "train"),
     ("model", "config"),
@@ -66,7 +66,7 @@ NEVER = [
     ("decoding", "config"),
     ("training", "config"),
 ]
-"""Said apart from the order, since these are the promises people rely on. Config stops at the door (assembly)."""
+"""Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
 
 LIGHT = (
     *("errors", "fields", "files", "lines", "words", "seeding", "config", "corpora", "identity", "plan", "store"),

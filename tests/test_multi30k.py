@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.assembly import build_steps
+from ablab.build import build_steps
 from ablab.config import compose
 from ablab.data.prepared import prepare
 

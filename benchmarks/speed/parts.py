@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import torch
 
-from ablab.assembly import build_model
-from ablab.assembly.training import build_steps
+from ablab.build import build_model
+from ablab.build.training import build_steps
 from ablab.config import Config, compose
 from ablab.data.prepared import Prepared, prepare
 from ablab.data.steps import TrainingSteps

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from ablab.assembly import build_search, load_model
+from ablab.build import build_search, load_model
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.translate import Translator
 from ablab.plan import reopened

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from ablab.assembly import mirrored
 from ablab.curves.add import add_curve
 from ablab.evaluate import evaluate
 from ablab.plan import Planned
 from ablab.screen import Screen
 from ablab.store.heartbeat import Heart
 from ablab.store.records import Evaluation, Record
+from ablab.tracking.open import mirrored
 from ablab.train import begin, train
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ablab.assembly import build_search, load_model, set_threads
+from ablab.build import build_search, load_model, set_threads
 from ablab.data.encoded import Sentences
 from ablab.decoding.translate import Search, Translator
 from ablab.files import write_lines

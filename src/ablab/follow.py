@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from ablab.assembly import build_objective, build_start, trainer_options
+from ablab.build import build_objective, build_start, trainer_options
 from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.store.saved_model import SavedModel

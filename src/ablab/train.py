@@ -8,7 +8,7 @@ from statistics import median
 
 import torch
 
-from ablab.assembly import (
+from ablab.build import (
     Start,
     begin_stretch,
     build_ends,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ablab.assembly import (
+from ablab.build import (
     build_checkpoints,
     build_ends,
     build_model,
@@ -16,7 +16,7 @@ from ablab.assembly import (
     check_devices,
     set_threads,
 )
-from ablab.assembly.training import trainer_options
+from ablab.build.training import trainer_options
 from ablab.data.prepared import Prepared, prepare
 from ablab.plan import Planned
 from ablab.training.cost import parameter_count

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.assembly import load_model
+from ablab.build import load_model
 from ablab.cli import main
 from ablab.pruning.kept import Kept
 from ablab.pruning.surgery import prune

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ablab.analysis import attentions, masked
-from ablab.assembly import load_model
+from ablab.build import load_model
 from ablab.cli import main
 from ablab.data.prepared import prepare
 from ablab.inside import look

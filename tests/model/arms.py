@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ablab.assembly import build_model
+from ablab.build import build_model
 from ablab.config import Config, compose
 from ablab.config.folder import groups, option_values
 from ablab.config.options import option

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.assembly import build_model
+from ablab.build import build_model
 from ablab.config import compose
 from ablab.data.steps import Batch
 from ablab.model.positions import SinusoidalPositions, sinusoid

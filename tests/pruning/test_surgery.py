@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ablab.assembly import build_model
+from ablab.build import build_model
 from ablab.decoding.beam import beam_search
 from ablab.model.layerdrop import LayerDrop
 from ablab.pruning.kept import Depths, Kept

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.assembly import build_steps
+from ablab.build import build_steps
 from ablab.config import compose
 from ablab.data.prepared import Prepared
 from ablab.store.metrics import read_metrics

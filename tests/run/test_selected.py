@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ablab.assembly import load_model
+from ablab.build import load_model
 from ablab.data.prepared import Prepared
 from ablab.store.saved_model import of_run
 from ablab.training.validation import Validator

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.assembly import build_objective
+from ablab.build import build_objective
 from ablab.config import compose
 from ablab.training.course import Course, Plateau
 from ablab.training.schedules import plateau

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ablab.assembly import build_model, build_objective
-from ablab.assembly.training import build_checkpoints, trainer_options
+from ablab.build import build_model, build_objective
+from ablab.build.training import build_checkpoints, trainer_options
 from ablab.config import compose
 from ablab.data.encoded import Sentences
 from ablab.data.steps import Batch, TrainingSteps

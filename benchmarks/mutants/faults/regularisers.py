@@ -108,14 +108,14 @@ REGULARISERS = [
     ),
     Fault(
         "DropHead: at the encoder's sites only",
-        "assembly/models.py",
+        "build/model.py",
         'if site in self.config.drophead.own.get("sites", ()) else nn.Identity()',
         'if {site} & {"encoder"} & {*self.config.drophead.own.get("sites", ())} else nn.Identity()',
         DROPHEAD,
     ),
     Fault(
         "LayerDrop: the encoder takes the decoder's rate",
-        "assembly/models.py",
+        "build/model.py",
         "self.layerdrop(depth, self.config.layerdrop_encoder)",
         "self.layerdrop(depth, self.config.layerdrop_decoder)",
         LAYERDROP,

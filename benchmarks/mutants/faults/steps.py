@@ -51,14 +51,14 @@ STEPS = [
     ),
     Fault(
         "plateau: watches what training.monitor says, not decay_monitor",
-        "assembly/training.py",
+        "build/training.py",
         "monitor=schedule.decay_monitor,",
         "monitor=config.training.monitor,",
         ("training/test_plateau.py", "training/test_course.py"),
     ),
     Fault(
         "DropHead: the schedule is one step late",
-        "assembly/training.py",
+        "build/training.py",
         "drophead_rate=lambda step: schedule(step, **rates),",
         "drophead_rate=lambda step: schedule(step - 1, **rates),",
         WHOLE,

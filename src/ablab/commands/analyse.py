@@ -90,8 +90,8 @@ def _analyse(one: _Opened, screen: Screen) -> None:
     with alone(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
-            from ablab.assembly import mirrored
             from ablab.inside.look import add_artefacts
+            from ablab.tracking.open import mirrored
 
             with mirrored(one.planned, screen.say) as mirror:
                 add_artefacts(one.planned, one.record, lacking, screen, mirror)

@@ -35,7 +35,7 @@ def export(arguments: Sequence[str]) -> int:
 
     import torch
 
-    from ablab.assembly import load_model
+    from ablab.build import load_model
     from ablab.formats.ctranslate2 import to_ctranslate2
 
     model, tokenizers = load_model(saved, torch.device("cpu"))

@@ -116,8 +116,8 @@ def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
             screen.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
             return known
-        from ablab.assembly import mirrored
         from ablab.curves.add import add_curve
+        from ablab.tracking.open import mirrored
 
         with mirrored(planned, screen.say) as mirror:
             return add_curve(planned, record, screen, mirror)

@@ -71,7 +71,7 @@ def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) ->
         _say(options, _by_ctranslate2(saved, sentences, search, screen))
         return
 
-    from ablab.assembly import device_of, load_model
+    from ablab.build import device_of, load_model
     from ablab.decoding.translate import Translator
 
     translator = Translator(*load_model(saved, device_of(options.device)))
@@ -94,7 +94,7 @@ def _by_ctranslate2(
     if not folder.exists():
         import torch
 
-        from ablab.assembly import load_model
+        from ablab.build import load_model
         from ablab.formats.ctranslate2 import to_ctranslate2
 
         screen.say(f"{saved.name} is exported to {folder}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from ablab import identity
-from ablab.assembly import build_strategy, load_model, set_threads
+from ablab.build import build_strategy, load_model, set_threads
 from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning
 from ablab.curves.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.curves.targets import targets

@@ -9,7 +9,7 @@ import torch
 
 from ablab.analysis import attentions, cross_attention, importance, learned_scales
 from ablab.analysis.scales import FINAL
-from ablab.assembly import load_model, set_threads
+from ablab.build import load_model, set_threads
 from ablab.data.encoded import Sentences
 from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer

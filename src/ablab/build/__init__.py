@@ -1,18 +1,18 @@
 """From configuration to objects: the only place that knows both."""
 
-from ablab.assembly.models import build_model, check_devices, device_of, load_model, set_threads
-from ablab.assembly.start import Start, build_start
-from ablab.assembly.strategies import STRATEGIES, build_strategy
-from ablab.assembly.stretches import begin_stretch
-from ablab.assembly.training import (
+from ablab.build.model import build_model, check_devices, device_of, load_model, set_threads
+from ablab.build.pruning import STRATEGIES, build_strategy
+from ablab.build.stretch import begin_stretch
+from ablab.build.training import (
+    Start,
     build_checkpoints,
     build_ends,
     build_objective,
     build_search,
+    build_start,
     build_steps,
     trainer_options,
 )
-from ablab.tracking.open import mirrored
 
 __all__ = [
     "STRATEGIES",
@@ -29,7 +29,6 @@ __all__ = [
     "check_devices",
     "device_of",
     "load_model",
-    "mirrored",
     "set_threads",
     "trainer_options",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ablab.assembly.models import set_threads
+from ablab.build.model import set_threads
 from ablab.config import Config
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError

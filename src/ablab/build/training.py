@@ -1,17 +1,22 @@
 """Configuration in, the objects of a training and of an evaluation out."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ablab.build.model import build_model, start_from
 from ablab.config import Config, options
 from ablab.config.options import Adam
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.decoding.translate import Search
+from ablab.model.transformer import Transformer
+from ablab.store.saved_model import SavedModel
 from ablab.training.averaging import Selection
 from ablab.training.checkpoints import Checkpoints
+from ablab.training.compiled import compile_layers
 from ablab.training.course import Course, Ends, Plateau
 from ablab.training.lightning_module import Objective
 from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
@@ -133,3 +138,30 @@ def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:
         "devices": [rank] if config.trainer.accelerator == "gpu" else 1,
         "precision": precision,
     }
+
+
+@dataclass
+class Start:
+    """The model, the data and the progress so far. `optimizer_state`: None at step 0."""
+
+    model: Transformer
+    steps: TrainingSteps
+    course: Course
+    checkpoints: Checkpoints
+    optimizer_state: dict[str, Any] | None
+
+
+def build_start(config: Config, prepared: Prepared, folder: Path, origin: SavedModel | None) -> Start:
+    """From the last checkpoint in `folder`; else from the weights of `origin`; else from initial weights."""
+    src_vocab, tgt_vocab = prepared.manifest["vocab"]
+    model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
+    if origin is not None:
+        start_from(model, origin)
+    checkpoints = build_checkpoints(config, folder)
+    course, optimizer_state = Course(), None
+    if (last := checkpoints.load_last()) is not None:
+        course, optimizer_state = Course.from_dict(last["course"]), last["optimizer"]
+        model.load_state_dict(last["model"])
+    if config.trainer.compile:
+        compile_layers(model)
+    return Start(model, build_steps(config, prepared), course, checkpoints, optimizer_state)
