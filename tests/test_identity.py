@@ -14,7 +14,7 @@ from ablab import identity
 from ablab.config import compose
 from ablab.config.folder import default_choices
 from ablab.config.schema import all_fields
-from ablab.corpora import CORPORA
+from ablab.data.corpora import CORPORA
 from ablab.fields import Role
 from tests.variants import variants
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config import compose
-from ablab.corpora.base import Corpus
+from ablab.data.corpus import Corpus
 from ablab.data.prepared import prepare
 from ablab.files import write_lines
 from ablab.screen import Screen

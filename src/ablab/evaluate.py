@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences
 from ablab.decoding.translate import Search, Translator
 from ablab.files import write_lines
 from ablab.plan import Planned

@@ -19,7 +19,7 @@ from ablab.build import (
     trainer_options,
 )
 from ablab.config import Config
-from ablab.corpora.base import Corpus
+from ablab.data.corpus import Corpus
 from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError

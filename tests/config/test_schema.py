@@ -11,7 +11,7 @@ from ablab.config.compose import validate
 from ablab.config.folder import conf_dir, default_choices, groups, named_values, option_values
 from ablab.config.options import OPTIONS, class_of
 from ablab.config.schema import all_fields
-from ablab.corpora import CORPORA
+from ablab.data.corpora import CORPORA
 from ablab.errors import UserError
 from ablab.fields import Group, Role
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ablab.corpora import CORPORA, Corpus
+from ablab.data.corpora import CORPORA, Corpus
 
 CONF = Path(__file__).parents[2] / "conf" / "data"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ablab.corpora import files
-from ablab.corpora.files import content_digest, count_pairs, digest_of_pair, locate, read_lines, read_pairs
+from ablab.data import text_files as files
+from ablab.data.text_files import content_digest, count_pairs, digest_of_pair, locate, read_lines, read_pairs
 from ablab.errors import UserError
 from ablab.lines import one_line, text_of
 from tests.variants import variants

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ablab.corpora import Corpus, multi30k
+from ablab.data import multi30k
+from ablab.data.corpora import Corpus
 from ablab.errors import UserError
 
 Configured = Callable[..., Corpus]

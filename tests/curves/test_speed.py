@@ -5,8 +5,7 @@ import torch
 
 from ablab.curves import speed
 from ablab.curves.speed import ROUNDS, Paced, sentences_per_second
-from ablab.data.batching import like_lengths
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences, like_lengths
 from ablab.decoding import translate
 from ablab.decoding.translate import Search
 from ablab.model.tokens import EOS

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.data.batching import epoch_batches, like_lengths, padding_share
+from ablab.data.batches import epoch_batches, like_lengths, padding_share
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 

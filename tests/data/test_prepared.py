@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ablab.corpora import Text
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences
+from ablab.data.corpora import Text
 from ablab.data.prepared import nested_subsample, prepare, unigram_loss
 from ablab.errors import UserError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ablab.corpora import Text
+from ablab.data.corpora import Text
 from ablab.data.prepared import corpus_id, prepare
 from ablab.evaluate import keep_raw
 from ablab.files import read_lines

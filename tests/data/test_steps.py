@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ablab.data.encoded import Sentences
-from ablab.data.steps import TrainingSteps, collate
+from ablab.data.batches import Sentences, TrainingSteps, collate
 from ablab.model.tokens import BOS, EOS, PAD
 
 

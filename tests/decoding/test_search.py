@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences
 from ablab.data.tokenizer import train_tokenizer
 from ablab.decoding.greedy import greedy
 from ablab.decoding.hypothesis import length_penalty

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.attend import _plainly, attend
 from ablab.model.dropout import Dropout
 from ablab.model.norms import NORMS as KINDS

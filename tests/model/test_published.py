@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from ablab.build import build_model
 from ablab.config import compose
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.positions import SinusoidalPositions, sinusoid
 from ablab.model.tokens import BOS, EOS, PAD, UNK
 from ablab.model.transformer import Transformer

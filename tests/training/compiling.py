@@ -13,7 +13,7 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 from torch._dynamo.utils import counters
 
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.drophead import DropHead
 from ablab.model.streams import reseed
 from ablab.training.compiled import as_written, compile_layers

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.streams import reseed
 from ablab.training import cost
 from ablab.training.cost import ProductTimer, flops_per_token

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ablab.data.encoded import Sentences
-from ablab.data.steps import Batch, collate
+from ablab.data.batches import Batch, Sentences, collate
 from ablab.training.loss import token_loss
 from tests.model.arms import ALL_RATES, NORMS, build
 

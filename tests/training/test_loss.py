@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.streams import reseed
 from ablab.model.tokens import PAD
 from ablab.training import loss as loss_module

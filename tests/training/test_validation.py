@@ -7,8 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ablab.data.encoded import Sentences
-from ablab.data.steps import collate
+from ablab.data.batches import Sentences, collate
 from ablab.data.tokenizer import Tokenizer
 from ablab.model.tokens import SPECIAL
 from ablab.training import validation

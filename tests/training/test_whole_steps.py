@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from ablab.build import build_model, build_objective
 from ablab.build.training import build_checkpoints, trainer_options
 from ablab.config import compose
-from ablab.data.encoded import Sentences
-from ablab.data.steps import Batch, TrainingSteps
+from ablab.data.batches import Batch, Sentences, TrainingSteps
 from ablab.model.drophead import DropHead
 from ablab.model.modes import evaluating
 from ablab.model.streams import reseed

@@ -114,14 +114,14 @@ STEPS = [
     ),
     Fault(
         "loss: padding counts",
-        "data/steps.py",
+        "data/batches.py",
         "(labels.flatten() != PAD).nonzero().flatten()",
         "torch.arange(labels.numel())",
         LOSS,
     ),
     Fault(
         "loss: the end of a sentence is not learned",
-        "data/steps.py",
+        "data/batches.py",
         "(labels.flatten() != PAD).nonzero().flatten()",
         "((labels != PAD) & (labels != EOS)).flatten().nonzero().flatten()",
         ("training/test_loss.py", "data/test_steps.py"),
@@ -144,7 +144,7 @@ STEPS = [
     ),
     Fault(
         "batches: every epoch has those of the first",
-        "data/batching.py",
+        "data/batches.py",
         'derive(seed, "order", epoch)',
         'derive(seed, "order")',
         ("data/test_batching.py",),

@@ -9,8 +9,8 @@ from typing import Any
 from ablab.build.model import build_model, start_from
 from ablab.config import Config, options
 from ablab.config.options import Adam
+from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
-from ablab.data.steps import TrainingSteps
 from ablab.decoding.translate import Search
 from ablab.model.transformer import Transformer
 from ablab.store.saved_model import SavedModel

@@ -10,7 +10,7 @@ from ablab.config.options import readers
 from ablab.config.rules import violations
 from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
-from ablab.corpora.base import Corpus
+from ablab.data.corpus import Corpus
 from ablab.errors import UserError, first_error
 from ablab.fields import Group, as_typed, flatten
 

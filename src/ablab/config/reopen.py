@@ -8,7 +8,7 @@ from ablab.config.compose import compose, validate
 from ablab.config.folder import groups, option_values
 from ablab.config.options import OPTIONS, readers
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
-from ablab.corpora import CORPORA
+from ablab.data.corpora import CORPORA
 from ablab.errors import UserError, choices
 from ablab.fields import Role
 

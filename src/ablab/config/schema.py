@@ -28,7 +28,7 @@ from ablab.config.options import (
     fields_of_options,
     option,
 )
-from ablab.corpora.base import Corpus
+from ablab.data.corpus import Corpus
 from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, ReadIf, Role
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")

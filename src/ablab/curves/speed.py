@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ablab.data.batching import like_lengths
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences, like_lengths
 from ablab.decoding.translate import Search
 from ablab.model.tokens import EOS
 from ablab.model.transformer import DecoderState, Transformer

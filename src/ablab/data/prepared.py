@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from ablab.corpora.base import Corpus, Pair
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences
+from ablab.data.corpus import Corpus, Pair
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role

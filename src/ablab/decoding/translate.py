@@ -6,8 +6,7 @@ from typing import TypeVar
 
 import torch
 
-from ablab.data.batching import like_lengths
-from ablab.data.encoded import Index, Sentences
+from ablab.data.batches import Index, Sentences, like_lengths
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy

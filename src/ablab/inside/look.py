@@ -10,7 +10,7 @@ import torch
 from ablab.analysis import attentions, cross_attention, importance, learned_scales
 from ablab.analysis.scales import FINAL
 from ablab.build import load_model, set_threads
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Sentences
 from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer
 from ablab.inside.picture import draw

@@ -5,7 +5,7 @@ from typing import Literal
 
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
-_CORPORA = "ablab.corpora.CORPORA"
+_CORPORA = "ablab.data.corpora.CORPORA"
 """A configuration holds its corpus, so that no name in the code of a stage leads to one."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.training.listeners": "watches",
     "ablab.training.stop": "ends a process between two steps, with a checkpoint",
     "ablab.training.meeting": "connects processes; what they add up is in training.ranks",
-    "ablab.corpora.download": "fetches files whose checksums are known beforehand",
+    "ablab.data.download": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that decide no number of any stage, and why. Nothing about them is part of a digest."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytorch_lightning as pl
 
-from ablab.data.steps import Batch, padding_share_of
+from ablab.data.batches import Batch, padding_share_of
 from ablab.training.audience import Listener, Measurements, Referee
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compiled import as_written

@@ -13,7 +13,7 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
-from ablab.data.steps import Batch, TrainingSteps
+from ablab.data.batches import Batch, TrainingSteps
 from ablab.training.audience import Listener, Referee
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.conductor import Conductor, Following, Outcome

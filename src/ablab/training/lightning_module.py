@@ -7,7 +7,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.drophead import DropHead
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ablab.analysis import cross_attention, draw_attention
+from ablab.data.batches import collate
 from ablab.data.prepared import Prepared
-from ablab.data.steps import collate
 from ablab.model.transformer import Transformer
 from ablab.screen import Screen, TrainingBar
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ablab.data.steps import Batch
+from ablab.data.batches import Batch
 from ablab.model.precision import as_products_take_it
 from ablab.model.transformer import Transformer
 from ablab.training.chunks import loss_rows

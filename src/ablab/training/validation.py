@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 
-from ablab.data.batching import like_lengths
-from ablab.data.encoded import Sentences
+from ablab.data.batches import Batch, Sentences, collate, like_lengths
 from ablab.data.prepared import Prepared
-from ablab.data.steps import Batch, collate
 from ablab.decoding.translate import Search, Translator
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer

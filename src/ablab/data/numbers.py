@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Literal
 
-from ablab.corpora import sentences
-from ablab.corpora.base import Corpus, Pair, Split, digest_of
+from ablab.data import number_sentences as sentences
+from ablab.data.corpus import Corpus, Pair, Split, digest_of
 from ablab.errors import UserError, choices
 from ablab.fields import EVALUATION, Count
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ablab.corpora.base import Corpus, Split, digest_of
-from ablab.corpora.files import content_digest, count_pairs, locate, read_pairs
+from ablab.data.corpus import Corpus, Split, digest_of
+from ablab.data.text_files import content_digest, count_pairs, locate, read_pairs
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
 
@@ -136,7 +136,7 @@ class Multi30k(Corpus):
             raise UserError(f"data.path={self.path}: {error}") from None
 
     def _cached(self, split: str, language: str) -> Path:
-        from ablab.corpora.download import cache_folder, fetch  # brings http, which --help need not wait for
+        from ablab.data.download import cache_folder, fetch
 
         path = cache_folder("multi30k") / f"{split}.{language}.gz"
         checksum = _checksum(split, language)

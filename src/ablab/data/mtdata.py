@@ -17,8 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ablab.corpora import sacrebleu_sets
-from ablab.corpora.base import Corpus, Pair, Split, digest_of
+from ablab.data import sacrebleu_sets
+from ablab.data.corpus import Corpus, Pair, Split, digest_of
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
 from ablab.lines import one_line
@@ -87,7 +87,7 @@ class MtData(Corpus):
         return self._read(name)
 
     def _read(self, name: str) -> list[Pair]:
-        from ablab.corpora.download import cache_folder
+        from ablab.data.download import cache_folder
 
         folder = Path(self.path).expanduser() if self.path else cache_folder("mtdata")
         return read(name, self.src, self.tgt, folder)

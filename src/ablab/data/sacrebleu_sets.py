@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ablab.corpora.base import Pair
-from ablab.corpora.files import read_pairs
+from ablab.data.corpus import Pair
+from ablab.data.text_files import read_pairs
 from ablab.errors import UserError, choices
 
 

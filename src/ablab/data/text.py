@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ablab.corpora.base import Corpus, Split, digest_of
-from ablab.corpora.files import count_pairs, digest_of_pair, locate, read_pairs
+from ablab.data.corpus import Corpus, Split, digest_of
+from ablab.data.text_files import count_pairs, digest_of_pair, locate, read_pairs
 from ablab.errors import UserError
 from ablab.fields import RUNTIME
 

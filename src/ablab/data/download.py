@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from ablab.corpora.files import CHUNK, content_digest
+from ablab.data.text_files import CHUNK, content_digest
 from ablab.errors import UserError
 
 TIMEOUT = 30

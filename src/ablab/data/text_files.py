@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, cast
 
-from ablab.corpora.base import Pair, digest_of
+from ablab.data.corpus import Pair, digest_of
 from ablab.errors import UserError
 from ablab.lines import canonical, lines_of
 

@@ -1,0 +1,226 @@
+"""The training data as a function of the optimiser step: ask for any step, get its micro-batches.
+
+Batches fill a budget of padded tokens, from lengths alone: a pure function of (seed, epoch).
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from ablab.model.tokens import BOS, EOS, PAD
+from ablab.seeding import derive
+
+Ids = npt.NDArray[np.int32]
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """`tokens` holds all sentences one after the other; sentence i is tokens[offsets[i]:offsets[i + 1]]."""
+
+    tokens: Ids
+    offsets: Index
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[int]]) -> "Sentences":
+        """Append end-of-sentence to each, and join."""
+        lengths = [len(sentence) + 1 for sentence in sentences]
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        tokens = np.full(offsets[-1], EOS, dtype=np.int32)
+        for start, sentence in zip(offsets, sentences, strict=False):
+            tokens[start : start + len(sentence)] = sentence
+        return cls(tokens, offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Index:
+        """Tokens of each sentence, its end included."""
+        return np.diff(self.offsets)
+
+    def first(self, count: int) -> "Sentences":
+        """The first `count` of them."""
+        return Sentences(self.tokens[: self.offsets[count]], self.offsets[: count + 1])
+
+    def chosen(self, rows: Sequence[int]) -> "Sentences":
+        """Some of them, in this order."""
+        return Sentences.of([self.tokens[self.offsets[row] : self.offsets[row + 1] - 1].tolist() for row in rows])
+
+    def padded(self, rows: Index) -> Ids:
+        """The sentences `rows` as a matrix [rows, longest], filled up with PAD at the end."""
+        starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
+        columns = np.arange(lengths.max())
+        inside = columns < lengths[:, None]
+        positions = np.minimum(starts[:, None] + columns, len(self.tokens) - 1)
+        return np.where(inside, self.tokens[positions], PAD).astype(np.int32)
+
+    def save(self, folder: Path, name: str) -> list[str]:
+        """Write both arrays; returns the names of the files."""
+        files = [f"{name}.tokens.npy", f"{name}.offsets.npy"]
+        np.save(folder / files[0], self.tokens)
+        np.save(folder / files[1], self.offsets)
+        return files
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> "Sentences":
+        """Mapped into memory: runs on one machine share it."""
+        tokens, offsets = (np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in ("tokens", "offsets"))
+        return cls(tokens, offsets)
+
+
+def epoch_batches(src_lengths: Index, tgt_lengths: Index, *, batch_tokens: int, seed: int, epoch: int) -> list[Index]:
+    """Rows of each batch of an epoch: every sentence once, sentences of like length together, in random order.
+
+    A batch holds at most `batch_tokens` padded tokens on its larger side. Which of the equally long sentences
+    share a batch, and the order of the batches, differ from epoch to epoch.
+    """
+    rng = np.random.default_rng(derive(seed, "order", epoch))
+    shuffled = rng.permutation(len(src_lengths))
+    order = _by_length(shuffled, src_lengths, tgt_lengths)
+    # A first batch of random size moves every later boundary, so that other sentences meet in a small corpus too.
+    first = int(batch_tokens * rng.uniform())
+    batches = list(_cut(order, src_lengths, tgt_lengths, batch_tokens, first))
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def padding_share(batches: list[Index], src_lengths: Index, tgt_lengths: Index) -> float:
+    """Share of the positions, source and target, that are padding."""
+    tokens = src_lengths.sum() + tgt_lengths.sum()
+    positions = sum(len(rows) * (src_lengths[rows].max() + tgt_lengths[rows].max()) for rows in batches)
+    return float(1 - tokens / positions)
+
+
+def _by_length(rows: Index, src_lengths: Index, tgt_lengths: Index) -> Index:
+    """Stable, so that ties keep their shuffled order. The larger side first: it is what fills the budget."""
+    src, tgt = src_lengths[rows], tgt_lengths[rows]
+    return rows[np.lexsort((tgt, src, np.maximum(src, tgt)))]
+
+
+def _cut(order: Index, src_lengths: Index, tgt_lengths: Index, batch_tokens: int, first: int) -> Iterator[Index]:
+    start, widest, budget = 0, 0, first
+    larger = np.maximum(src_lengths, tgt_lengths)[order].tolist()
+    for end, width in enumerate(larger):
+        if end > start and (end - start + 1) * max(widest, width) > budget:
+            yield order[start:end]
+            start, widest, budget = end, 0, batch_tokens
+        widest = max(widest, width)
+    yield order[start:]
+
+
+def like_lengths(lengths: Index, batch_tokens: int) -> Iterator[Index]:
+    """Rows in batches of at most `batch_tokens` padded tokens, longest first: a shortage of memory shows at once."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        size = max(1, batch_tokens // int(lengths[order[start]]))
+        yield order[start : start + size]
+        start += size
+
+
+class Batch(NamedTuple):
+    """Some sentence pairs. `tgt` starts with BOS; what follows position i of it is `labels` at i.
+
+    `real`: where the flat labels are tokens and no padding. It is known before a batch goes to a device, which then
+    need not be asked, and waited for, in every step.
+    """
+
+    src: Int[Tensor, "batch src_len"]
+    tgt: Int[Tensor, "batch tgt_len"]
+    labels: Int[Tensor, "batch tgt_len"]
+    real: Int[Tensor, "tokens"]
+
+    @classmethod
+    def of(
+        cls, src: Int[Tensor, "batch src_len"], tgt: Int[Tensor, "batch tgt_len"], labels: Int[Tensor, "batch tgt_len"]
+    ) -> "Batch":
+        """Of what is still on the CPU."""
+        return cls(src, tgt, labels, (labels.flatten() != PAD).nonzero().flatten())
+
+    @property
+    def tokens(self) -> int:
+        """Target tokens, the ends of sentences included, padding not."""
+        return len(self.real)
+
+
+def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
+    """Pad the pairs `rows` to tensors."""
+    labels = torch.from_numpy(tgt.padded(rows)).long()
+    begin = torch.full((len(rows), 1), BOS)
+    # The decoder reads what it should have said before; an end of sentence is never followed by anything.
+    shifted = torch.cat([begin, labels[:, :-1]], dim=1)
+    shifted = shifted.masked_fill(shifted == EOS, PAD)
+    return Batch.of(torch.from_numpy(src.padded(rows)).long(), shifted, labels)
+
+
+def padding_share_of(batches: Sequence[Batch]) -> float:
+    """Share of the positions, source and target, that are padding."""
+    positions = sum(batch.src.numel() + batch.labels.numel() for batch in batches)
+    tokens = sum(int((batch.src != PAD).sum()) + batch.tokens for batch in batches)
+    return 1 - tokens / positions
+
+
+class TrainingSteps(Dataset[list[Batch]]):
+    """steps[i] holds the micro-batches of optimiser step i + 1, whatever was asked for before."""
+
+    def __init__(
+        self, src: Sentences, tgt: Sentences, *, batch_tokens: int, seed: int, micro_batches: int, total: int
+    ) -> None:
+        self.src, self.tgt = src, tgt
+        self.src_lengths, self.tgt_lengths = src.lengths, tgt.lengths
+        self.batch_tokens, self.seed, self.micro_batches, self.total = (
+            batch_tokens,
+            seed,
+            micro_batches,
+            total,
+        )
+        self._ends = [0]  # steps before each epoch, as far as known
+        self._epoch: tuple[int, list[Index]] = (-1, [])
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __getitem__(self, index: int) -> list[Batch]:
+        epoch = self.epoch_of(index)
+        rows = self._batches(epoch)[index - self._ends[epoch]]
+        parts = np.array_split(rows, min(self.micro_batches, len(rows)))
+        return [collate(self.src, self.tgt, part) for part in parts]
+
+    def epoch_of(self, index: int) -> int:
+        """The epoch, from 0, in which step index + 1 falls."""
+        while self._ends[-1] <= index:
+            epoch = len(self._ends) - 1
+            self._ends.append(self._ends[-1] + len(self._batches(epoch)))
+        return bisect_right(self._ends, index) - 1
+
+    def steps_in(self, epochs: int) -> int:
+        """Optimiser steps of the first so many epochs."""
+        while len(self._ends) <= epochs:
+            self.epoch_of(self._ends[-1])
+        return self._ends[epochs]
+
+    def padding_share(self) -> float:
+        """Share of padded positions in the first epoch."""
+        return padding_share(self._batches(0), self.src_lengths, self.tgt_lengths)
+
+    def _batches(self, epoch: int) -> list[Index]:
+        if self._epoch[0] != epoch:
+            batches = epoch_batches(
+                self.src_lengths,
+                self.tgt_lengths,
+                batch_tokens=self.batch_tokens,
+                seed=self.seed,
+                epoch=epoch,
+            )
+            self._epoch = (epoch, batches)
+        return self._epoch[1]
