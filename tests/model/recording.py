@@ -8,9 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout
+from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.layerdrop import LayerDrop
-from ablab.model.word_dropout import WordDropout
 
 Drawn = defaultdict[str, list[Any]]
 """In order: multipliers of dropout and DropHead, layers that LayerDrop lets run, tokens that word dropout leaves."""

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout
+from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.positions import SinusoidalPositions
 from ablab.model.streams import Stochastic, reseed
 from ablab.model.tokens import PAD
 from ablab.model.transformer import Transformer
-from ablab.model.word_dropout import WordDropout
 from tests.model.arms import (
     ALL_DROPOUT,
     ALL_RATES,

@@ -5,8 +5,8 @@ from torch.testing import assert_close
 
 from ablab.model.attention import CrossAttention, KeysValues, SelfAttention
 from ablab.model.dropout import Dropout
-from ablab.model.masks import padding_mask
 from ablab.model.tokens import PAD
+from ablab.model.transformer import padding_mask
 from tests.model.arms import causal_mask, source
 
 

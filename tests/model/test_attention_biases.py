@@ -10,9 +10,8 @@ from torch.testing import assert_close
 
 from ablab.model.attention import BIASES, Attention, CrossAttention, SelfAttention
 from ablab.model.dropout import Dropout
-from ablab.model.masks import padding_mask
 from ablab.model.tokens import PAD
-from ablab.model.transformer import Transformer
+from ablab.model.transformer import Transformer, padding_mask
 from tests.model.arms import NO_DROPOUT, NORMS, build, causal_mask, source, stir, target
 from tests.model.handed import hand_attention
 

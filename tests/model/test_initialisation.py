@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from ablab.model.attention import Attention
 from ablab.model.embedding import FixNormEmbedding
-from ablab.model.feed_forward import FeedForward
 from ablab.model.initialisation import INITIALISERS
+from ablab.model.layers import FeedForward
 from ablab.model.norms import NORMS as KINDS
 from ablab.model.positions import LearnedPositions
 from tests.model.arms import NORMS, build

@@ -9,9 +9,8 @@ from torch.testing import assert_close
 
 from ablab.model.attention import BIASES
 from ablab.model.layers import DecoderLayer, EncoderLayer
-from ablab.model.masks import padding_mask
 from ablab.model.tokens import PAD
-from ablab.model.transformer import Decoder, Encoder, Transformer
+from ablab.model.transformer import Decoder, Encoder, Transformer, padding_mask
 from tests.model.arms import NO_DROPOUT, build, causal_mask, source, stir, target
 from tests.model.handed import hand_attention, hand_linear
 

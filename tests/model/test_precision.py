@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from ablab.data.batches import Batch
-from ablab.model.attend import _plainly, attend
+from ablab.model.attention import _plainly, attend
 from ablab.model.dropout import Dropout
+from ablab.model.modes import as_products_take_it
 from ablab.model.norms import NORMS as KINDS
-from ablab.model.precision import as_products_take_it
 from ablab.training.loss import projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, NORMS, build, source, target
 

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from ablab.model.attention import SelfAttention
 from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout
+from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.streams import Stochastic, reseed
-from ablab.model.word_dropout import WordDropout
 from ablab.seeding import derive
 from tests.model.arms import ALL_RATES, build, source, target
 

@@ -17,7 +17,7 @@ REGULARISERS = [
     ),
     Fault(
         "no activation dropout",
-        "model/feed_forward.py",
+        "model/layers.py",
         "return self.outer(self.dropout(F.relu(self.inner(x))))",
         "return self.outer(F.relu(self.inner(x)))",
         SITES,
@@ -38,14 +38,14 @@ REGULARISERS = [
     ),
     Fault(
         "attention dropout: in evaluation too",
-        "model/attend.py",
+        "model/attention.py",
         "attn_mask=mask, dropout_p=dropout.rate, is_causal=causal",
         "attn_mask=mask, dropout_p=dropout.drop_prob, is_causal=causal",
         ("model/test_attention.py", "model/test_dropout_sites.py"),
     ),
     Fault(
         "attention dropout: never on",
-        "model/attend.py",
+        "model/attention.py",
         "return dropout(weights(queries, keys, mask, causal=causal)) @ values",
         "return weights(queries, keys, mask, causal=causal) @ values",
         ("model/test_attention.py", "model/test_dropout_sites.py"),
@@ -66,7 +66,7 @@ REGULARISERS = [
     ),
     Fault(
         "word dropout: hides the end of a sentence too",
-        "model/word_dropout.py",
+        "model/dropout.py",
         "words = (tokens != PAD) & (tokens != BOS) & (tokens != EOS)",
         "words = (tokens != PAD) & (tokens != BOS)",
         ("model/test_word_dropout.py",),

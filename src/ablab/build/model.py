@@ -11,18 +11,16 @@ from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout
+from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.embedding import EMBEDDINGS, TokenInput, WordTables
-from ablab.model.feed_forward import FeedForward
 from ablab.model.initialisation import INITIALISERS, initialise
 from ablab.model.layerdrop import RATES, LayerDrop
-from ablab.model.layers import DecoderLayer, EncoderLayer
+from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from ablab.model.norms import NORMS
 from ablab.model.positions import POSITIONS
 from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.streams import reseed
 from ablab.model.transformer import Decoder, Encoder, Transformer
-from ablab.model.word_dropout import WordDropout
 from ablab.store.saved_model import SavedModel
 from ablab.training.compiled import check_compiler
 

@@ -17,8 +17,7 @@ from ablab.data.tokenizer import Tokenizer, save_tokenizers
 from ablab.errors import UserError
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.embedding import Embedding
-from ablab.model.feed_forward import FeedForward
-from ablab.model.layers import DecoderLayer, EncoderLayer
+from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
 from ablab.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
 from ablab.model.projection import Projection

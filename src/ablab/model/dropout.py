@@ -1,11 +1,12 @@
-"""Ordinary dropout, with cheap random numbers on the CPU."""
+"""Dropout of elements, with cheap random numbers on the CPU, and of whole words of the input."""
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ablab.model.streams import Stochastic
+from ablab.model.tokens import BOS, EOS, PAD, UNK
 
 LEVELS = 1 << 16
 """Values of the 16 random bits that decide over an element on the CPU; rates are multiples of 1 / LEVELS."""
@@ -48,3 +49,23 @@ class Dropout(Stochastic):
     def extra_repr(self) -> str:
         """The rate, in the model's printed form."""
         return f"drop_prob={self.drop_prob}"
+
+
+class WordDropout(Stochastic):
+    """Replaces each input token by UNK with probability `drop_prob`, in training only.
+
+    As in Nguyen & Salazar 2019 (appendix A): the unknown word, not a zero vector. Begin, end and padding stay.
+    """
+
+    def __init__(self, drop_prob: float) -> None:
+        super().__init__()
+        self.drop_prob = drop_prob
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
+        if not self.training or self.drop_prob == 0:
+            return tokens
+        hidden = (torch.rand(tokens.shape, generator=self.generator) < self.drop_prob).to(
+            tokens.device, non_blocking=True
+        )
+        words = (tokens != PAD) & (tokens != BOS) & (tokens != EOS)
+        return tokens.masked_fill(hidden & words, UNK)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ablab.model.precision import as_products_take_it
+from ablab.model.modes import as_products_take_it
 
 
 class Embedding(nn.Module):

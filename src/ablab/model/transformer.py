@@ -13,7 +13,12 @@ from ablab.model.attention import KeysValues, Past
 from ablab.model.embedding import TokenInput, WordTables
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
-from ablab.model.masks import padding_mask
+from ablab.model.tokens import PAD
+
+
+def padding_mask(tokens: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch 1 1 length"]:
+    """Keys that are tokens, not padding; broadcasts over heads and queries."""
+    return (tokens != PAD)[:, None, None, :]
 
 
 class Encoder(nn.Module):

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ablab.data.batches import Batch
-from ablab.model.precision import as_products_take_it
+from ablab.model.modes import as_products_take_it
 from ablab.model.transformer import Transformer
 from ablab.training.chunks import loss_rows
 
