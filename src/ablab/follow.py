@@ -9,9 +9,9 @@ from ablab.build import build_objective, build_start, trainer_options
 from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.store.saved_model import SavedModel
-from ablab.training.crew import following
-from ablab.training.fit import follow as follow_steps
-from ablab.training.lightning_module import TranslationModule
+from ablab.training.module import TranslationModule
+from ablab.training.trainer import follow as follow_steps
+from ablab.training.workers import following
 
 
 @dataclass(frozen=True)

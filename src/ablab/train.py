@@ -35,16 +35,15 @@ from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
 from ablab.tracking.tracker import Mirror
-from ablab.training.audience import Listener
-from ablab.training.averaging import Weights
-from ablab.training.conductor import Outcome
+from ablab.training.callbacks import AttentionPicture, Listener, ToFile, ToMirror, ToPulse, ToScreen
+from ablab.training.checkpoints import Weights
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
-from ablab.training.crew import Crew, crew
-from ablab.training.fit import fit
-from ablab.training.lightning_module import TranslationModule
-from ablab.training.listeners import AttentionPicture, ToFile, ToMirror, ToPulse, ToScreen
-from ablab.training.ranks import ALONE, Alone
+from ablab.training.distributed import ALONE, Alone
+from ablab.training.loop import Outcome
+from ablab.training.module import TranslationModule
+from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
+from ablab.training.workers import Crew, crew
 
 code("training")  # of what has just been imported: a server of processes outlives an edit of the sources
 

@@ -20,10 +20,10 @@ from ablab.build.training import trainer_options
 from ablab.data.prepared import Prepared, prepare
 from ablab.plan import Planned
 from ablab.training.cost import parameter_count
-from ablab.training.course import Course, Ends
-from ablab.training.fit import fit
-from ablab.training.lightning_module import TranslationModule
-from ablab.training.ranks import FirstOf
+from ablab.training.distributed import FirstOf
+from ablab.training.module import TranslationModule
+from ablab.training.state import Course, Ends
+from ablab.training.trainer import fit
 from ablab.training.validation import Validator
 
 STEPS = 3

@@ -6,7 +6,7 @@ import wandb
 
 from ablab.tracking.tracker import RunCard, WandbMirror
 from ablab.tracking.wandb_offline import rows_on_disk
-from ablab.training.listeners import ToFile, ToMirror
+from ablab.training.callbacks import ToFile, ToMirror
 from tests.mirror.seen import Seen
 from tests.run.conftest import TINY, typed
 

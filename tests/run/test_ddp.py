@@ -17,7 +17,7 @@ from ablab.config import compose
 from ablab.data.prepared import Prepared
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.listeners import ToFile
+from ablab.training.callbacks import ToFile
 from tests.run.conftest import TINY, typed
 
 FRESH = multiprocessing.get_context("forkserver")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ablab.store.run_folder import RunFolder
-from ablab.training.listeners import ToFile
+from ablab.training.callbacks import ToFile
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.listeners import ToFile
+from ablab.training.callbacks import ToFile
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]

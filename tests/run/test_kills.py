@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training import conductor
+from ablab.training import loop
 from tests.run.conftest import TINY, typed
 
 LINE = (
@@ -48,16 +48,16 @@ LINE = (
 
 KILLS = {
     # where -> (what is replaced, how often it is passed before, before or after it acts)
-    "mid-epoch": ("ablab.training.lightning_module.TranslationModule.training_step", 22, "before"),
-    "mid-accumulation": ("ablab.training.lightning_module.token_loss", 37, "before"),
-    "with a validation due": ("ablab.training.lightning_module.TranslationModule.training_step", 29, "after"),
+    "mid-epoch": ("ablab.training.module.TranslationModule.training_step", 22, "before"),
+    "mid-accumulation": ("ablab.training.module.token_loss", 37, "before"),
+    "with a validation due": ("ablab.training.module.TranslationModule.training_step", 29, "after"),
     "during validation": ("ablab.training.validation.Validator._translate", 1, "after"),
     "between snapshot and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 4, "before"),
     "between validated weights and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 2, "before"),
     "writing a checkpoint": ("torch.save", 1, "after"),
     "between checkpoint and tidying up": ("ablab.training.checkpoints.Checkpoints.save_last", 5, "after"),
     "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save", 2, "after"),
-    "telling the listeners": ("ablab.training.listeners.ToFile.on_validation", 1, "after"),
+    "telling the listeners": ("ablab.training.callbacks.ToFile.on_validation", 1, "after"),
     "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
     "with the record": ("ablab.store.run_folder.RunFolder.write_record", 0, "after"),
@@ -74,7 +74,7 @@ FRESH = multiprocessing.get_context("forkserver")
 def _die(where, passes, when, line, hurried=False):
     """In a process of its own: train until the moment comes, on a clock that hurries to the next second when asked."""
     if hurried:
-        conductor.time = SimpleNamespace(perf_counter=count(0.0, 1.0).__next__)
+        loop.time = SimpleNamespace(perf_counter=count(0.0, 1.0).__next__)
     place, _, name = where.rpartition(".")
     owner, calls = pkgutil.resolve_name(place), []
     real = getattr(owner, name)
@@ -170,7 +170,7 @@ def test_a_kill_costs_minutes_and_not_the_steps_since_the_last_validation(undist
     """Training goes on from a step that has no validation and no snapshot."""
     shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")
     line = (*LINE, f"outputs={tmp_path}")
-    moment = ("ablab.training.lightning_module.TranslationModule.training_step", 27, "before")
+    moment = ("ablab.training.module.TranslationModule.training_step", 27, "before")
     killed(moment, (*line, "trainer.checkpoint_every=0.1"), hurried=True)
     said = typed(*line)
     assert said.code == 0

@@ -13,7 +13,7 @@ from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.launching.task import perform
 from ablab.store.records import read_failure
 from ablab.store.run_folder import RunFolder
-from ablab.training.listeners import ToFile
+from ablab.training.callbacks import ToFile
 from tests.run.conftest import TINY, typed
 
 LINE = ("smoke=true", "logger=none", "pruning=none", "decoding=greedy", *TINY)

@@ -16,7 +16,7 @@ from torch._dynamo.utils import counters
 from ablab.data.batches import Batch
 from ablab.model.drophead import DropHead
 from ablab.model.streams import reseed
-from ablab.training.compiled import as_written, compile_layers
+from ablab.training.compile import as_written, compile_layers
 from ablab.training.loss import token_loss
 from tests.model.arms import ALL_RATES, NO_DROPOUT, build, source, target
 

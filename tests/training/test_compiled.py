@@ -11,8 +11,8 @@ import pytest
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.identity import recipe
-from ablab.training import compiled
-from ablab.training.compiled import check_compiler
+from ablab.training import compile as compiling_layers
+from ablab.training.compile import check_compiler
 from tests.training.compiling import COMPARED, COUNTED, STEPS
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_who_looks_inside_meets_the_model_as_written(came_of_it):
 
 def test_without_a_compiler_it_is_refused(monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
-    monkeypatch.setattr(compiled.shutil, "which", lambda _: None)
+    monkeypatch.setattr(compiling_layers.shutil, "which", lambda _: None)
     with pytest.raises(UserError, match=r"trainer\.compile=true: no C\+\+ compiler.*allowed: false"):
         check_compiler()
 

@@ -3,11 +3,11 @@
 from dataclasses import asdict
 from types import SimpleNamespace
 
-from ablab.training import conductor
-from ablab.training.conductor import Conductor
-from ablab.training.course import Course, Ends
-from ablab.training.lightning_module import StepReport, TranslationModule
-from ablab.training.ranks import ALONE
+from ablab.training import loop
+from ablab.training.distributed import ALONE
+from ablab.training.loop import Conductor
+from ablab.training.module import StepReport, TranslationModule
+from ablab.training.state import Course, Ends
 from ablab.training.validation import Validation
 
 STEP, QUEUED, VALIDATING = 1.0, 8.0, 100.0
@@ -69,8 +69,8 @@ class Saving:
 def train(monkeypatch, seconds_apart: float = 1e9):
     """20 steps of 30 tokens, validated at the end, on a device that is always behind."""
     clock, course, ears, saving = Clock(), Course(), Ears(), Saving(seconds_apart)
-    monkeypatch.setattr(conductor, "time", clock)
-    monkeypatch.setattr(conductor, "padding_share_of", lambda _: 0.0)
+    monkeypatch.setattr(loop, "time", clock)
+    monkeypatch.setattr(loop, "padding_share_of", lambda _: 0.0)
 
     def validate(model, step):
         clock.now += VALIDATING

@@ -10,9 +10,9 @@ from ablab.data.batches import Batch
 from ablab.model.streams import reseed
 from ablab.training import cost
 from ablab.training.cost import ProductTimer, flops_per_token
-from ablab.training.course import Course
-from ablab.training.lightning_module import TranslationModule
 from ablab.training.loss import token_loss
+from ablab.training.module import TranslationModule
+from ablab.training.state import Course
 from tests.model.arms import NO_DROPOUT, build, source, target
 
 PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_)

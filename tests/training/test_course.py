@@ -5,9 +5,8 @@ import math
 import torch
 
 from ablab.store.records import Stretch
-from ablab.training.averaging import Selection
-from ablab.training.checkpoints import Checkpoints
-from ablab.training.course import Course, Ends, Plateau
+from ablab.training.checkpoints import Checkpoints, Selection
+from ablab.training.state import Course, Ends, Plateau
 from ablab.training.validation import Validation, best
 
 

@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from ablab.errors import LostError
 from ablab.store.records import kind_of
-from ablab.training.crew import crew, following
+from ablab.training.workers import crew, following
 
 
 def follow() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ablab.build import build_objective
 from ablab.config import compose
-from ablab.training.course import Course, Plateau
 from ablab.training.schedules import plateau
+from ablab.training.state import Course, Plateau
 from ablab.training.validation import Validation
 
 RATES = {"peak": 1.0, "decay": 0.5}

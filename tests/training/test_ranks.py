@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from ablab.training.ranks import Alone, FirstOf, Group
+from ablab.training.distributed import Alone, FirstOf, Group
 
 
 class _Threads(Group):

@@ -7,9 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.store.run_folder import SELECTED
-from ablab.training.averaging import Selection, average
-from ablab.training.checkpoints import Checkpoints
-from ablab.training.course import Course
+from ablab.training.checkpoints import Checkpoints, Selection, average
+from ablab.training.state import Course
 from ablab.training.validation import Validation
 
 SELECTS = ("averaged", "averaged_last", "best_or_averaged", "best", "last")

@@ -18,9 +18,9 @@ from ablab.model.drophead import DropHead
 from ablab.model.modes import evaluating
 from ablab.model.streams import reseed
 from ablab.model.tokens import PAD, SPECIAL
-from ablab.training.course import Course, Ends
-from ablab.training.fit import fit
-from ablab.training.lightning_module import TranslationModule
+from ablab.training.module import TranslationModule
+from ablab.training.state import Course, Ends
+from ablab.training.trainer import fit
 from ablab.training.validation import Validation
 
 SEED, STEPS, VOCAB, D_MODEL, WARMUP, SMOOTHING = 3, 6, 24, 16, 3, 0.1

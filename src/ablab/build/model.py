@@ -22,7 +22,7 @@ from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.streams import reseed
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.store.saved_model import SavedModel
-from ablab.training.compiled import check_compiler
+from ablab.training.compile import check_compiler
 
 
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:

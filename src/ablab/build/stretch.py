@@ -13,7 +13,7 @@ from ablab.errors import OtherCodeError
 from ablab.provenance import code_digest, numerical_versions, other_code, other_versions, processor
 from ablab.store.records import Stretch
 from ablab.training.checkpoints import load_last
-from ablab.training.course import Course
+from ablab.training.state import Course
 
 WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)"
 

@@ -14,12 +14,11 @@ from ablab.data.prepared import Prepared
 from ablab.decoding.translate import Search
 from ablab.model.transformer import Transformer
 from ablab.store.saved_model import SavedModel
-from ablab.training.averaging import Selection
-from ablab.training.checkpoints import Checkpoints
-from ablab.training.compiled import compile_layers
-from ablab.training.course import Course, Ends, Plateau
-from ablab.training.lightning_module import Objective
+from ablab.training.checkpoints import Checkpoints, Selection
+from ablab.training.compile import compile_layers
+from ablab.training.module import Objective
 from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
+from ablab.training.state import Course, Ends, Plateau
 
 UNBOUNDED = 1 << 40
 """Steps of a training that something other than steps will end."""

@@ -29,10 +29,9 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.search": "may end a poor trial, which then has no result",
     "ablab.train._cost": "measures time and memory",
     "ablab.training.cost": "counts and measures what a model takes",
-    "ablab.training.audience": "watches",
-    "ablab.training.listeners": "watches",
-    "ablab.training.stop": "ends a process between two steps, with a checkpoint",
-    "ablab.training.meeting": "connects processes; what they add up is in training.ranks",
+    "ablab.training.callbacks": "watches",
+    "ablab.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",
+    "ablab.training.rendezvous": "connects processes; what they add up is in training.distributed",
     "ablab.data.download": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that decide no number of any stage, and why. Nothing about them is part of a digest."""

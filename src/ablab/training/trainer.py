@@ -14,16 +14,15 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
 from ablab.data.batches import Batch, TrainingSteps
-from ablab.training.audience import Listener, Referee
+from ablab.training.callbacks import Listener, Referee
 from ablab.training.checkpoints import Checkpoints
-from ablab.training.conductor import Conductor, Following, Outcome
 from ablab.training.cost import ProductTimer
-from ablab.training.course import Course, Ends
-from ablab.training.crew import Crew, Follower
-from ablab.training.lightning_module import TranslationModule
-from ablab.training.ranks import ALONE, Alone
-from ablab.training.stop import graceful_stop
+from ablab.training.distributed import ALONE, Alone
+from ablab.training.loop import Conductor, Following, Outcome, graceful_stop
+from ablab.training.module import TranslationModule
+from ablab.training.state import Course, Ends
 from ablab.training.validation import Validator
+from ablab.training.workers import Crew, Follower
 
 
 def fit(

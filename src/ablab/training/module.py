@@ -11,8 +11,8 @@ from ablab.data.batches import Batch
 from ablab.model.drophead import DropHead
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
+from ablab.training.distributed import ALONE, Ranks
 from ablab.training.loss import token_loss
-from ablab.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,61 @@
 """What happens between two steps: time is taken, the model validated and saved, and the end decided."""
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytorch_lightning as pl
 
 from ablab.data.batches import Batch, padding_share_of
-from ablab.training.audience import Listener, Measurements, Referee
+from ablab.training.callbacks import Listener, Measurements, Referee
 from ablab.training.checkpoints import Checkpoints
-from ablab.training.compiled import as_written
+from ablab.training.compile import as_written
 from ablab.training.cost import ProductTimer
-from ablab.training.course import Course, Ends
-from ablab.training.crew import Crew, Follower
-from ablab.training.lightning_module import StepReport, TranslationModule
-from ablab.training.ranks import Alone
+from ablab.training.distributed import Alone
+from ablab.training.module import StepReport, TranslationModule
+from ablab.training.state import Course, Ends
 from ablab.training.validation import Validator
+from ablab.training.workers import Crew, Follower
+
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)
+"""Comes when a terminal or a connection closes. Windows has none."""
+
+
+@contextmanager
+def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.
+
+    Not a second SIGHUP: a shell passes it on, and then the system sends another. Under nohup it stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python delivers signals to the main thread alone
+        return
+
+    def ask(received: int, frame: object) -> None:
+        ask_to_stop()
+        restore()
+        if HANG_UP in before:
+            signal.signal(HANG_UP, signal.SIG_IGN)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if HANG_UP is not None and signal.getsignal(HANG_UP) is not signal.SIG_IGN:
+        before[HANG_UP] = signal.getsignal(HANG_UP)
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        restore()
+
 
 LOOK_EVERY = 10
 """Steps between two looks at the loss: looking makes a GPU wait."""

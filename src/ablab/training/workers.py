@@ -21,8 +21,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ablab.errors import LostError
-from ablab.training.meeting import Meeting
-from ablab.training.ranks import Group
+from ablab.training.distributed import Group
+from ablab.training.rendezvous import Meeting
 from ablab.training.validation import Validation
 
 GRACE = 10.0
