@@ -16,7 +16,7 @@ import torch
 
 from ablab.build import build_search, load_model
 from ablab.data.tokenizer import Tokenizer
-from ablab.decoding.translate import Translator
+from ablab.decoding.translator import Translator
 from ablab.plan import reopened
 from ablab.scoring import bleu
 from ablab.store.run_folder import RunFolder

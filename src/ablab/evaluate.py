@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
-from ablab.decoding.translate import Search, Translator
+from ablab.decoding.translator import Search, Translator
 from ablab.files import write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge

@@ -6,8 +6,8 @@ import torch
 from ablab.curves import speed
 from ablab.curves.speed import ROUNDS, Paced, sentences_per_second
 from ablab.data.batches import Sentences, like_lengths
-from ablab.decoding import translate
-from ablab.decoding.translate import Search
+from ablab.decoding import translator
+from ablab.decoding.translator import Search
 from ablab.model.tokens import EOS
 from ablab.model.transformer import Transformer
 from ablab.pruning.kept import Kept
@@ -58,7 +58,7 @@ def test_a_model_makes_a_step_for_each_token_of_the_longest_source(search, batch
         Transformer, "step", lambda model, tokens, state: steps.append(model) or plain(model, tokens, state)
     )
     monkeypatch.setattr(speed, "ROUNDS", 1)
-    monkeypatch.setattr(translate, "BATCH_TOKENS", batch_tokens * search.beam_size)
+    monkeypatch.setattr(translator, "BATCH_TOKENS", batch_tokens * search.beam_size)
     src = Sentences.of([[5] * length for length in (7, 2, 0, 4, 4, 11, 1)])
     full = lively()
     sentences_per_second([full, prune(full, Kept((1,), (2,)))], src, search)

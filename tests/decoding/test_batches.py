@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from ablab.decoding import beam, greedy
-from ablab.decoding.finished import Ended, Finished
-from ablab.decoding.hypothesis import length_penalty
+from ablab.decoding.hypotheses import Ended, Finished, length_penalty
 from ablab.model.tokens import BOS, EOS, PAD
 from ablab.model.transformer import Transformer
 from tests.model.arms import build, source, stir

@@ -10,8 +10,8 @@ from ablab.data.batches import Sentences
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy
-from ablab.decoding.hypothesis import length_penalty
-from ablab.decoding.translate import Search, Translator
+from ablab.decoding.hypotheses import length_penalty
+from ablab.decoding.translator import Search, Translator
 from ablab.model.tokens import BOS, EOS, PAD
 from tests.model.arms import VOCAB, build, source, stir
 

@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from ablab.decoding.workers import spread
+from ablab.decoding.translator import spread
 
 CPU = torch.device("cpu")
 

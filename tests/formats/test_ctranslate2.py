@@ -9,10 +9,9 @@ from torch import nn
 
 from ablab.data.batches import Sentences
 from ablab.data.tokenizer import train_tokenizer
-from ablab.decoding.greedy import greedy
-from ablab.decoding.hypothesis import length_penalty
-from ablab.decoding.limits import forbid
-from ablab.decoding.translate import Search, Translator
+from ablab.decoding.greedy import forbid, greedy
+from ablab.decoding.hypotheses import length_penalty
+from ablab.decoding.translator import Search, Translator
 from ablab.errors import UserError
 from ablab.formats.ctranslate2 import POSITIONS, to_ctranslate2
 from ablab.formats.translator import CTranslate2Translator

@@ -8,7 +8,7 @@ SEARCH = ("decoding/test_search.py",)
 DECODING = [
     Fault(
         "beam: ends at the first finished hypothesis",
-        "decoding/finished.py",
+        "decoding/hypotheses.py",
         "return self.scores[rows, -1] > -math.inf",
         "return self.scores[rows, 0] > -math.inf",
         (*SEARCH, *BATCHES),
@@ -65,14 +65,14 @@ DECODING = [
     ),
     Fault(
         "length penalty: that of fairseq",
-        "decoding/hypothesis.py",
+        "decoding/hypotheses.py",
         "return float(((5 + length) / 6) ** alpha)",
         "return float(length**alpha)",
         SEARCH,
     ),
     Fault(
         "length of a translation: the limit counts the source's end",
-        "decoding/limits.py",
+        "decoding/greedy.py",
         "((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens",
         "(src != PAD).sum(dim=1) + max_extra_tokens",
         (*SEARCH, *BATCHES),

@@ -16,7 +16,7 @@ SELECTION = [
     ),
     Fault(
         "validation: translations with dropout on",
-        "decoding/translate.py",
+        "decoding/translator.py",
         "        with evaluating(self.model):\n",
         "        if self.model is not None:\n",
         VALIDATION,

@@ -11,7 +11,7 @@ from ablab.config import Config, options
 from ablab.config.options import Adam
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
-from ablab.decoding.translate import Search
+from ablab.decoding.translator import Search
 from ablab.model.transformer import Transformer
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints, Selection

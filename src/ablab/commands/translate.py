@@ -18,7 +18,7 @@ from ablab.threads import cores
 from ablab.words import read_words
 
 if TYPE_CHECKING:
-    from ablab.decoding.translate import Search
+    from ablab.decoding.translator import Search
 
 
 class Options(Group):
@@ -61,7 +61,7 @@ def _read() -> list[str]:
 
 
 def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
-    from ablab.decoding.translate import Search
+    from ablab.decoding.translator import Search
 
     search = Search(options.beam_size, options.length_penalty, options.max_extra_tokens)
     screen = Screen(stderr=True)
@@ -72,7 +72,7 @@ def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) ->
         return
 
     from ablab.build import device_of, load_model
-    from ablab.decoding.translate import Translator
+    from ablab.decoding.translator import Translator
 
     translator = Translator(*load_model(saved, device_of(options.device)))
     encoded = translator.encode(sentences)

@@ -12,7 +12,7 @@ from ablab.curves.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.curves.targets import targets
 from ablab.curves.validated import Validated
 from ablab.data.prepared import prepare
-from ablab.decoding.translate import Translator
+from ablab.decoding.translator import Translator
 from ablab.evaluate import Examination
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ablab.data.batches import Sentences, like_lengths
-from ablab.decoding.translate import Search
+from ablab.decoding.translator import Search
 from ablab.model.tokens import EOS
 from ablab.model.transformer import DecoderState, Transformer
 

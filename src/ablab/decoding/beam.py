@@ -7,9 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ablab.decoding.finished import Ended, Finished, of_beams
-from ablab.decoding.hypothesis import Hypothesis, length_penalty
-from ablab.decoding.limits import forbid, length_limits
+from ablab.decoding.greedy import forbid, length_limits
+from ablab.decoding.hypotheses import Ended, Finished, Hypothesis, length_penalty, of_beams
 from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import DecoderState, Transformer
 

@@ -1,12 +1,25 @@
-"""Greedy search: the likeliest next token, each time."""
+"""Greedy search, and the limits of any search: it ends, and says nothing but words."""
+
+import math
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from ablab.decoding.limits import forbid, length_limits
-from ablab.model.tokens import BOS, EOS
+from ablab.model.tokens import BOS, EOS, PAD
 from ablab.model.transformer import Transformer
+
+
+def length_limits(src: Int[Tensor, "batch src_len"], max_extra_tokens: int) -> Int[Tensor, "batch"]:
+    """Most target tokens of each sentence, its end not counted: source tokens + `max_extra_tokens`."""
+    return ((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens
+
+
+def forbid(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:
+    """Padding and begin-of-sentence are never the next token. Changes `logits` in place."""
+    logits[..., [PAD, BOS]] = -math.inf
+    return logits
+
 
 COMPACT_BELOW = 0.8  # share of unfinished sentences at which the finished are forgotten: copying costs too
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.data.tokenizer import Tokenizer
-from ablab.decoding.translate import Search, Translator
+from ablab.decoding.translator import Search, Translator
 from ablab.files import write_lines
 from ablab.formats.translator import CTranslate2Translator
 from ablab.model.transformer import Transformer

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ablab.data.tokenizer import load_tokenizers
-from ablab.decoding.hypothesis import Hypothesis, length_penalty
-from ablab.decoding.translate import Search
+from ablab.decoding.hypotheses import Hypothesis, length_penalty
+from ablab.decoding.translator import Search
 from ablab.errors import UserError
 from ablab.formats.ctranslate2 import POSITIONS, library
 from ablab.model.tokens import BOS, PAD

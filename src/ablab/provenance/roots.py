@@ -39,7 +39,7 @@ OUTSIDE: Mapping[str, str] = {
 UNUSED: Mapping[Stage, Mapping[str, str]] = {
     "training": {
         "ablab.decoding.beam": "validation decodes greedily",
-        "ablab.decoding.hypothesis": "validation decodes greedily",
+        "ablab.decoding.hypotheses": "validation decodes greedily",
     },
 }
 """What the definitions of a stage name and never call. A test trains and sees what is called."""

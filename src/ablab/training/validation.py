@@ -9,7 +9,7 @@ import torch
 
 from ablab.data.batches import Batch, Sentences, collate, like_lengths
 from ablab.data.prepared import Prepared
-from ablab.decoding.translate import Search, Translator
+from ablab.decoding.translator import Search, Translator
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer
 from ablab.scoring import bleu

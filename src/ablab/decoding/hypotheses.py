@@ -1,14 +1,34 @@
-"""The hypotheses of a beam search that have ended, for a batch of sentences at once."""
+"""What a search returns for a sentence, and those that have ended for a batch of sentences at once."""
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ablab.decoding.hypothesis import Hypothesis
 from ablab.model.tokens import EOS
+
+
+class Hypothesis(NamedTuple):
+    """Target ids without begin and end; `score` is what the search ranks by, higher is better.
+
+    `score` = `log_prob` / length penalty; `log_prob` is the natural logarithm of the probability of all tokens,
+    the end of the sentence included.
+    """
+
+    ids: tuple[int, ...]
+    score: float
+    log_prob: float
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6)^alpha, `length` with the end of the sentence (Wu et al. 2016, eq. 14). 1 at length 1.
+
+    fairseq divides by length^alpha instead: its 0.6 is not this 0.6.
+    """
+    return float(((5 + length) / 6) ** alpha)
 
 
 def of_beams(
