@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from ablab.curves.add import add_curve
-from ablab.evaluate import evaluate
 from ablab.plan import Planned
 from ablab.screen import Screen
+from ablab.stages.evaluate import evaluate
+from ablab.stages.prune_curve import add_curve
+from ablab.stages.train import begin, train
 from ablab.store.heartbeat import Heart
 from ablab.store.records import Evaluation, Record
 from ablab.tracking.open import mirrored
-from ablab.train import begin, train
 
 
 def complete(planned: Planned, screen: Screen, heart: Heart) -> Record | None:

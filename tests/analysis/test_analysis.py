@@ -5,8 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from ablab.analysis import attentions, cross_attention, importance, learned_scales, masked
-from ablab.inside.wanted import SITES
 from ablab.model.norms import ScaleNorm
+from ablab.stages.analyses import SITES
 from tests.model.arms import build, source, stir, target
 
 SRC, TGT = source(5, 3), target(4, 6)

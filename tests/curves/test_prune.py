@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from ablab.build import load_model
 from ablab.cli import main
-from ablab.pruning.kept import Kept
+from ablab.pruning.strategies import Kept
 from ablab.pruning.surgery import prune
 from ablab.store.saved_model import find_model, of_run
 from tests.curves.conftest import DEEPER, pruned, the_run
@@ -140,7 +140,7 @@ def test_a_failure_while_saving_leaves_nothing(deep, monkeypatch):
 
     run = the_run(deep)
     before = sorted(run.pruned.iterdir()) if run.pruned.exists() else []
-    monkeypatch.setattr("ablab.pruning.save.write_json", full_disk)
+    monkeypatch.setattr("ablab.pruning.surgery.write_json", full_disk)
     with pytest.raises(OSError, match="no space"):
         pruned(deep, "save=1+1")
     assert (sorted(run.pruned.iterdir()) if run.pruned.exists() else []) == before

@@ -3,14 +3,13 @@
 import pytest
 import torch
 
-from ablab.curves import speed
-from ablab.curves.speed import ROUNDS, Paced, sentences_per_second
 from ablab.data.batches import Sentences, like_lengths
-from ablab.decoding import translator
+from ablab.decoding import speed, translator
+from ablab.decoding.speed import ROUNDS, Paced, sentences_per_second
 from ablab.decoding.translator import Search
 from ablab.model.tokens import EOS
 from ablab.model.transformer import Transformer
-from ablab.pruning.kept import Kept
+from ablab.pruning.strategies import Kept
 from ablab.pruning.surgery import prune
 from tests.model.arms import build, source, stir, words
 
@@ -69,7 +68,7 @@ def test_a_model_makes_a_step_for_each_token_of_the_longest_source(search, batch
 
 def test_models_take_turns(monkeypatch):
     turns = []
-    monkeypatch.setattr("ablab.curves.speed._translate", lambda model, *_: turns.append(model))
+    monkeypatch.setattr("ablab.decoding.speed._translate", lambda model, *_: turns.append(model))
     assert len(sentences_per_second(["a", "b"], Sentences.of([[5]]), SEARCH)) == 2
     assert turns == ["a", "b"] * (ROUNDS + 1)
 

@@ -1,7 +1,6 @@
 """Where a curve has its points."""
 
-from ablab.curves.targets import targets
-from ablab.pruning.kept import Depths
+from ablab.pruning.strategies import Depths, targets
 
 
 def test_one_stack_shrinks_layer_by_layer_while_the_other_stays():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.curves.validated import Validated
-from ablab.pruning.kept import Kept
+from ablab.pruning.strategies import Kept
+from ablab.stages.prune_curve import Validated
 from tests.model.arms import build
 
 ONE, TWO = Kept((0, 1), (1,)), Kept((0, 1), (0, 2))

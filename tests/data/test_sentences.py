@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ablab.data.corpora import Text
 from ablab.data.prepared import corpus_id, prepare
-from ablab.evaluate import keep_raw
 from ablab.files import read_lines
 from ablab.lines import one_line
+from ablab.stages.evaluate import keep_raw
 from tests.corpora.conftest import defaults
 from tests.variants import variants
 

@@ -12,10 +12,10 @@ from ablab.analysis import attentions, masked
 from ablab.build import load_model
 from ablab.cli import main
 from ablab.data.prepared import prepare
-from ablab.inside import look
-from ablab.inside.wanted import SITES
 from ablab.plan import reopened
 from ablab.screen import Screen
+from ablab.stages import analyse as look
+from ablab.stages.analyses import SITES
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.run_folder import all_runs
 from ablab.store.saved_model import of_run
@@ -146,7 +146,7 @@ def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, ou
     told = analyse(outputs, f"runs={','.join(reversed(ids(outputs).split(',')))}", "heads=true", "sentences=100000")
     assert told.code == 0
     assert artefacts(outputs) == artefacts(analysed[0])
-    monkeypatch.setattr("ablab.inside.look.add_artefacts", None)
+    monkeypatch.setattr("ablab.stages.analyse.add_artefacts", None)
     again = analyse(outputs, f"run={scalenorm(outputs).run_id}", "heads=true", "sentences=100000")
     assert again.code == 0
     assert "nothing is computed again" in again.out

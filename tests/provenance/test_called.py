@@ -36,7 +36,7 @@ ARM = (
 STAGES = {
     "training": ("ablab.complete.begin", "ablab.complete.train"),
     "evaluation": ("ablab.complete.evaluate",),
-    "curve": ("ablab.curves.add.measure",),
+    "curve": ("ablab.stages.prune_curve.measure",),
 }
 
 
@@ -95,7 +95,7 @@ def _listed(name: str, stage: str | None = None) -> bool:
 def called(tmp_path_factory) -> dict[str, set[str]]:
     """By stage, what one run of all stages calls."""
     importlib.import_module("ablab.complete")
-    importlib.import_module("ablab.curves.add")
+    importlib.import_module("ablab.stages.prune_curve")
     found: dict[str, set[str]] = {stage: set() for stage in STAGES}
     with pytest.MonkeyPatch.context() as patch:
         for stage, places in STAGES.items():

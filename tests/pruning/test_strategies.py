@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.pruning.kept import Depths, Kept
 from ablab.pruning.search import Search, all_combinations
 from ablab.pruning.strategies import (
     DataDriven,
+    Depths,
     EvenlySpaced,
     EveryOther,
     First,
+    Kept,
     Last,
     Random,
     papers_every_other,

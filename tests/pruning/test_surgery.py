@@ -6,8 +6,8 @@ import torch
 from ablab.build import build_model
 from ablab.decoding.beam import beam_search
 from ablab.model.layerdrop import LayerDrop
-from ablab.pruning.kept import Depths, Kept
 from ablab.pruning.search import all_combinations
+from ablab.pruning.strategies import Depths, Kept
 from ablab.pruning.surgery import prune, prune_weights
 from tests.model.arms import ARMS, NORMS, VOCAB, Arm, composed, source, stir, target, vary
 

@@ -65,7 +65,7 @@ KILLS = {
     "writing the evaluation": ("ablab.store.run_folder.write_json", 1, "before"),
     "during the curve": ("ablab.store.run_folder.RunFolder.write_evaluation", 1, "after"),
     "before the curve is written": ("ablab.store.run_folder.RunFolder.write_curve", 0, "before"),
-    "drawing": ("ablab.curves.artefacts.draw", 0, "before"),
+    "drawing": ("ablab.pruning.curve_files.draw", 0, "before"),
 }
 
 FRESH = multiprocessing.get_context("forkserver")

@@ -153,7 +153,7 @@ def test_judging_by_other_code_than_that_of_the_run_is_said_and_on_record(store,
     evaluations = _evaluations(store.run)
     changed = Code("0" * 12, {**code("evaluation").definitions, "beam_search": "0" * 8})
     monkeypatch.setattr("ablab.provenance.differences.code", lambda stage: changed)
-    monkeypatch.setattr("ablab.evaluate.code_digest", lambda stage: {"evaluation": changed.digest}[stage])
+    monkeypatch.setattr("ablab.stages.evaluate.code_digest", lambda stage: {"evaluation": changed.digest}[stage])
     out = typed(*store.words, "decoding.beam_size=3").out
     assert out.count("Judged by other code than when it was trained: code differs in beam_search (evaluation)") == 1
     (added,) = _evaluations(store.run) - evaluations

@@ -79,7 +79,7 @@ DECODING = [
     ),
     Fault(
         "speed: paced at half the length",
-        "curves/speed.py",
+        "decoding/speed.py",
         "search.best(Paced(model, words), batch)",
         "search.best(Paced(model, words // 2), batch)",
         ("curves/test_speed.py",),

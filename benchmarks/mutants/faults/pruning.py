@@ -70,7 +70,7 @@ PRUNING = [
     ),
     Fault(
         "importance of heads: the mask scales the others",
-        "analysis/heads.py",
+        "analysis/inspect.py",
         "return heads.index_fill(1, torch.tensor([head], device=heads.device), 0.0)",
         "rest = heads.index_fill(1, torch.tensor([head], device=heads.device), 0.0)\n"
         "        return rest * heads.size(1) / (heads.size(1) - 1)",

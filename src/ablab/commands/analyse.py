@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ablab.errors import UserError, choices
 from ablab.fields import Count, Group
-from ablab.inside.wanted import Wanted, missing, wanted
 from ablab.plan import Planned, reopened
 from ablab.run import alone
 from ablab.screen import Screen
+from ablab.stages.analyses import Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder, find_run
@@ -90,7 +90,7 @@ def _analyse(one: _Opened, screen: Screen) -> None:
     with alone(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
-            from ablab.inside.look import add_artefacts
+            from ablab.stages.analyse import add_artefacts
             from ablab.tracking.open import mirrored
 
             with mirrored(one.planned, screen.say) as mirror:

@@ -8,12 +8,10 @@ from pathlib import Path
 from ablab.config import Config
 from ablab.config.folder import default_choices
 from ablab.config.options import RulePruning
-from ablab.curves.artefacts import PICTURE, comparable, write_artefacts
-from ablab.curves.several import Pruned, draw_several
-from ablab.curves.targets import targets
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
-from ablab.pruning.kept import Depths
+from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
+from ablab.pruning.strategies import Depths, targets
 from ablab.run import alone
 from ablab.screen import Screen
 from ablab.store.records import Curve, Point, Record
@@ -116,7 +114,7 @@ def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
             screen.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
             return known
-        from ablab.curves.add import add_curve
+        from ablab.stages.prune_curve import add_curve
         from ablab.tracking.open import mirrored
 
         with mirrored(planned, screen.say) as mirror:
@@ -133,7 +131,7 @@ def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[s
             f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's: none is saved "
             f"(save=encoder+decoder saves any of the table, such as save={_shape(curve.points[-1])})"
         ]
-    from ablab.pruning.save import save_pruned
+    from ablab.pruning.surgery import save_pruned
 
     with alone(planned.folder):
         place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)

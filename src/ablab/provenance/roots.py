@@ -9,10 +9,15 @@ _CORPORA = "ablab.data.corpora.CORPORA"
 """A configuration holds its corpus, so that no name in the code of a stage leads to one."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
-    "training": ("ablab.train.begin", "ablab.train.train", "ablab.store.records.NOTHING_LEARNT", _CORPORA),
-    "evaluation": ("ablab.evaluate.evaluate", _CORPORA),
-    "curve": ("ablab.curves.measure.measure", _CORPORA),
-    "analysis": ("ablab.inside.look.add_artefacts", _CORPORA),
+    "training": (
+        "ablab.stages.train.begin",
+        "ablab.stages.train.train",
+        "ablab.store.records.NOTHING_LEARNT",
+        _CORPORA,
+    ),
+    "evaluation": ("ablab.stages.evaluate.evaluate", _CORPORA),
+    "curve": ("ablab.stages.prune_curve.measure", _CORPORA),
+    "analysis": ("ablab.stages.analyse.add_artefacts", _CORPORA),
 }
 
 OUTSIDE: Mapping[str, str] = {
@@ -25,9 +30,9 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.store": "holds results and finds them; roots name what of it decides one",
     "ablab.screen": "watches",
     "ablab.tracking": "watches",
-    "ablab.inside.picture": "draws",
+    "ablab.analysis.plot": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
-    "ablab.train._cost": "measures time and memory",
+    "ablab.stages.train._cost": "measures time and memory",
     "ablab.training.cost": "counts and measures what a model takes",
     "ablab.training.callbacks": "watches",
     "ablab.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",

@@ -10,7 +10,7 @@ from itertools import combinations
 from math import comb
 from typing import Protocol
 
-from ablab.pruning.kept import STACKS, Depths, Kept
+from ablab.pruning.strategies import STACKS, Depths, Kept
 
 
 class Judge(Protocol):

@@ -7,10 +7,51 @@ import abc
 import random
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from ablab.pruning.kept import Depths, Kept
 from ablab.seeding import derive
+
+
+class Depths(NamedTuple):
+    """Number of layers of each stack."""
+
+    encoder: int
+    decoder: int
+
+
+class Kept(NamedTuple):
+    """Indices, from 0 and rising, of the layers that remain in each stack."""
+
+    encoder: tuple[int, ...]
+    decoder: tuple[int, ...]
+
+    @classmethod
+    def all_of(cls, full: Depths) -> "Kept":
+        """Nothing is removed."""
+        return cls(tuple(range(full.encoder)), tuple(range(full.decoder)))
+
+    @property
+    def depths(self) -> Depths:
+        """How many remain."""
+        return Depths(len(self.encoder), len(self.decoder))
+
+    def without(self, stack: str, layer: int) -> "Kept":
+        """One layer fewer."""
+        return self._replace(**{stack: tuple(index for index in getattr(self, stack) if index != layer)})
+
+    @property
+    def layers(self) -> dict[str, tuple[int, ...]]:
+        """By the name of the stack."""
+        return dict(zip(STACKS, self, strict=True))
+
+    @property
+    def name(self) -> str:
+        """`encoder-1-2-3-4_decoder-1-3-5`, layers from 1 as the papers count: fit for a folder."""
+        parts = ("-".join([stack, *(str(index + 1) for index in layers)]) for stack, layers in self.layers.items())
+        return "_".join(parts)
+
+
+STACKS = Depths._fields
 
 
 class Strategy(Protocol):
@@ -107,3 +148,20 @@ class DataDriven(Rule):
         """Of equals, the lower layer."""
         rates = self.drop_rates[stack]
         return tuple(sorted(sorted(range(depth), key=lambda layer: (rates[layer], layer))[:keep]))
+
+
+def targets(curve: str, full: Depths, depths: Sequence[int] | None) -> list[Depths]:
+    """From the full model down. `both`: the other stack shrinks in proportion, rounded, and keeps a layer at least.
+
+    `depths`: so many layers remain in the stack that shrinks, the deeper of the two for `both`; None: every number.
+    """
+    deepest = max(full) if curve == "both" else getattr(full, curve)
+    wanted = range(1, deepest + 1) if depths is None else sorted({*depths, deepest})
+    return [_shrunk(curve, full, keep, deepest) for keep in reversed(wanted)]
+
+
+def _shrunk(curve: str, full: Depths, keep: int, deepest: int) -> Depths:
+    if curve != "both":
+        return full._replace(**{curve: keep})
+    # Half a layer rounds up, in whole numbers.
+    return Depths(*(max(1, (2 * depth * keep + deepest) // (2 * deepest)) for depth in full))

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.config.options import RulePruning
-from ablab.curves.targets import targets
 from ablab.errors import UserError, choices
 from ablab.plan import Planned
-from ablab.pruning.kept import Depths
+from ablab.pruning.strategies import Depths, targets
 from ablab.study.design import Arm
 from ablab.study.experiment import Claim, Claimed, Experiment
 

@@ -44,7 +44,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
 
 def draw_depths(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
     """Test BLEU by depth, a line per arm: means over seeds of the curves that all of its finished runs have."""
-    from ablab.curves.picture import draw, lines_of
+    from ablab.pruning.plot import draw, lines_of
 
     lines = []
     for arm in study.arms:

@@ -2,27 +2,68 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from ablab import identity
 from ablab.build import build_strategy, load_model, set_threads
 from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning
-from ablab.curves.speed import ROUNDS, SENTENCES, sentences_per_second
-from ablab.curves.targets import targets
-from ablab.curves.validated import Validated
 from ablab.data.prepared import prepare
+from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
-from ablab.evaluate import Examination
+from ablab.files import read_json, write_json
+from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
-from ablab.pruning.kept import Depths, Kept
+from ablab.pruning.curve_files import PICTURE, mirror_curve, write_artefacts
+from ablab.pruning.strategies import Depths, Kept, targets
 from ablab.pruning.surgery import prune
 from ablab.screen import Screen
+from ablab.stages.evaluate import Examination
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.store.saved_model import of_run
+from ablab.tracking.tracker import Mirror
 from ablab.training.cost import parameter_count
 from ablab.training.validation import Validator
+
+
+class Validated:
+    """Loss and greedy BLEU per set of kept layers. What was computed once, by any strategy, is read from then on."""
+
+    def __init__(self, model: Transformer, validator: Validator, path: Path) -> None:
+        self.model, self.validator, self.path = model, validator, path
+        self._known: dict[str, dict[str, float]] = read_json(path) if path.exists() else {}
+        self._asked: set[Kept] = set()
+        self.progress: Callable[[int], None] = lambda _: None
+
+    @property
+    def combinations(self) -> int:
+        """How many different sets of layers this one has been asked about."""
+        return len(self._asked)
+
+    def loss(self, kept: Kept) -> float:
+        """Nats per target token."""
+        self._asked.add(kept)
+        if "loss" not in self._of(kept):
+            self._learn(kept, "loss", self.validator.loss(prune(self.model, kept)))
+        return self._of(kept)["loss"]
+
+    def bleu(self, kept: Kept) -> float:
+        """Of greedy search."""
+        self._asked.add(kept)
+        if "bleu" not in self._of(kept):
+            self._learn(kept, "bleu", self.validator.bleu(prune(self.model, kept)))
+        return self._of(kept)["bleu"]
+
+    def _of(self, kept: Kept) -> dict[str, float]:
+        return self._known.get(kept.name, {})
+
+    def _learn(self, kept: Kept, key: str, value: float) -> None:
+        self._known.setdefault(kept.name, {})[key] = value
+        self.progress(1)
+        write_json(self.path, self._known)
+
 
 Chosen = list[tuple[str, Kept]]
 """The points of all curves: the name of the curve, and the layers that remain."""
@@ -145,3 +186,13 @@ class _Bench:
     def _pruned(self, kept: Kept) -> Translator:
         source, target = self.translator.source, self.translator.target
         return Translator(prune(self.translator.model, kept), (source, target))
+
+
+def add_curve(planned: Planned, record: Record, screen: Screen, mirror: Mirror) -> Curve:
+    """As the configuration asks; the table and the picture then show it beside the run's other curves."""
+    curve = measure(planned, record, screen)
+    write_artefacts(planned.folder, curve, record.name)
+    mirror_curve(mirror, record.cost.steps, curve, planned.folder.artefacts / PICTURE)
+    # Last: a curve that can be read is one that is drawn.
+    planned.folder.write_curve(curve)
+    return curve

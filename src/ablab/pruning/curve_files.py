@@ -4,10 +4,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ablab.curves.picture import Line, draw, layers, lines_of
 from ablab.files import write_text
+from ablab.identity import distinct
+from ablab.pruning.plot import Line, draw, layers, lines_of
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
@@ -118,3 +119,26 @@ def mirror_curve(mirror: Mirror, step: int, curve: Curve, picture: Path) -> None
                 layers(point),
                 {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
             )
+
+
+class Pruned(NamedTuple):
+    """A run's display name and its curves."""
+
+    run_id: str
+    name: str
+    curves: Sequence[Curve]
+
+
+def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
+    """Writes the picture, and the table beside it under the same name. All curves are of one test set and search."""
+    first = runs[0].curves[0]
+    names = distinct([run.name for run in runs])
+    lines = [
+        line
+        for name, run in zip(names, runs, strict=True)
+        for line in lines_of(run.curves, name if len(runs) > 1 else "")
+    ]
+    draw(lines, f"{first.test_name}, {searched(first)}", path)
+    table = [{"run": run.run_id, "name": run.name, **row} for run in runs for row in rows(run.curves)]
+    write_csv(path.with_suffix(".csv"), table)
+    return path

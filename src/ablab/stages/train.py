@@ -24,12 +24,12 @@ from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.follow import Order, follow
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.screen import Screen
 from ablab.search.stopping import Stopping
+from ablab.stages.worker import Order, follow
 from ablab.store.heartbeat import Heart
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now

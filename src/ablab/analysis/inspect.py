@@ -1,0 +1,131 @@
+"""Attention of a sentence pair, what each head is worth, and the g that each ScaleNorm has learned."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ablab.model.attention import Attention, CrossAttention, KeysValues
+from ablab.model.modes import evaluating
+from ablab.model.norms import ScaleNorm
+from ablab.model.transformer import Decoder, Encoder, Transformer
+
+
+@torch.inference_mode()
+def cross_attention(model: Transformer, src: Tensor, tgt: Tensor) -> Float[Tensor, "layers heads tgt_len src_len"]:
+    """How much each target position of one sentence pair attends to each source token, in every layer and head."""
+    maps: list[Tensor] = []
+
+    def look(module: nn.Module, inputs: tuple[Tensor, KeysValues, Tensor | None]) -> None:
+        assert isinstance(module, CrossAttention)
+        maps.append(module.weights(*inputs)[0])
+
+    hooks = [module.register_forward_pre_hook(look) for module in model.modules() if isinstance(module, CrossAttention)]
+    try:
+        with evaluating(model):
+            model(src, tgt)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return torch.stack(maps)
+
+
+def draw_attention(
+    weights: Float[Tensor, "tgt_len src_len"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    path: Path,
+    title: str,
+) -> None:
+    """A heat map: target pieces down, source pieces across."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.5 + 0.42 * len(columns), 1.5 + 0.34 * len(rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    image = axes.imshow(weights.float().cpu().numpy(), cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_title(title)
+    figure.colorbar(image, label="attention weight")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def attentions(model: Transformer, site: str) -> list[Attention]:
+    """The attention of each layer, the lowest first, at a site as DropHead names it.
+
+    `encoder` and `decoder`: self-attention; `cross`: the decoder's attention to the source.
+    """
+    stack: Encoder | Decoder = model.encoder if site == "encoder" else model.decoder
+    name = "cross_attention" if site == "cross" else "self_attention"
+    return [getattr(layer, name) for layer in stack.layers]
+
+
+@contextmanager
+def masked(attention: Attention, head: int) -> Iterator[None]:
+    """Inside the block this head's output is 0, as where DropHead drops it, and the others are not scaled.
+
+    The same as zeros in the columns of the output projection that read this head.
+    """
+
+    def silence(module: nn.Module, inputs: tuple[Tensor], heads: Tensor) -> Tensor:
+        return heads.index_fill(1, torch.tensor([head], device=heads.device), 0.0)
+
+    hook = attention.drophead.register_forward_hook(silence)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def importance(
+    sites: Sequence[Attention],
+    loss: Callable[[], float],
+    whole: float,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[list[float]]:
+    """What masking each head alone adds to the loss, a row per attention: loss without head h, less `whole`.
+
+    Michel, Levy and Neubig 2019, section 3.2, take the change of BLEU instead. Below 0: better without it. Heads
+    that can each be spared may not be spared together.
+    """
+    rows = []
+    for attention in sites:
+        row = []
+        for head in range(attention.num_heads):
+            with masked(attention, head):
+                row.append(loss() - whole)
+            progress(1)
+        rows.append(row)
+    return rows
+
+
+FINAL = "final norms"
+"""The site at the end of each stack; there is none in PostNorm."""
+
+
+def learned_scales(model: Transformer) -> dict[str, list[float]]:
+    """g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
+
+    As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has the encoder's and the decoder's. Empty for a model without
+    a learned g.
+    """
+    sites = {
+        f"{name} {site.replace('_', '-')}": [getattr(layer, f"around_{site}").norm for layer in stack.layers]
+        for name, stack, parts in (
+            ("encoder", model.encoder, ("self_attention", "feed_forward")),
+            ("decoder", model.decoder, ("self_attention", "cross_attention", "feed_forward")),
+        )
+        for site in parts
+    }
+    sites[FINAL] = [model.encoder.final_norm, model.decoder.final_norm]
+    return {site: [norm.g.item() for norm in norms] for site, norms in sites.items() if all(map(_learns, norms))}
+
+
+def _learns(norm: nn.Module) -> bool:
+    return isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter)

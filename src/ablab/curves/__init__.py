@@ -1,1 +1,0 @@
-"""Quality against depth of a trained model: every point measured, stored, drawn."""

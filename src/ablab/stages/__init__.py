@@ -1,0 +1,1 @@
+"""What a run does with torch, one file a stage: training, evaluation, the pruning curve, analyses, a dry run."""
