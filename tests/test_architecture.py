@@ -37,11 +37,11 @@ STOREYS = (
     ("decoding",),
     ("training",),
     ("build",),
-    ("formats",),
+    ("export",),
     ("stages",),
     ("complete",),
     ("run",),
-    ("launching",),
+    ("launchers",),
     ("study",),
     ("report",),
     ("commands",),
@@ -68,7 +68,7 @@ NEVER = [
 
 LIGHT = (
     *("errors", "fields", "files", "lines", "words", "seeding", "config", "identity", "plan", "store"),
-    *("provenance", "tracking", "screen", "scoring", "run", "launching", "search", "study", "statistics", "report"),
+    *("provenance", "tracking", "screen", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
     *("commands", "cli"),
 )
 """What plans, says or reports loads none of the heavy libraries."""

@@ -13,8 +13,8 @@ from ablab.decoding.greedy import forbid, greedy
 from ablab.decoding.hypotheses import length_penalty
 from ablab.decoding.translator import Search, Translator
 from ablab.errors import UserError
-from ablab.formats.ctranslate2 import POSITIONS, to_ctranslate2
-from ablab.formats.translator import CTranslate2Translator
+from ablab.export.ctranslate2 import POSITIONS, to_ctranslate2
+from ablab.export.translator import CTranslate2Translator
 from ablab.model.norms import RMSNorm
 from ablab.model.residual import PostNorm
 from ablab.model.tokens import EOS

@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.exits import DONE, INTERRUPTED, UNSUITABLE
-from ablab.launching.launcher import Cause, Ending, Job, Launcher
+from ablab.launchers.base import Cause, Ending, Job, Launcher
 from ablab.store.run_folder import RunFolder
 
 

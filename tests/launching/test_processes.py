@@ -11,14 +11,14 @@ import pytest
 
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.launching import child, processes
-from ablab.launching.launcher import Job
-from ablab.launching.processes import Places, Processes, _start_server
+from ablab.launchers import local, task
+from ablab.launchers.base import Job
+from ablab.launchers.local import Places, Processes, _start_server
 from ablab.store.heartbeat import Heart, beating, read_pulse
 from ablab.store.records import kind_of, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.tracker import imported_by
-from hydra_plugins.ablab_hydra.local_launcher import LocalLauncher
+from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 
 
 def _sleepy(words, log, environment):
@@ -46,8 +46,8 @@ def _sleepy(words, log, environment):
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
-    monkeypatch.setattr(child, "work", _sleepy)
-    monkeypatch.setattr(child, "PRELOADED", ["ablab.launching.processes"])
+    monkeypatch.setattr(task, "work", _sleepy)
+    monkeypatch.setattr(task, "PRELOADED", ["ablab.launchers.local"])
 
 
 def job(folder, *words):
@@ -114,7 +114,7 @@ def test_asked_twice_it_kills(tmp_path):
 
 
 def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.launching.processes.cores", lambda: 8)
+    monkeypatch.setattr("ablab.launchers.local.cores", lambda: 8)
     assert Places.of(4, None, [], 1).threads == 2
     assert Places.of(None, None, [], 1).jobs == 1
     gpus = Places.of(None, 1, [0, 1], 2)
@@ -183,13 +183,13 @@ def test_the_server_imports_ahead_what_the_runs_will(tmp_path, monkeypatch):
     _start_server(
         [job(tmp_path, "exit", "0")._replace(modules=modules) for modules in (("json",), (), ("json", "csv"))]
     )
-    assert forkserver._forkserver._preload_modules == [*child.PRELOADED, "json", "csv"]
+    assert forkserver._forkserver._preload_modules == [*task.PRELOADED, "json", "csv"]
 
 
 def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
     """Starting the server is, to a SIGTERM in that moment."""
     started = []
-    monkeypatch.setattr(processes, "_start_server", started.append)
+    monkeypatch.setattr(local, "_start_server", started.append)
     Processes(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
     assert len(started) == 1
 

@@ -11,7 +11,7 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.exits import DONE
-from ablab.launching.on_ray import Resources, _connect
+from ablab.launchers.ray import Resources, _connect
 from tests.study.test_sweep import ROOT, WORDS, runs
 
 

@@ -10,8 +10,8 @@ import pytest
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.exits import DONE
-from ablab.launching.launcher import Job
-from ablab.launching.on_submitit import Queue, SubmititJobs
+from ablab.launchers.base import Job
+from ablab.launchers.slurm import Queue, SubmititJobs
 from ablab.plan import plan
 from ablab.store.heartbeat import read_pulse
 from ablab.store.metrics import read_metrics

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
-from ablab.launching.task import perform
+from ablab.launchers.task import perform
 from ablab.store.records import read_failure
 from ablab.store.run_folder import RunFolder
 from ablab.training.callbacks import ToFile

@@ -36,14 +36,14 @@ def export(arguments: Sequence[str]) -> int:
     import torch
 
     from ablab.build import load_model
-    from ablab.formats.ctranslate2 import to_ctranslate2
+    from ablab.export.ctranslate2 import to_ctranslate2
 
     model, tokenizers = load_model(saved, torch.device("cpu"))
     to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)
     megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     screen.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")
     if sources:
-        from ablab.formats.agreement import compare
+        from ablab.export.translator import compare
 
         with screen.counting_bar("translating with both", 2 * len(sources)) as bar:
             agreement = compare(model, tokenizers, folder, sources, bar.advance)

@@ -88,14 +88,14 @@ def _by_ctranslate2(
     saved: SavedModel, sentences: Sequence[str], search: "Search", screen: Screen
 ) -> list[list[tuple[float, str]]]:
     """Score and text of each hypothesis; the model is exported first where it has not been."""
-    from ablab.formats.translator import CTranslate2Translator
+    from ablab.export.translator import CTranslate2Translator
 
     folder = export_folder(saved, "ctranslate2", "float32")
     if not folder.exists():
         import torch
 
         from ablab.build import load_model
-        from ablab.formats.ctranslate2 import to_ctranslate2
+        from ablab.export.ctranslate2 import to_ctranslate2
 
         screen.say(f"{saved.name} is exported to {folder}")
         to_ctranslate2(*load_model(saved, torch.device("cpu")), folder, quantization="float32")

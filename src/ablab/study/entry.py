@@ -7,7 +7,7 @@ from typing import Any
 from ablab.config.folder import conf_dir
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED
-from ablab.launching.task import perform
+from ablab.launchers.task import perform
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings
 from ablab.study.definition import define, define_search
@@ -16,7 +16,7 @@ from ablab.study.sweep import policy_of
 OURS = "hydra_plugins.ablab_hydra."
 """Where the launchers are that check their settings when they are made."""
 
-OPTUNA = "hydra_plugins.ablab_hydra.optuna_sweeper.OptunaSweeper"
+OPTUNA = "hydra_plugins.ablab_hydra.sweepers.OptunaSweeper"
 """What Hydra calls the sweeper that searches."""
 
 

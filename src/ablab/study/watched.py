@@ -7,7 +7,7 @@ from rich.live import Live
 
 from ablab.errors import UserError
 from ablab.exits import BUSY, UNSUITABLE
-from ablab.launching.launcher import Ending, Job, Launcher
+from ablab.launchers.base import Ending, Job, Launcher
 from ablab.screen import Screen
 from ablab.study.arms import Cell
 from ablab.study.board import NEVER_AGAIN, Board, ended_line

@@ -12,7 +12,7 @@ import pytest
 
 from ablab.config import compose
 from ablab.exits import DONE, STOPPED
-from ablab.launching.task import perform
+from ablab.launchers.task import perform
 from ablab.plan import plan
 from ablab.store.run_folder import RunFolder
 from ablab.study.searches.story import _door, known_trials, open_trials

@@ -1,4 +1,4 @@
-"""hydra/sweeper=study: expands a sweep or a declared experiment, and launches what the store does not hold yet."""
+"""hydra/sweeper=study expands a sweep or an experiment and launches what the store lacks; =optuna searches."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from hydra_plugins.ablab_hydra.launching import StudyLauncher
+from hydra_plugins.ablab_hydra.launchers import StudyLauncher
 
 
 class StudySweeper(Sweeper):
@@ -118,7 +118,7 @@ def _code_of(result: JobReturn) -> int | None:
 def _note(entry: Any, result: JobReturn) -> None:
     """What became of a run is in the store, unless it failed before it could write."""
     from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED
-    from ablab.launching.launcher import note_failure
+    from ablab.launchers.base import note_failure
     from ablab.study.ledger import State
 
     raised = result.status is not JobStatus.COMPLETED
@@ -133,5 +133,38 @@ ConfigStore.instance().store(
     group="hydra/sweeper",
     name="study",
     node={"_target_": f"{__name__}.{StudySweeper.__name__}"},
+    provider="ablab",
+)
+
+
+class OptunaSweeper(StudySweeper):
+    """Hydra's face of ablab.study.searches.story. Its settings are those of ablab.search.settings."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def _work(self, arguments: tuple[str, ...], policy: Any, screen: Any) -> int:
+        from ablab.search.settings import of_hydra
+        from ablab.study.definition import define_search
+
+        search = define_search(arguments, of_hydra(self.settings))
+        assert search is not None
+        return self._search(search, policy, screen)
+
+
+ConfigStore.instance().store(
+    group="hydra/sweeper",
+    name="optuna",
+    node={
+        "_target_": f"{__name__}.{OptunaSweeper.__name__}",
+        "trials": 20,
+        "sampler": "tpe",
+        "stopping": "none",
+        "objectives": ["valid_loss"],
+        "seed": 1,
+        "training_seed": 1,
+        "storage": None,
+    },
     provider="ablab",
 )

@@ -1,8 +1,13 @@
 """One run of a sweep, wherever a launcher has put it: its exit code tells what became of it, failure.json why."""
 
+import os
+import signal
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.errors import MachineError, UserError
@@ -11,6 +16,9 @@ from ablab.store.records import kind_of, write_failure
 
 if TYPE_CHECKING:
     from ablab.plan import Planned
+
+PRELOADED = ["ablab.complete", "ablab.launchers.task", "ablab.config.values"]
+"""What the server of processes on one machine imports once for all runs."""
 
 
 def perform(words: Sequence[str], log: str | None) -> int:
@@ -66,3 +74,42 @@ def _stopped_by_search(trial: str | None) -> bool:
         return Stopping(trial).has_stopped
     except UserError:  # the storage is out of reach: whoever searches will read there what it was told
         return False
+
+
+def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
+    """Compose, run, and exit with a code that tells; all output goes into the log."""
+    os.setpgid(0, 0)  # the terminal's Ctrl-C is for the launcher, which passes it on
+    # Whoever started the sweep may have told it to ignore them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.environ.update(environment)
+    try:
+        into(log)
+    except OSError:
+        sys.exit(FAILED)
+    _end_with(os.getppid())
+    sys.exit(perform(words, log))
+
+
+def into(log: str) -> None:
+    """Standard output and error, of libraries in C too, into one file."""
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+    sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
+
+
+def _end_with(parent: int) -> None:
+    """A run must not outlive its launcher unseen: when the server goes, it stops as by Ctrl-C, with a checkpoint."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

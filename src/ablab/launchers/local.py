@@ -13,8 +13,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
 from ablab.errors import UserError
-from ablab.launching import child
-from ablab.launching.launcher import LOOK, Ending, Job, Launcher, cause_of
+from ablab.launchers import task
+from ablab.launchers.base import LOOK, Ending, Job, Launcher, cause_of
 from ablab.threads import cores
 
 
@@ -78,7 +78,7 @@ class Processes(Launcher):
         for job in jobs:
             environment = self._free.popleft()
             words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
-            process = self._context.Process(target=child.work, args=(words, str(job.folder.log), environment))
+            process = self._context.Process(target=task.work, args=(words, str(job.folder.log), environment))
             process.start()  # the first time, while the server imports, long enough for somebody to stop it
             self._running[process.sentinel] = _Running(job, process, environment)
 
@@ -116,7 +116,7 @@ def _start_server(jobs: Sequence[Job]) -> None:
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server
     modules = dict.fromkeys(module for job in jobs for module in job.modules)
-    multiprocessing.get_context("forkserver").set_forkserver_preload([*child.PRELOADED, *modules])
+    multiprocessing.get_context("forkserver").set_forkserver_preload([*task.PRELOADED, *modules])
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         forkserver.ensure_running()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
-from ablab.launching.launcher import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
 from ablab.store.records import Kind
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
@@ -137,8 +137,7 @@ class Work:
 
     def __call__(self) -> int:
         """The exit code of the run."""
-        from ablab.launching.child import into
-        from ablab.launching.task import perform
+        from ablab.launchers.task import into, perform
 
         into(self.log)
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")

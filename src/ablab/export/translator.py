@@ -1,16 +1,19 @@
 """Translating with a model that was exported to CTranslate2, by our rules as far as it goes."""
 
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ablab.data.tokenizer import load_tokenizers
+from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.decoding.hypotheses import Hypothesis, length_penalty
-from ablab.decoding.translator import Search
+from ablab.decoding.translator import Search, Translator
 from ablab.errors import UserError
-from ablab.formats.ctranslate2 import POSITIONS, library
+from ablab.export.ctranslate2 import POSITIONS, library
+from ablab.files import write_lines
 from ablab.model.tokens import BOS, PAD
+from ablab.model.transformer import Transformer
 
 
 class CTranslate2Translator:
@@ -87,3 +90,46 @@ class CTranslate2Translator:
             penalty = length_penalty(len(ids) + 1, search.length_penalty)
             found.append(Hypothesis(ids, log_prob / penalty, log_prob))
         return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
+
+
+DIFFERENCES = "differences.tsv"
+
+
+class Agreement(NamedTuple):
+    """How many sentences, those that differ as (source, ours, theirs), and seconds of each engine on one thread."""
+
+    sentences: int
+    different: list[tuple[str, str, str]]
+    our_seconds: float
+    their_seconds: float
+
+    def lines(self) -> list[str]:
+        """For people."""
+        count = len(self.different)
+        where = f": see {DIFFERENCES}" if count else ""
+        return [
+            f"Greedy translations of {self.sentences:,} test sentences: {count:,} differ from ours{where}",
+            f"Seconds: {self.their_seconds:.1f}, ours {self.our_seconds:.1f}",
+        ]
+
+
+def compare(
+    model: Transformer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    sources: Sequence[str],
+    progress: Callable[[int], None] = lambda _: None,
+) -> Agreement:
+    """Translate with both; the sentences that differ are written beside the exported model."""
+    ours = Translator(model, tokenizers)
+    began = time.perf_counter()
+    mine = ours.best(ours.encode(sources), Search(1, 0.0), progress)
+    between = time.perf_counter()
+    theirs = CTranslate2Translator(folder).translate(sources)
+    progress(len(sources))
+    ended = time.perf_counter()
+    different = [row for row in zip(sources, mine, theirs, strict=True) if row[1] != row[2]]
+    if different:
+        rows = [("source", "ours", "exported"), *different]
+        write_lines(folder / DIFFERENCES, ("\t".join(row) for row in rows))
+    return Agreement(len(sources), different, between - began, ended - between)

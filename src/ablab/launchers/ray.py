@@ -14,7 +14,7 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
-from ablab.launching.launcher import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
 from ablab.threads import cores
 
 
@@ -168,8 +168,7 @@ def _carried() -> Iterator[tuple[str, str]]:
 
 def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
     """In a process of the cluster: where the user stands, with all output in the run's log."""
-    from ablab.launching.child import into
-    from ablab.launching.task import perform
+    from ablab.launchers.task import into, perform
 
     os.chdir(folder)
     os.environ.update(environment)

@@ -1,0 +1,244 @@
+"""hydra/launcher=local, ray, submitit_local or submitit_slurm: Hydra's face of ablab.launchers."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+class StudyLauncher(Launcher):
+    """Makes runs through a launcher of ablab's. The constructor checks its settings: bad ones are a UserError."""
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Nothing is kept of Hydra: the runs are composed where they run."""
+
+    @property
+    @abstractmethod
+    def at_a_time(self) -> int:
+        """How many trials of a search go on at a time."""
+
+    @property
+    def gpus(self) -> str | None:
+        """The word that gives each run a GPU, as it was typed; None where they get none."""
+        return None
+
+    def check(self, configs: Iterable[Any]) -> None:
+        """UserError where these runs would hold GPUs and leave them idle."""
+        from ablab.errors import UserError
+
+        if self.gpus is not None and all(config.trainer.accelerator == "cpu" for config in configs):
+            raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
+
+    @abstractmethod
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """The launcher, for at most so many runs at a time."""
+
+    def launching(self, fail_fast: bool, jobs: int | None = None) -> Any:
+        """How the study sweeper uses it: with a board on the screen; `jobs`: at most so many runs at a time."""
+        from functools import partial
+
+        from ablab.study.watched import launch_watched
+
+        def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
+            make = partial(self.make, at_most=1 if alone else jobs)
+            return launch_watched(board, cells, make, screen, fail_fast=fail_fast, on_end=on_end)
+
+        return launch
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """For any other sweeper."""
+        from ablab.config import compose
+        from ablab.launchers.base import Job
+        from ablab.plan import plan
+
+        planned = [plan(compose(words)) for words in job_overrides]
+        jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]
+        launcher = self.make(lambda _: None, lambda: None)
+        endings = {tuple(ending.job.words): ending for ending in launcher.run(jobs)}
+        return [_returned(words, endings.get(tuple(words))) for words in job_overrides]
+
+
+def _returned(words: Sequence[str], ending: Any) -> JobReturn:
+    done = ending is not None and ending.code == 0
+    returned = JobReturn(overrides=list(words), status=JobStatus.COMPLETED if done else JobStatus.FAILED)
+    returned.return_value = None if done else RuntimeError(f"{' '.join(words)}: see log.txt in its folder")
+    return returned
+
+
+@dataclass
+class LocalConfig:
+    """`jobs`: runs at a time; null: one, or as many as the GPUs have places. `threads`: of each; null: cores / jobs.
+
+    `gpus`: their indices; each takes `per_gpu` runs.
+    """
+
+    _target_: str = f"{__name__}.LocalLauncher"
+    jobs: int | None = None
+    threads: int | None = None
+    gpus: list[int] = field(default_factory=list)
+    per_gpu: int = 1
+
+
+class LocalLauncher(StudyLauncher):
+    """Processes of this machine."""
+
+    def __init__(self, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> None:
+        from ablab.launchers.local import Places
+
+        self.places = Places.of(jobs, threads, list(gpus), per_gpu)
+
+    @property
+    def at_a_time(self) -> int:
+        """As many as there are places."""
+        return self.places.jobs
+
+    @property
+    def gpus(self) -> str | None:
+        """Those of this machine."""
+        said = ",".join(map(str, self.places.gpus))
+        return f"hydra.launcher.gpus=[{said}]" if said else None
+
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """With all places, or with fewer."""
+        from ablab.launchers.local import Processes
+
+        jobs = min(self.places.jobs, at_most or self.places.jobs)
+        return Processes(replace(self.places, jobs=jobs), on_end, on_look)
+
+
+ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalConfig, provider="ablab")
+
+
+@dataclass
+class RayConfig:
+    """`address`: of a cluster, auto for the one that this machine is part of; null: this machine, for the sweep.
+
+    `cpus`, `gpus`: of each run; less than one GPU lets runs share it. `memory_gb`: what Ray reserves for each.
+    `jobs`: runs at a time; null: as many as the cluster has room for. `retries`: how often a run is begun again
+    elsewhere after its node or its process was lost.
+    """
+
+    _target_: str = f"{__name__}.RayLauncher"
+    address: str | None = None
+    cpus: float = 1
+    gpus: float = 0
+    memory_gb: float | None = None
+    jobs: int | None = None
+    retries: int = 3
+
+
+class RayLauncher(StudyLauncher):
+    """Tasks of a Ray cluster."""
+
+    def __init__(
+        self,
+        address: str | None,
+        cpus: float,
+        gpus: float,
+        memory_gb: float | None,
+        jobs: int | None,
+        retries: int,
+    ) -> None:
+        from ablab.launchers.ray import Resources
+
+        self.address, self.jobs = address, jobs
+        self.resources = Resources.of(cpus, gpus, memory_gb, retries, jobs)
+
+    @property
+    def at_a_time(self) -> int:
+        """As many as were asked for."""
+        return self.jobs or 1
+
+    @property
+    def gpus(self) -> str | None:
+        """Of the cluster."""
+        return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
+
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """As many tasks as the cluster has room for, or at most so many."""
+        from ablab.launchers.ray import RayTasks
+
+        return RayTasks(
+            self.address, self.resources, min(filter(None, (self.jobs, at_most)), default=None), on_end, on_look
+        )
+
+
+ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayConfig, provider="ablab")
+
+
+@dataclass
+class LocalQueueConfig:
+    """`timeout_min`: after so many minutes a job is ended, and another continues the run. `jobs`: at a time; null: all.
+
+    `cpus_per_task` is a run's number of threads.
+    """
+
+    _target_: str = f"{__name__}.SubmititLauncher"
+    cluster: str = "local"
+    timeout_min: int = 240
+    cpus_per_task: int = 1
+    gpus_per_node: int | None = None
+    mem_gb: float | None = None
+    jobs: int | None = None
+    name: str = "ablab"
+
+
+@dataclass
+class SlurmQueueConfig(LocalQueueConfig):
+    """The options of sbatch, under their names. `signal_delay_s`: how long before the limit a run is told to write a
+    checkpoint. `additional_parameters`: options of sbatch that have no field here. `setup`: lines before each run.
+    """
+
+    cluster: str = "slurm"
+    partition: str | None = None
+    qos: str | None = None
+    account: str | None = None
+    constraint: str | None = None
+    exclude: str | None = None
+    gres: str | None = None
+    comment: str | None = None
+    mem_per_cpu: str | None = None
+    mem_per_gpu: str | None = None
+    cpus_per_gpu: int | None = None
+    signal_delay_s: int = 120
+    array_parallelism: int = 256
+    setup: list[str] | None = None
+    additional_parameters: dict[str, Any] = field(default_factory=dict)
+
+
+class SubmititLauncher(StudyLauncher):
+    """Jobs of a queue."""
+
+    def __init__(self, cluster: Any, cpus_per_task: int, jobs: int | None, **parameters: Any) -> None:
+        from ablab.launchers.slurm import Queue
+
+        given = {key: value for key, value in parameters.items() if value is not None}
+        self.queue = Queue(cluster, cpus_per_task, jobs, given)
+
+    @property
+    def at_a_time(self) -> int:
+        """As many as were asked for."""
+        return self.queue.jobs or 1
+
+    @property
+    def gpus(self) -> str | None:
+        """Of a node."""
+        number = self.queue.parameters.get("gpus_per_node")
+        return None if number is None else f"hydra.launcher.gpus_per_node={number}"
+
+    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+        """All in the queue, or at most so many."""
+        from ablab.launchers.slurm import SubmititJobs
+
+        jobs = min(filter(None, (self.queue.jobs, at_most)), default=None)
+        return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_look)
+
+
+ConfigStore.instance().store(group="hydra/launcher", name="submitit_local", node=LocalQueueConfig, provider="ablab")
+ConfigStore.instance().store(group="hydra/launcher", name="submitit_slurm", node=SlurmQueueConfig, provider="ablab")
