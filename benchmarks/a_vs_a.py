@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ablab.report.gather import of_study
+from ablab.report.selection_of_study import of_study
 from ablab.screen import aligned
 from ablab.statistics.bootstrap import crossed_bootstrap
 from ablab.statistics.paired import of_differences

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ablab.report.evidence import evidence
-from ablab.report.gather import of_study
-from ablab.report.measures import MEASURES
+from ablab.report.metrics import MEASURES
 from ablab.report.selection import ArmRuns
+from ablab.report.selection_of_study import of_study
 from ablab.statistics.refusal import NotTestable
 
 

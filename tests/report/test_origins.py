@@ -6,13 +6,13 @@ import pytest
 
 from ablab.provenance.equal import joined
 from ablab.report.arms import arm_line
+from ablab.report.claims import judge
 from ablab.report.document import ClaimLine
 from ablab.report.evidence import evidence
-from ablab.report.gather import of_study
-from ablab.report.judge import judge
-from ablab.report.measures import MEASURES
+from ablab.report.metrics import MEASURES
 from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns
+from ablab.report.selection_of_study import of_study
 from ablab.statistics.refusal import NotTestable
 from ablab.store.records import Stretch
 

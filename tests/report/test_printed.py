@@ -5,12 +5,12 @@ import re
 import pytest
 from matplotlib.figure import Figure
 
-from ablab.report import printed
+from ablab.report import pictures as printed
 from ablab.report.document import Document
 from ablab.report.forest import forests
 from ablab.report.latex import latex
-from ablab.report.plain import markdown
 from ablab.report.tables import claims_table, differences_table
+from ablab.report.text import markdown
 from tests.report.conftest import typed
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.differences import difference_line
 from ablab.report.document import Document
-from ablab.report.findings import findings
-from ablab.report.gather import of_study
 from ablab.report.latex import _escaped
-from ablab.report.measures import MEASURES
+from ablab.report.metrics import MEASURES
+from ablab.report.selection_of_study import of_study
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define

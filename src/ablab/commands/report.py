@@ -17,18 +17,18 @@ from ablab.errors import UserError, choices
 from ablab.exits import DONE, FAILED
 from ablab.fields import Group
 from ablab.files import read_json, write_json, write_text
-from ablab.report.ad_hoc import of_runs, where
+from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.document import Document
-from ablab.report.findings import findings
-from ablab.report.gather import of_study
 from ablab.report.latex import latex
-from ablab.report.measures import MEASURES
+from ablab.report.metrics import MEASURES
 from ablab.report.page import page
-from ablab.report.plain import comma_separated, markdown
-from ablab.report.printed import drawn, write_pictures
+from ablab.report.pictures import drawn, write_pictures
 from ablab.report.selection import Selection
+from ablab.report.selection_ad_hoc import of_runs, where
+from ablab.report.selection_of_study import of_study
 from ablab.report.tables import TABLES, tables
+from ablab.report.text import comma_separated, markdown
 from ablab.report.verify import verify
 from ablab.screen import Screen, aligned
 from ablab.study.arms import Study

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.provenance import representative
+from ablab.report.claims import span
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.evidence import EVEN, convergence
-from ablab.report.judge import span
-from ablab.report.measures import BLEU, Measure, Progress
+from ablab.report.metrics import BLEU, Measure, Progress
 from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.arm import summarise

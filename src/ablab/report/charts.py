@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from ablab.report.curves import curves, facets
 from ablab.report.document import Document, Facets
+from ablab.report.figures import COLOURS, curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests
-from ablab.report.heat import heat_maps
-from ablab.report.style import COLOURS, styles
-from ablab.report.written import wrapped
+from ablab.report.format import wrapped
 
 LABEL = 28
 """Characters of a line of a name beside a plot: on a telephone too there must be room for the plot."""

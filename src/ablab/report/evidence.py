@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ablab.report.measures import MEASURES, Measure, Progress, depth_measure, pruned_measure
+from ablab.report.format import number
+from ablab.report.metrics import MEASURES, Measure, Progress, depth_measure, pruned_measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Run
-from ablab.report.written import number
 from ablab.statistics.drift import Drift, drift
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.refusal import NotTestable

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ablab.report.document import ClaimLine, DifferenceLine, Document, Span
-from ablab.report.written import interval_text, signed
+from ablab.report.format import interval_text, signed
 
 
 class Estimate(NamedTuple):

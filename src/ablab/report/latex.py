@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from ablab.report.document import Document
-from ablab.report.printed import Picture, curves, differences
+from ablab.report.pictures import Picture, curves, differences
 from ablab.report.tables import Table, tables
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ablab.report.charts import charts
 from ablab.report.document import Document, Facets, Matrices
+from ablab.report.figures import styles
 from ablab.report.forest import forests
-from ablab.report.style import styles
 from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
-from ablab.report.written import interval_text, number, p_text, signed
+from ablab.report.format import interval_text, number, p_text, signed
 from ablab.screen import duration
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
+from ablab.report.comparisons import KINDS
 from ablab.report.document import Document, Series
+from ablab.report.figures import COLOURS, Style, styles
 from ablab.report.forest import Forest, ForestRow, forests
-from ablab.report.pictured import KINDS
-from ablab.report.style import COLOURS, Style, styles
-from ablab.report.written import wrapped
+from ablab.report.format import wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

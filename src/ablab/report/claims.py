@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from ablab.report.document import ClaimLine, Span
 from ablab.report.evidence import evidence, failures, measure_of, pairs
-from ablab.report.measures import Measure
+from ablab.report.format import interval_text, number, p_said, signed
+from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
-from ablab.report.written import interval_text, number, p_said, signed
 from ablab.statistics.interval import Interval
 from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts

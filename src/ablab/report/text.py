@@ -5,7 +5,7 @@ import io
 import re
 
 from ablab.report.document import Document
-from ablab.report.printed import Picture, curves, differences
+from ablab.report.pictures import Picture, curves, differences
 from ablab.report.tables import Table, tables
 
 

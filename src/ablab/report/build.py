@@ -1,0 +1,183 @@
+"""A selection of runs into the report's data: everything that is computed is computed here, once."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+
+from ablab.report.arms import arm_line
+from ablab.report.claims import judge, span
+from ablab.report.comparisons import pictured, side_by_side
+from ablab.report.differences import OnSentences, difference_line
+from ablab.report.document import Document, EffectLine
+from ablab.report.evidence import measure_of
+from ablab.report.metrics import MEASURES, Measure
+from ablab.report.selection import ArmRuns, Selection
+from ablab.report.sentences import differing_sentences
+from ablab.statistics.factorial import effects
+from ablab.statistics.refusal import NotTestable
+from ablab.store.records import NOTHING_LEARNT, now
+from ablab.study.design import name_of
+
+
+def methods(selection: Selection, resamples: int) -> Iterator[str]:
+    """A sentence or two on each, of what this report has."""
+    yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
+    yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
+    if selection.claims:
+        errors = _errors(len(selection.claims))
+        yield f"Claims: {errors} Equivalence by two one-sided tests within the margin; at least 3 seeds."
+    if selection.metric == "test_bleu":
+        yield (
+            f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
+            "for all runs). Test set alone: approximate randomisation of the same runs."
+        )
+    if selection.choosing is not None:
+        yield selection.choosing
+    yield "Weights were chosen on validation. An arm with diverged runs is compared by their share."
+    if any(arm.diverged for arm in selection.arms):
+        yield (
+            "Diverged: a loss that is not a number, or chosen weights with a validation loss not "
+            f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give."
+        )
+    compared = _compared(selection)
+    if any(measure.of_machine for measure in compared):
+        yield "Speeds are of the machine as it was: seeds are no repetitions of what else it had to do."
+    if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
+        yield f"Lower is better: {', '.join(lower)}."
+
+
+def _compared(selection: Selection) -> list[Measure]:
+    """The report's metric, and what claims are about; shares of failures speak for themselves."""
+    claims = [claim for claim in selection.claims if claim.metric != "failures"]
+    return [MEASURES[selection.metric], *(measure_of(claim) for claim in claims)]
+
+
+def _errors(claims: int) -> str:
+    if claims == 1:
+        return "an error rate of 5 %."
+    return (
+        f"one error rate of 5 % over all {claims} of them. Each begins at an equal share of it, which passes on to the "
+        "others when nothing is left to decide about the claim: without margins that is Holm's procedure, with them a "
+        "stricter one."
+    )
+
+
+def effect_lines(selection: Selection, measure: Measure) -> list[EffectLine]:
+    """Of a factorial design, over the seeds that all cells have; NotTestable where there is a hole in it."""
+    factors = selection.factors
+    if len(factors) < 2 or any(len(levels) < 2 for levels in factors.values()):
+        return []
+    cells = [selection.arm(name_of(dict(zip(factors, levels, strict=True)))) for levels in product(*factors.values())]
+    whole = [cell for cell in cells if cell is not None and not cell.diverged]
+    seeds = sorted(set.intersection(*({run.seed for run in cell.finished} for cell in whole))) if whole else []
+    if len(whole) < len(cells):
+        raise NotTestable(f"{len(cells) - len(whole)} of {len(cells)} cells of the design have diverged runs")
+    if len(seeds) < 2:
+        raise NotTestable("its cells have not 2 finished seeds in common")
+    scores = [[_score(cell, seed, measure) for seed in seeds] for cell in whole]
+    shaped = np.array(scores).reshape(*(len(levels) for levels in factors.values()), len(seeds))
+    return [
+        EffectLine(
+            what=" x ".join(
+                f"{factor}: {level} instead of {usual}"
+                for factor, (level, usual) in zip(effect.factors, effect.levels, strict=True)
+            ),
+            kind="main effect" if len(effect.factors) == 1 else "interaction",
+            difference=effect.paired.difference,
+            interval=span(effect.paired.interval),
+            p=effect.paired.p,
+            n=effect.paired.n,
+        )
+        for effect in effects(shaped, factors)
+    ]
+
+
+def _score(cell: ArmRuns, seed: int, measure: Measure) -> float:
+    (value,) = (measure.value(run) for run in cell.finished if run.seed == seed)
+    assert value is not None
+    return value
+
+
+MOST_NAMED = 5
+"""Runs in a note."""
+
+
+def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
+    """Statistics, verdicts and curves. `advance` hears of each arm that has been compared."""
+    measure = MEASURES[selection.metric]
+    baseline = selection.baseline_row
+    evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
+    differences = []
+    effects, hole = _effects(selection, measure)
+    on_sentences = _on_sentences(selection, baseline, resamples)
+    for arm in selection.rows:
+        if arm is not baseline:
+            differences.append(difference_line(selection, arm, baseline, measure, on_sentences))
+        advance()
+    return Document(
+        name=selection.name,
+        question=selection.question,
+        source=selection.source,
+        made=now(),
+        metric=selection.metric,
+        title=measure.title,
+        unit=measure.unit,
+        digits=measure.digits,
+        higher_is_better=measure.higher_is_better,
+        baseline=baseline.name,
+        seeds=sorted({run.seed for arm in selection.arms for run in arm.runs}),
+        test_set=None if evaluation is None else evaluation.test_name,
+        sentences=None if evaluation is None else evaluation.sentences,
+        signatures={} if evaluation is None else evaluation.signatures,
+        notes=[*_notes(selection), *hole],
+        claims=judge(selection),
+        arms=[arm_line(arm, baseline, measure, selection.folder) for arm in selection.rows],
+        differences=differences,
+        effects=effects,
+        series=pictured(selection),
+        artefacts=side_by_side(selection),
+        differing=differing_sentences(selection),
+        methods=list(methods(selection, resamples)),
+    )
+
+
+def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> OnSentences | None:
+    """Where the metric is one of sentences; arms judged on another test set than the baseline are not compared."""
+    judged = next((run.evaluation for run in baseline.finished if run.evaluation), None)
+    return None if judged is None or selection.metric != "test_bleu" else OnSentences(judged.sentences, resamples)
+
+
+def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], list[str]]:
+    """And why there are none, where a design should have some."""
+    try:
+        return effect_lines(selection, measure), []
+    except NotTestable as reason:
+        return [], [f"no main effects and interactions: {reason}"]
+
+
+def _notes(selection: Selection) -> list[str]:
+    """What is missing, for the top of the page."""
+    notes = list(selection.notes)
+    states = Counter(run.state for arm in selection.rows for run in arm.runs)
+    total = sum(states.values())
+    missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}
+    if missing:
+        said = ", ".join(f"{n} {state}" for state, n in missing.items())
+        notes.append(f"{sum(missing.values())} of {total} runs are missing: {said}")
+    counts = {len(arm.finished) for arm in selection.arms if not arm.diverged}
+    if len(counts) > 1:
+        notes.append("arms have different numbers of seeds; differences are taken over the seeds that both have")
+    if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
+        notes.append("smoke runs: every stage ran, on a sliver of data the scores mean nothing")
+    for what, gone in (
+        ("translations", selection.where(lambda run: run.has_lost_translations)),
+        ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),
+    ):
+        if gone:
+            named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
+            notes.append(f"the {what} of {len(gone)} runs are gone: {named}")
+    if selection.registered is None and selection.claims:
+        notes.append("this study was never launched as one: its claims were not registered before its runs")
+    return notes

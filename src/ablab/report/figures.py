@@ -1,0 +1,214 @@
+"""How arms look, and their lines and matrices as Plotly takes them; the page decides the colours of matrices."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.study.arms import SAME
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
+"""Okabe and Ito (2008), told apart with any kind of colour vision; yellow and black give way to the page."""
+
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+class Style(NamedTuple):
+    """How an arm is drawn; the dash has Plotly's name."""
+
+    colour: str
+    dash: str
+
+
+def styles(document: Document) -> dict[str, Style]:
+    """Colour and dash of each arm, the same in every picture."""
+    names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *arm.name.split(SAME)))
+    count = len(COLOURS)
+    return {
+        name: Style(COLOURS[number % count], DASHES[number // count % len(DASHES)]) for number, name in enumerate(names)
+    }
+
+
+def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
+    """A line for each arm, the mean over seeds, on a band from the lowest seed to the highest."""
+    data: list[dict[str, Any]] = []
+    for line in series.lines:
+        look = styles[line.arm]
+        band = {"type": "scatter", "mode": "lines", "x": line.x, "legendgroup": line.arm, "showlegend": False}
+        band |= {"line": {"width": 0, "color": look.colour}, "hoverinfo": "skip"}
+        if line.low != line.high:
+            data.append({**band, "y": line.low})
+            data.append({**band, "y": line.high, "fill": "tonexty", "fillcolor": _faint(look.colour)})
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers" if len(line.x) <= 30 else "lines",
+                "x": line.x,
+                "y": line.mean,
+                "name": line.arm,
+                "legendgroup": line.arm,
+                "line": {"color": look.colour, "width": 2, "dash": look.dash},
+                "marker": {"size": 5},
+                "hovertemplate": f"{line.arm}<br>{series.x} %{{x}}: %{{y:.4~g}}<extra></extra>",
+            }
+        )
+    return {
+        "data": data,
+        "layout": {
+            "height": 420,
+            "title": {"text": series.title},
+            "xaxis": {"title": {"text": series.x}},
+            "yaxis": {"title": {"text": series.y}},
+            "showlegend": False,  # the page has one for all
+        },
+    }
+
+
+def facets(picture: Facets, styles: Mapping[str, Style]) -> dict[str, dict[str, Any]]:
+    """A small picture for each panel, all on one scale."""
+    values = [value for panel in picture.panels for line in panel.lines for value in (*line.low, *line.high)]
+    room = 0.06 * (max(values) - min(values)) or 1.0
+    extent = [min(values) - room, max(values) + room]
+    found = {}
+    for panel in picture.panels:
+        chart = _dots(panel, styles) if panel.names else curves(panel, styles)
+        chart["layout"]["height"] = 280
+        chart["layout"]["yaxis"]["range"] = extent
+        if max(len(line.x) for line in panel.lines) <= 12:
+            chart["layout"]["xaxis"] = {"dtick": 1, **chart["layout"]["xaxis"]}
+        found[panel.key] = chart
+    return found
+
+
+def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
+    """Places with names: a dot for each arm, a little beside those of the others, on the range of its seeds."""
+    step = 0.5 / len(series.lines)
+    middle = (len(series.lines) - 1) / 2
+    places = series.lines[0].x
+    return {
+        "data": [
+            _dots_of(line, styles[line.arm].colour, (number - middle) * step)
+            for number, line in enumerate(series.lines)
+        ],
+        "layout": {
+            "title": {"text": series.title},
+            "xaxis": {
+                "tickvals": places,
+                "ticktext": series.names,
+                "range": [min(places) - 0.6, max(places) + 0.6],
+                "showgrid": False,
+                "zeroline": False,
+            },
+            "yaxis": {"title": {"text": series.y}},
+            "showlegend": False,
+        },
+    }
+
+
+def _dots_of(line: LineOf, colour: str, shift: float) -> dict[str, Any]:
+    points = list(zip(line.mean, line.low, line.high, strict=True))
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [x + shift for x in line.x],
+        "y": line.mean,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - mean for mean, _, high in points],
+            "arrayminus": [mean - low for mean, low, _ in points],
+            "thickness": 2,
+            "width": 0,
+        },
+        "marker": {"size": 8, "color": colour},
+        "hovertemplate": f"{line.arm}<br>%{{y:.4~g}}<extra></extra>",
+    }
+
+
+def _faint(colour: str) -> str:
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.15)"
+
+
+MOST_WRITTEN = 8
+"""Columns of a map in whose cells values can still be written."""
+
+LONGEST = 22
+"""Letters of a label; the rest of a longer one shows when its cell is pointed at."""
+
+ROW, TOP, TITLE = 24, 6, 34
+"""Pixels: of a row, above all rows, and of an axis's title with the gap before its labels."""
+
+LETTER, SLOPE = 6.4, 0.8
+"""Pixels of a letter's width, and what share of it a slanted label needs below."""
+
+
+def heat_maps(picture: Matrices) -> dict[str, dict[str, Any]]:
+    """By the arm's place. One of the `slices` is shown, which is chosen for all of a `section` at once."""
+    written = len(picture.slices) == 1 and all(len(panel.columns) <= MOST_WRITTEN for panel in picture.panels)
+    return {
+        f"{picture.key}-{number}": _heat_map(picture, panel, written=written)
+        for number, panel in enumerate(picture.panels, 1)
+    }
+
+
+def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str, Any]:
+    heat = {
+        "type": "heatmap",
+        "zmin": picture.low,
+        "zmax": picture.high,
+        "xgap": 1,
+        "ygap": 1,
+        "showscale": False,  # the page has one for all
+        "hoverinfo": "text",
+    }
+    if written:
+        heat["texttemplate"] = f"%{{z:.{_decimals(picture)}f}}"
+    wide = max(len(label) for label in panel.columns) > 3
+    left = round(TITLE + LETTER * _longest(panel.rows))
+    below = round(TITLE + (LETTER * SLOPE * _longest(panel.columns) if wide else 14))
+    return {
+        "data": [heat],
+        "slices": dict(zip(picture.slices, panel.slices, strict=True)),
+        "rows": [_escaped(f"{picture.y} {row}") for row in panel.rows],
+        "columns": [_escaped(f"{picture.x.partition(',')[0]} {column}") for column in panel.columns],
+        "section": picture.section,
+        "layout": {
+            "height": TOP + ROW * len(panel.rows) + below,
+            "margin": {"t": TOP, "r": 6, "l": left, "b": below},
+            "xaxis": {**_labelled(picture.x, panel.columns), "tickangle": -50 if wide else 0},
+            "yaxis": {**_labelled(picture.y, panel.rows), "range": [len(panel.rows) - 0.5, -0.5]},
+        },
+    }
+
+
+def _decimals(picture: Matrices) -> int:
+    """So many that the largest value has two figures."""
+    largest = max(abs(picture.low), abs(picture.high))
+    return max(0, 1 - math.floor(math.log10(largest))) if largest else 0
+
+
+def _labelled(title: str, labels: Sequence[str]) -> dict[str, Any]:
+    """By place, since a label may stand twice. Plotly's own search for margins does not end with slanted labels."""
+    return {
+        "title": {"text": title, "standoff": 4, "font": {"size": 11}},
+        "tickvals": list(range(len(labels))),
+        "ticktext": [_escaped(_cut(label)) for label in labels],
+        "showgrid": False,
+        "zeroline": False,
+        "tickfont": {"size": 11},
+        "automargin": False,
+    }
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
+
+
+def _longest(labels: Sequence[str]) -> int:
+    return max(len(_cut(label)) for label in labels)
+
+
+def _escaped(text: str) -> str:
+    """Plotly reads tags: `</s>` would vanish."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
