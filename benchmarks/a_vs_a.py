@@ -16,10 +16,9 @@ import numpy as np
 
 from ablab.report.selection_of_study import of_study
 from ablab.screen import aligned
-from ablab.statistics.bootstrap import crossed_bootstrap
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
-from ablab.statistics.randomisation import approximate_randomisation
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.resampling import approximate_randomisation, crossed_bootstrap
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ablab.statistics import bootstrap
-from ablab.statistics.bleu import corpus_bleu
+from ablab.statistics import resampling
 from ablab.statistics.paired import Paired, of_differences, paired_difference
 from ablab.statistics.power import detectable_effect, paired_power
+from ablab.statistics.sentences import corpus_bleu
 from ablab.statistics.verdict import Case, verdicts
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEED, SEEDS, Job
 from benchmarks.calibration.noise import SD, Noise, simulated
@@ -27,7 +27,7 @@ def planted() -> Iterator[Job]:
         yield Job(f"effect of {effect:.2f} BLEU, sd {SD}", n, 10_000, once, "finds it (stated power 0.80)", ways)
 
 
-Both = Callable[[np.random.Generator], tuple[Paired, bootstrap.Crossed]]
+Both = Callable[[np.random.Generator], tuple[Paired, resampling.Crossed]]
 
 
 def planted_in_words(share: float) -> Iterator[Job]:
@@ -41,11 +41,11 @@ def planted_in_words(share: float) -> Iterator[Job]:
         truth, sd = float(drawn.mean()), float((drawn.var(axis=1, ddof=1).mean()) ** 0.5)
         stated = paired_power(truth, sd, n)
 
-        def both(rng: np.random.Generator, n: int = n, gap: float = gap) -> tuple[Paired, bootstrap.Crossed]:
+        def both(rng: np.random.Generator, n: int = n, gap: float = gap) -> tuple[Paired, resampling.Crossed]:
             arm, baseline = simulated(rng, n, 1000, noise, gap)
             return (
                 paired_difference(*corpus_bleu(np.stack([arm, baseline]).sum(axis=2))),
-                bootstrap.crossed_bootstrap(arm, baseline, rng, resamples=RESAMPLES),
+                resampling.crossed_bootstrap(arm, baseline, rng, resamples=RESAMPLES),
             )
 
         def found(rng: np.random.Generator, both: Both = both) -> dict[str, bool]:

@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ablab.statistics import bootstrap
-from ablab.statistics.bleu import corpus_bleu
+from ablab.statistics import resampling
 from ablab.statistics.paired import paired_difference
-from ablab.statistics.randomisation import approximate_randomisation
+from ablab.statistics.resampling import approximate_randomisation
+from ablab.statistics.sentences import corpus_bleu
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEEDS, Job
 from benchmarks.calibration.noise import DISTRIBUTIONS, Noise, simulated
 
@@ -45,8 +45,8 @@ def over_sentences() -> Iterator[Job]:
             ) -> dict[str, bool]:
                 arm, baseline = simulated(rng, n, sentences, noise)
                 # Two seeds are refused; here it is shown why.
-                with patch.object(bootstrap, "MINIMUM_SEEDS", 2):
-                    found = bootstrap.crossed_bootstrap(arm, baseline, rng, resamples=RESAMPLES)
+                with patch.object(resampling, "MINIMUM_SEEDS", 2):
+                    found = resampling.crossed_bootstrap(arm, baseline, rng, resamples=RESAMPLES)
                 scores = corpus_bleu(np.stack([arm, baseline]).sum(axis=2))
                 return {"crossed bootstrap": found.p <= 0.05, "paired t": paired_difference(*scores).p <= 0.05}
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.study.arms import Study
 from ablab.study.definition import define
-from ablab.study.registry import register
+from ablab.study.ledger import register
+from ablab.study.study import Study
 from tests.report.synthetic import fill
 
 EXPERIMENT = """

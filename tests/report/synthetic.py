@@ -11,8 +11,8 @@ from ablab.scoring import Scores, score
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.metrics import COLUMNS
 from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
-from ablab.study.arms import Cell, Study
 from ablab.study.definition import define
+from ablab.study.study import Cell, Study
 
 WORDS = (
     *("the", "a", "man", "woman", "dog", "child", "red", "blue", "runs", "sits", "on", "in", "street", "park"),

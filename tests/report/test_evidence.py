@@ -8,7 +8,7 @@ from ablab.report.evidence import evidence
 from ablab.report.metrics import MEASURES
 from ablab.report.selection import ArmRuns
 from ablab.report.selection_of_study import of_study
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import NotTestable
 
 
 def at_speeds(arm, speeds):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from ablab.study.definition import define
-from ablab.study.registry import register
+from ablab.study.ledger import register
 from tests.report.conftest import ERRORS, EXPERIMENT, typed
 from tests.report.synthetic import fill
 

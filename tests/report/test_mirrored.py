@@ -6,7 +6,7 @@ from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.tables import tables
 from ablab.study.definition import define
-from ablab.study.registry import register
+from ablab.study.ledger import register
 from tests.mirror.seen import Seen
 from tests.report.conftest import ERRORS, EXPERIMENT, typed
 from tests.report.synthetic import fill

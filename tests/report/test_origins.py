@@ -13,7 +13,7 @@ from ablab.report.metrics import MEASURES
 from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns
 from ablab.report.selection_of_study import of_study
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import NotTestable
 from ablab.store.records import Stretch
 
 MACHINE = {"device": "x", "devices": 1, "micro_batches": 1, "compile": False}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.search.objectives import OBJECTIVES, front
+from ablab.search.settings import OBJECTIVES, front
 
 BOTH = [OBJECTIVES["valid_bleu"], OBJECTIVES["parameters"]]
 POINTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12)

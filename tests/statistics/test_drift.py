@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ablab.statistics.drift import drift
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.convergence import drift
+from ablab.statistics.interval import NotTestable
 
 STEPS = np.arange(250, 4001, 250)
 

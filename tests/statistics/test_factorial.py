@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from ablab.statistics.factorial import effects
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import paired_difference
-from ablab.statistics.refusal import NotTestable
 
 NORMS = ("pre", "post", "scale")
 DROPS = ("0", "0.2")

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ablab.statistics.arm import summarise
-from ablab.statistics.equivalence import equivalence
-from ablab.statistics.paired import of_differences, paired_difference
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import equivalence, of_differences, paired_difference, summarise
 
 RNG = np.random.default_rng(1)
 ARM, BASELINE = RNG.normal(30.5, 0.5, 6), RNG.normal(30, 0.5, 6)

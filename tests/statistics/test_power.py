@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect, paired_power, seeds_needed
-from ablab.statistics.refusal import NotTestable
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from ablab.statistics.bleu import corpus_bleu
-from ablab.statistics.bootstrap import crossed, crossed_bootstrap
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
-from ablab.statistics.randomisation import approximate_randomisation
-from ablab.statistics.refusal import NotTestable
-from ablab.statistics.sentences import BLOCK, Resamples, differences, exact
+from ablab.statistics.resampling import approximate_randomisation, crossed, crossed_bootstrap
+from ablab.statistics.sentences import BLOCK, Resamples, corpus_bleu, differences, exact
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ablab.scoring import sentence_statistics
-from ablab.statistics.bleu import corpus_bleu
+from ablab.statistics.sentences import corpus_bleu
 from benchmarks.calibration.noise import Noise, counted, simulated
 
 

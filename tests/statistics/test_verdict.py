@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
-from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Case, Failures, verdicts
 
 SHAPE = np.array([-1.0, 1.0, 0.5, -0.5, 0.0])

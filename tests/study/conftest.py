@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ablab.study.arms import Study
 from ablab.study.definition import define
+from ablab.study.study import Study
 from tests.run.conftest import TINY
 
 SMALL = (*TINY, "smoke=true", "logger=none", "pruning=none")

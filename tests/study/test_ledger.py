@@ -10,8 +10,7 @@ from ablab.screen import Screen
 from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.records import write_failure
 from ablab.study.design import Arm
-from ablab.study.ledger import State, entry_of
-from ablab.study.registry import link
+from ablab.study.ledger import State, entry_of, link
 
 
 def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):

@@ -2,7 +2,7 @@
 
 from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
-from ablab.study.table import COLUMNS, figures_of, rows_of, table_lines
+from ablab.study.summary import COLUMNS, figures_of, rows_of, table_lines
 from tests.study.pretend import pretend
 
 MACHINE = {"versions": {}, "threads": 1, "device": "x", "devices": 1, "micro_batches": 1, "compile": False}

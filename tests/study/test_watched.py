@@ -7,8 +7,8 @@ import pytest
 from ablab.errors import UserError
 from ablab.screen import Screen
 from ablab.store.records import read_failure, write_failure
-from ablab.study.board import Board
-from ablab.study.watched import launch_watched
+from ablab.study.progress import Board
+from ablab.study.watch import launch_watched
 from tests.launching.test_launcher import NoGpu
 
 

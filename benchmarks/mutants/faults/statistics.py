@@ -17,7 +17,7 @@ STATISTICS = [
     ),
     Fault(
         "equivalence: the smaller of the two p-values",
-        "statistics/equivalence.py",
+        "statistics/paired.py",
         "(margin - abs(difference)) / standard_error",
         "(margin + abs(difference)) / standard_error",
         PAIRED,
@@ -38,21 +38,21 @@ STATISTICS = [
     ),
     Fault(
         "crossed bootstrap: the variance over seeds by n, not n - 1",
-        "statistics/bootstrap.py",
+        "statistics/resampling.py",
         "from_seeds = float(observed.var(ddof=1)) / seeds",
         "from_seeds = float(observed.var(ddof=0)) / seeds",
         RESAMPLING,
     ),
     Fault(
         "crossed bootstrap: the interaction counts more than once",
-        "statistics/bootstrap.py",
+        "statistics/resampling.py",
         "max(0.0, float(drawn.mean(axis=1).var(ddof=1)) - interaction)",
         "float(drawn.mean(axis=1).var(ddof=1))",
         RESAMPLING,
     ),
     Fault(
         "randomisation: ties do not count",
-        "statistics/randomisation.py",
+        "statistics/resampling.py",
         "least = abs(observed) - 1e-9",
         "least = abs(observed) + 1e-9",
         RESAMPLING,

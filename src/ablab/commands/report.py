@@ -31,9 +31,9 @@ from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
 from ablab.report.verify import verify
 from ablab.screen import Screen, aligned
-from ablab.study.arms import Study
 from ablab.study.definition import define
-from ablab.study.mirrored import mirrored
+from ablab.study.study import Study
+from ablab.study.summary import mirrored
 from ablab.words import read_words
 
 

@@ -11,14 +11,14 @@ from ablab.errors import UserError
 from ablab.fields import Group, flatten
 from ablab.identity import condition_id
 from ablab.screen import Screen, aligned, duration
-from ablab.study.arms import Study
-from ablab.study.board import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.check import Tried, check, tried
 from ablab.study.definition import define, define_search
-from ablab.study.entry import check_hydra, hydra_words
+from ablab.study.hydra import check_hydra, hydra_words
 from ablab.study.ledger import Entry, State, count
-from ablab.study.searches.show import show_search
-from ablab.study.table import table_lines
+from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
+from ablab.study.search_show import show_search
+from ablab.study.study import Study
+from ablab.study.summary import table_lines
 from ablab.words import read_words
 
 REFRESH = 1.0

@@ -10,7 +10,7 @@ MANY = ("-m", "--multirun")
 def train(arguments: Sequence[str]) -> int:
     """Whatever of it is missing."""
     if any(word in MANY for word in arguments):
-        from ablab.study.entry import multirun
+        from ablab.study.hydra import multirun
 
         return multirun([word for word in arguments if word not in MANY])
     from ablab.config import compose

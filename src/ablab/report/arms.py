@@ -13,9 +13,9 @@ from ablab.report.evidence import EVEN, convergence
 from ablab.report.metrics import BLEU, Measure, Progress
 from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns, Run
-from ablab.statistics.arm import summarise
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share
-from ablab.statistics.refusal import NotTestable
 from ablab.store.records import SCHEMA
 
 

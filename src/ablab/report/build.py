@@ -16,7 +16,7 @@ from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.factorial import effects
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import NotTestable
 from ablab.store.records import NOTHING_LEARNT, now
 from ablab.study.design import name_of
 

@@ -8,8 +8,7 @@ from ablab.report.format import interval_text, number, p_said, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
-from ablab.statistics.interval import Interval
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
 from ablab.study.claims import Settled, asked
 

@@ -12,11 +12,10 @@ from ablab.report.evidence import Pairs, evidence, observed, pairs
 from ablab.report.format import p_said
 from ablab.report.metrics import Measure
 from ablab.report.selection import ArmRuns, Run, Selection
-from ablab.statistics.bootstrap import crossed
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect, seeds_needed
-from ablab.statistics.randomisation import Swaps
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.resampling import Swaps, crossed
 from ablab.statistics.sentences import Resamples, Scores
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures

@@ -9,9 +9,9 @@ from ablab.report.format import number
 from ablab.report.metrics import MEASURES, Measure, Progress, depth_measure, pruned_measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Run
-from ablab.statistics.drift import Drift, drift
+from ablab.statistics.convergence import Drift, drift
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
-from ablab.statistics.refusal import NotTestable
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
-from ablab.study.arms import SAME
+from ablab.study.study import SAME
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 """Okabe and Ito (2008), told apart with any kind of colour vision; yellow and black give way to the page."""

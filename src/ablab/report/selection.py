@@ -13,8 +13,8 @@ from ablab.files import folder_name, read_json
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Curve, Evaluation, Record, Selected
 from ablab.store.run_folder import RunFolder
-from ablab.study.arms import SAME, united
 from ablab.study.claims import Settled, settle
+from ablab.study.study import SAME, united
 
 
 @dataclass(frozen=True)

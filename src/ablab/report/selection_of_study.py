@@ -8,13 +8,12 @@ from typing import Any
 from ablab.fields import flatten
 from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
 from ablab.store.run_folder import RunFolder
-from ablab.study.arms import Study
 from ablab.study.claims import Settled, asked
 from ablab.study.design import written
 from ablab.study.experiment import Experiment
-from ablab.study.ledger import entry_of
-from ablab.study.registry import conditions, judged
-from ablab.study.searches.search import BEST
+from ablab.study.ledger import conditions, entry_of, judged
+from ablab.study.search import BEST
+from ablab.study.study import Study
 
 
 def of_study(study: Study) -> Selection:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
-from ablab.search.objectives import VALIDATED
+from ablab.search.settings import VALIDATED
 from ablab.search.storage import masked, open_storage
 
 FILE = "optuna.json"

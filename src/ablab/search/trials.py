@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ablab.search.objectives import OBJECTIVES, Objective, front
+from ablab.search.settings import OBJECTIVES, Objective, front
 from ablab.search.space import Space
 from ablab.search.stopping import STOPPED
 

@@ -1,4 +1,4 @@
-"""A confidence interval, never without its level and its method."""
+"""A confidence interval, never without its level and its method; or a refusal, when numbers cannot answer."""
 
 from dataclasses import dataclass
 
@@ -31,3 +31,7 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"a confidence level lies strictly between 0 and 1, got {level=}.")
     return level
+
+
+class NotTestable(ValueError):  # noqa: N818 - the word of the verdict
+    """Too little, or nothing that varies, to judge by. The message says what is missing, for a person to read."""

@@ -1,4 +1,7 @@
-"""The primary inference: differences paired by seed, with the test set as it is."""
+"""The primary inference: an arm's mean, and differences paired by seed, with the test set as it is.
+
+Also equivalence: showing that a difference is too small to matter, which is more than failing to show one.
+"""
 
 from dataclasses import dataclass
 
@@ -6,10 +9,58 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics import student
-from ablab.statistics.arm import finite, t_interval
-from ablab.statistics.interval import Interval, check_level
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import Interval, NotTestable, check_level
 from ablab.statistics.student import Floats
+
+
+@dataclass(frozen=True)
+class Arm:
+    """`sd`: sample standard deviation over seeds (n - 1 in the denominator). One seed has neither sd nor interval."""
+
+    n: int
+    mean: float
+    sd: float | None
+    interval: Interval | None
+    minimum: float
+    maximum: float
+
+
+def summarise(scores: npt.ArrayLike, level: float = 0.95) -> Arm:
+    """Mean, spread and t interval of the mean over seeds: mean +- t(n-1) sd / sqrt(n) (Student 1908).
+
+    scores: [seeds], finite, in the metric's units. Raises NotTestable when there are none.
+    """
+    values = finite(scores, "scores")
+    check_level(level)
+    if not values.size:
+        raise NotTestable("no scores: no run of this arm has finished")
+    several = values.size > 1
+    return Arm(
+        n=values.size,
+        mean=float(values.mean()),
+        sd=float(values.std(ddof=1)) if several else None,
+        interval=t_interval(values, level) if several else None,
+        minimum=float(values.min()),
+        maximum=float(values.max()),
+    )
+
+
+def t_interval(values: Floats, level: float) -> Interval:
+    """Of the mean of n >= 2 values."""
+    n, mean = values.size, float(values.mean())
+    half = student.quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / n**0.5
+    return Interval(mean - half, mean + half, level, f"t interval over {n} seeds")
+
+
+def finite(values: npt.ArrayLike, name: str) -> Floats:
+    """As a flat array; ValueError for a shape other than [seeds], or for what is not a number."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be [seeds], got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite; a diverged run is compared by its share of failures, got {array}.")
+    return array
+
 
 MINIMUM_SEEDS = 3
 """From here on benchmarks/calibration shows the error rates. Two seeds give valid but useless intervals."""
@@ -62,3 +113,34 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
 def _vary(values: Floats) -> bool:
     """By more than rounding: subtracting scores of 0 to 100 leaves errors of about 1e-14."""
     return bool(np.ptp(values) > 1e-12 * max(1.0, float(np.abs(values).max())))
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """`interval`: at level 1 - 2 alpha (90 % for 5 %); `p` <= alpha if and only if it lies within the margin."""
+
+    margin: float
+    interval: Interval
+    p: float
+    equivalent: bool
+
+
+def equivalence(differences: npt.ArrayLike, margin: float, alpha: float = 0.05) -> Equivalence:
+    """Two one-sided t tests of |mean difference| >= margin (Schuirmann 1987).
+
+    differences: [seeds], arm less baseline; margin: > 0, in the metric's units. Raises NotTestable as the paired
+    difference does. Each side is tested at alpha, hence the interval at 1 - 2 alpha; no correction is needed for two
+    tests, since both must reject.
+    """
+    if margin <= 0:
+        raise ValueError(f"equivalence needs a margin above 0, got {margin=}.")
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha lies strictly between 0 and 0.5, got {alpha=}.")
+    paired = of_differences(differences, 1 - 2 * alpha)
+    p = tost(paired.difference, paired.standard_error, paired.n - 1, margin)
+    return Equivalence(margin, paired.interval, p, p < alpha)
+
+
+def tost(difference: float, standard_error: float, df: float, margin: float) -> float:
+    """The larger p-value of the two one-sided tests; above 1/2 when the difference itself is outside the margin."""
+    return float(student.upper_tail((margin - abs(difference)) / standard_error, df))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ablab.statistics import student
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import NotTestable
 
 POWER = 0.8
 MOST_SEEDS = 100_000

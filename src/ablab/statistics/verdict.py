@@ -7,13 +7,11 @@ from typing import Literal
 import numpy as np
 
 from ablab.statistics import student
-from ablab.statistics.equivalence import tost
-from ablab.statistics.interval import Interval
+from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.multiple import family, simultaneous_level
-from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences
+from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
 from ablab.statistics.power import detectable_effect
 from ablab.statistics.proportions import Shares
-from ablab.statistics.refusal import NotTestable
 from ablab.statistics.student import Floats
 
 Expectation = Literal["greater", "less", "equal"]

@@ -7,9 +7,9 @@ from ablab.config import Composed, compose_arm
 from ablab.config.former import key_of
 from ablab.errors import UserError
 from ablab.plan import plan
-from ablab.study.arms import Cell, by_arm, united
 from ablab.study.claims import OF_CURVES, Settled
 from ablab.study.design import Arm
+from ablab.study.study import Cell, by_arm, united
 
 
 def cells_of(

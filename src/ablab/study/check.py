@@ -10,7 +10,7 @@ from typing import Any
 from ablab.files import read_json, write_json
 from ablab.identity import condition_id
 from ablab.screen import Screen
-from ablab.study.arms import Cell, Study
+from ablab.study.study import Cell, Study
 
 Tried = dict[str, Any]
 """parameters, seconds_per_step, total_steps; or error."""

@@ -13,13 +13,12 @@ from ablab.errors import UserError
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
 from ablab.store.records import Record
-from ablab.study.arms import Cell, Study, digest_of
 from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, check_measured, settled
-from ablab.study.design import Arm, arms_of
+from ablab.study.design import Arm, arms_of, trial_arms, tuned_arms
 from ablab.study.experiment import Experiment, Tune, find, read
-from ablab.study.searches.search import BEST, USUAL, Search, declared, search
-from ablab.study.tuning import trial_arms, tuned_arms
+from ablab.study.search import BEST, USUAL, Search, declared, search
+from ablab.study.study import Cell, Study, digest_of
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override

@@ -11,12 +11,10 @@ from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
 from ablab.exits import DONE, FAILED, INTERRUPTED
 from ablab.screen import Screen
-from ablab.study.arms import Cell, Study
-from ablab.study.board import Board, failure_told, summary
-from ablab.study.closing import COMPARISON, close
-from ablab.study.ledger import RESULTS, Entry, State
-from ablab.study.registry import link, register
-from ablab.study.table import table_lines
+from ablab.study.ledger import RESULTS, Entry, State, link, register
+from ablab.study.progress import Board, failure_told, summary
+from ablab.study.study import Cell, Study
+from ablab.study.summary import COMPARISON, close, table_lines
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """How often a run that failed is tried again, alone, before the sweep ends. An error would only come again."""

@@ -43,7 +43,7 @@ class StudyLauncher(Launcher):
         """How the study sweeper uses it: with a board on the screen; `jobs`: at most so many runs at a time."""
         from functools import partial
 
-        from ablab.study.watched import launch_watched
+        from ablab.study.watch import launch_watched
 
         def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
             make = partial(self.make, at_most=1 if alone else jobs)

@@ -34,7 +34,7 @@ class StudySweeper(Sweeper):
         from ablab.errors import UserError
         from ablab.exits import BAD_INPUT
         from ablab.screen import Screen
-        from ablab.study import entry
+        from ablab.study import hydra as entry
         from ablab.study.sweep import policy_of
 
         words = tuple(arguments) if entry.typed is None else entry.typed
@@ -67,7 +67,7 @@ class StudySweeper(Sweeper):
         return code
 
     def _search(self, search: Any, policy: Any, screen: Any) -> int:
-        from ablab.study.searches.story import search_trials
+        from ablab.study.search_sweep import search_trials
 
         assert self.launcher is not None
         assert self.config is not None
@@ -138,7 +138,7 @@ ConfigStore.instance().store(
 
 
 class OptunaSweeper(StudySweeper):
-    """Hydra's face of ablab.study.searches.story. Its settings are those of ablab.search.settings."""
+    """Hydra's face of ablab.study.search_sweep. Its settings are those of ablab.search.settings."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()

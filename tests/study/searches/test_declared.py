@@ -8,8 +8,8 @@ from ablab.cli import main
 from ablab.errors import UserError
 from ablab.exits import DONE
 from ablab.study.definition import define, define_search
-from ablab.study.registry import register
-from ablab.study.searches.story import known_trials
+from ablab.study.ledger import register
+from ablab.study.search_sweep import known_trials
 from tests.study.conftest import SEARCH
 from tests.study.searches.conftest import SPACE, done, searched
 

@@ -8,7 +8,7 @@ from filelock import FileLock
 
 from ablab.errors import UserError
 from ablab.exits import DONE, FAILED, INTERRUPTED
-from ablab.study.searches.story import known_trials
+from ablab.study.search_sweep import known_trials
 from ablab.study.sweep import Policy
 from tests.study.searches.conftest import Fake, done, outcomes, searched
 
@@ -69,7 +69,7 @@ def test_values_that_make_no_run_are_a_failed_trial_with_its_reason(tmp_path, mo
     def refusing(words):
         raise UserError("model.num_heads=3: no")
 
-    monkeypatch.setattr("ablab.study.searches.story.compose", refusing)
+    monkeypatch.setattr("ablab.study.search_sweep.compose", refusing)
     code, launched, out = done(search)
     assert (code, launched) == (FAILED, [])
     assert out.count("no run can have these values: model.num_heads=3: no") == 4

@@ -14,11 +14,11 @@ from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.screen import Screen, aligned
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
-from ablab.study.arms import Cell
 from ablab.study.ledger import State, entry_of
-from ablab.study.searches.report import said_of, table_lines
-from ablab.study.searches.search import Search
-from ablab.study.searches.story import known_trials
+from ablab.study.search import Search
+from ablab.study.search_report import said_of, table_lines
+from ablab.study.search_sweep import known_trials
+from ablab.study.study import Cell
 
 REFRESH = 1.0
 

@@ -18,14 +18,13 @@ from ablab.search.stopping import Door
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.records import Record
-from ablab.study.arms import Cell
-from ablab.study.board import Board
 from ablab.study.definition import announced
-from ablab.study.ledger import RESULTS, Entry, State
-from ablab.study.registry import register
-from ablab.study.searches.board import SearchBoard
-from ablab.study.searches.report import closing_lines, write_report
-from ablab.study.searches.search import Search
+from ablab.study.ledger import RESULTS, Entry, State, register
+from ablab.study.progress import Board
+from ablab.study.search import Search
+from ablab.study.search_progress import SearchBoard
+from ablab.study.search_report import closing_lines, write_report
+from ablab.study.study import Cell
 from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Policy
 
 

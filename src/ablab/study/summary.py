@@ -1,12 +1,20 @@
-"""The table that a sweep ends with: a row per arm, with its mean over seeds, and every hole marked."""
+"""The comparison that a study ends with: a table with every hole marked, pictures, and a W&B run of its own."""
 
+import csv
+import io
 import statistics
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from ablab.config.options import WandbLogger
+from ablab.files import write_text
 from ablab.screen import aligned, duration
-from ablab.study.arms import Study
 from ablab.study.ledger import RESULTS, Entry, State
+from ablab.study.plots import draw_depths, draw_learning
+from ablab.study.study import Study
+from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror, closing
 
 
 class Row(NamedTuple):
@@ -100,3 +108,49 @@ def _spread(values: list[float], digits: int) -> str:
         return "-"
     mean = f"{statistics.fmean(values):.{digits}f}"
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+@contextmanager
+def mirrored(study: Study) -> Iterator[Mirror]:
+    """Opened and closed, on failure too; nobody is told where the study's runs tell nobody."""
+    logger = study.cells[0].planned.config.logger
+    if not isinstance(logger, WandbLogger):
+        yield NoMirror()
+        return
+    card = RunCard(
+        run_id=f"study-{study.digest}",
+        name=study.name,
+        config={
+            "question": None if study.experiment is None else study.experiment.question,
+            "seeds": list(study.seeds),
+            "baseline": study.baseline,
+            "runs": sorted({cell.planned.run_id for cell in study.cells}),
+        },
+        tags=["study"],
+        folder=study.folder,
+        group=study.name,
+        job_type="study",
+    )
+    with closing(WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as mirror:
+        yield mirror
+
+
+COMPARISON = "arms.csv"
+PICTURES = {"learning_curves": draw_learning, "depth_quality": draw_depths}
+
+
+def close(study: Study, entries: Mapping[str, Entry]) -> None:
+    """Write arms.csv, learning_curves.png and depth_quality.png, and mirror them. What cannot be drawn is left out."""
+    rows = [figures_of(row) for row in rows_of(study, entries)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([COLUMNS, *rows])
+    write_text(study.folder / COMPARISON, text.getvalue())
+    drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
+    # Steps of its own, that rise: the comparison of a study that has changed comes after the earlier one.
+    moment = int(time.time())
+    with mirrored(study) as mirror:
+        mirror.table(moment, "study/arms", COLUMNS, rows)
+        for name in drawn:
+            about = f"{study.name}: {name.replace('_', ' ')}"
+            mirror.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)

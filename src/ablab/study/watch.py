@@ -9,9 +9,9 @@ from ablab.errors import UserError
 from ablab.exits import BUSY, UNSUITABLE
 from ablab.launchers.base import Ending, Job, Launcher
 from ablab.screen import Screen
-from ablab.study.arms import Cell
-from ablab.study.board import NEVER_AGAIN, Board, ended_line
 from ablab.study.ledger import Entry, State
+from ablab.study.progress import NEVER_AGAIN, Board, ended_line
+from ablab.study.study import Cell
 from ablab.tracking.tracker import imported_by
 
 REFRESH = 1.0

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ablab.statistics import student
-from ablab.statistics.refusal import NotTestable
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
 
 LAST = 0.2

@@ -12,8 +12,8 @@ from ablab.files import write_json, write_text
 from ablab.screen import aligned
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.store.records import now
-from ablab.study.searches.pictures import draw_front, draw_history
-from ablab.study.searches.search import BEST, REPORT, USUAL, Search
+from ablab.study.search import BEST, REPORT, USUAL, Search
+from ablab.study.search_plots import draw_front, draw_history
 from ablab.tracking.tracker import RunCard, WandbMirror, closing
 
 TRIALS = "trials.csv"

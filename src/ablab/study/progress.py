@@ -10,8 +10,8 @@ from rich.text import Text
 
 from ablab.screen import duration
 from ablab.store.records import Failure
-from ablab.study.arms import Study
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
+from ablab.study.study import Study
 
 COLOURS = {
     State.FINISHED: "green",

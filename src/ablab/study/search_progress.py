@@ -4,10 +4,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ablab.search.trials import Trial, Trials, best_of, count
-from ablab.study.arms import Cell, Study
-from ablab.study.board import Board
 from ablab.study.ledger import Entry, entry_of
-from ablab.study.searches.search import Search
+from ablab.study.progress import Board
+from ablab.study.search import Search
+from ablab.study.study import Cell, Study
 
 
 class SearchBoard(Board):

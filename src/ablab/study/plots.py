@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ablab.store.records import Curve, Point
-from ablab.study.arms import Study
 from ablab.study.ledger import Entry
+from ablab.study.study import Study
 
 
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
