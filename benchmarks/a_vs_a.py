@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ablab.console import aligned
 from ablab.report.selection_of_study import of_study
-from ablab.screen import aligned
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.resampling import approximate_randomisation, crossed_bootstrap

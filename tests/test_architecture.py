@@ -22,15 +22,13 @@ STOREYS = (
         "seeding",
         "provenance",
         "threads",
-        "words",
-        "exits",
         "statistics",
     ),
     ("model",),
     ("data",),
     ("config",),
     ("identity", "store", "scoring"),
-    ("screen", "plan"),
+    ("console", "plan"),
     ("tracking",),
     ("search",),
     ("analysis", "pruning"),
@@ -67,8 +65,8 @@ NEVER = [
 """Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
 
 LIGHT = (
-    *("errors", "fields", "files", "lines", "words", "seeding", "config", "identity", "plan", "store"),
-    *("provenance", "tracking", "screen", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
+    *("errors", "fields", "files", "lines", "seeding", "config", "identity", "plan", "store"),
+    *("provenance", "tracking", "console", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
     *("commands", "cli"),
 )
 """What plans, says or reports loads none of the heavy libraries."""

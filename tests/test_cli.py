@@ -11,7 +11,7 @@ import pytest
 
 from ablab.cli import VERBS, main
 from ablab.config import Config
-from ablab.config.folder import default_choices, groups
+from ablab.config.groups import default_choices, groups
 from ablab.data.corpora import CORPORA
 
 ROOT = Path(__file__).parents[1]

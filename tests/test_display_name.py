@@ -4,7 +4,7 @@ import pytest
 
 from ablab import identity
 from ablab.config import compose
-from ablab.config.folder import default_choices
+from ablab.config.groups import default_choices
 
 
 def _name(typed: str) -> str:

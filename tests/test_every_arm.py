@@ -5,10 +5,10 @@ import math
 import pytest
 
 from ablab.config import compose
-from ablab.config.folder import groups
+from ablab.config.groups import groups
+from ablab.console import Screen
 from ablab.plan import plan
 from ablab.run import run
-from ablab.screen import Screen
 from ablab.store.metrics import read_metrics
 
 SENTENCES = [

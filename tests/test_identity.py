@@ -12,7 +12,7 @@ import pytest
 
 from ablab import identity
 from ablab.config import compose
-from ablab.config.folder import default_choices
+from ablab.config.groups import default_choices
 from ablab.config.schema import all_fields
 from ablab.data.corpora import CORPORA
 from ablab.fields import Role

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from ablab.config import compose
-from ablab.config.folder import groups
+from ablab.config.groups import groups
+from ablab.console import Screen
 from ablab.plan import plan
 from ablab.run import run
-from ablab.screen import Screen
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import time
 
 import torch
 
-from ablab.screen import aligned
+from ablab.console import aligned
 from ablab.training import loss
 from ablab.training.chunks import loss_rows
 from ablab.training.loss import projected_cross_entropy

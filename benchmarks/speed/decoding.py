@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ablab.screen import aligned
+from ablab.console import aligned
 from ablab.store.run_folder import SELECTED, RunFolder, find_run
 from benchmarks.speed.field import CACHE, Field, python_of
 from benchmarks.speed.machine import name_of_machine

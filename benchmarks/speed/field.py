@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config import compose
+from ablab.console import Screen
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import prepare
 from ablab.files import write_lines
-from ablab.screen import Screen
 from ablab.threads import cores
 from benchmarks.speed.task import ROOT, WORDS
 

@@ -17,13 +17,13 @@ import torch
 from ablab.build import build_model
 from ablab.build.training import build_steps
 from ablab.config import Config, compose
+from ablab.console import Screen, aligned
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared, prepare
 from ablab.model.drophead import DropHead
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
-from ablab.screen import Screen, aligned
 from ablab.training.loss import token_loss
 from benchmarks.speed.field import Field
 from benchmarks.speed.machine import name_of_machine

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.screen import aligned
+from ablab.console import aligned
 from ablab.store.run_folder import RunFolder
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import name_of_machine

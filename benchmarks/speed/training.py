@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ablab.screen import aligned
+from ablab.console import aligned
 from ablab.store.metrics import read_metrics
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import name_of_machine

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from ablab.errors import LostError, UserError, choices
-from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
+from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, LostError, UserError, choices
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")

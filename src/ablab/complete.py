@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ablab.console import Screen
 from ablab.plan import Planned
-from ablab.screen import Screen
 from ablab.stages.evaluate import evaluate
 from ablab.stages.prune_curve import add_curve
 from ablab.stages.train import begin, train

@@ -1,10 +1,21 @@
-"""What may be said to the user in one line, without a traceback."""
+"""Exit codes of all commands, and what may be said to the user in one line, without a traceback."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
+
+DONE = 0
+FAILED = 1
+BAD_INPUT = 2
+BUSY = 3
+"""Another process is at the run; only processes of a sweep end with it."""
+STOPPED = 4
+"""A search has stopped the run as a poor trial; only processes of a sweep end with it."""
+UNSUITABLE = 5
+"""The machine lacks what the words ask for, such as a GPU; only processes of a sweep end with it."""
+INTERRUPTED = 130
 
 
 class UserError(Exception):

@@ -5,13 +5,15 @@ judged; it names an evaluation inside the run. *Runtime* is where and how the wo
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ablab.errors import UserError, choices, first_error
 
 
 class Role(Enum):
@@ -150,3 +152,23 @@ def as_typed(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":")).replace('"', "")
+
+
+AnyGroup = TypeVar("AnyGroup", bound=Group)
+
+
+def read_words(kind: type[AnyGroup], arguments: Sequence[str]) -> AnyGroup:
+    """Plain strings: a run's display name, commas and all, must not meet Hydra's grammar."""
+    words: dict[str, Any] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or key not in kind.model_fields:
+            raise UserError(f"{argument}: no such key; {choices(key, kind.model_fields)}")
+        words[key] = value
+    for name, field in kind.model_fields.items():
+        if field.is_required() and name not in words:
+            raise UserError(f"{name}: missing; say {name}=<id>")
+    try:
+        return kind.model_validate(words, strict=False)
+    except ValidationError as error:
+        raise UserError(first_error(error, words)) from None

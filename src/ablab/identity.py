@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.config import Composed, Config
-from ablab.config.folder import implied_choices
+from ablab.config.groups import implied_choices
 from ablab.config.schema import all_fields
 from ablab.fields import Role, as_typed
 

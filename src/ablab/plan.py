@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab import identity
 from ablab.config import Composed, Config
-from ablab.config.folder import default_choices
+from ablab.config.groups import default_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group

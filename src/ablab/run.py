@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
 
+from ablab.console import Screen
 from ablab.errors import OtherCodeError, UserError
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
-from ablab.screen import Screen
 from ablab.store.heartbeat import Heart, beating, read_pulse
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder

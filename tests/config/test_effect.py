@@ -5,7 +5,7 @@ import pytest
 from ablab import identity
 from ablab.cli import main
 from ablab.config import compose, compose_arm
-from ablab.config.folder import groups, option_values
+from ablab.config.groups import groups, option_values
 from ablab.config.options import OPTIONS, class_of, fields_of_options, readers
 from ablab.errors import UserError
 from ablab.fields import Role

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from ablab.config import Config, compose
 from ablab.config.compose import validate
-from ablab.config.folder import conf_dir, default_choices, groups, named_values, option_values
+from ablab.config.groups import conf_dir, default_choices, groups, named_values, option_values
 from ablab.config.options import OPTIONS, class_of
 from ablab.config.schema import all_fields
 from ablab.data.corpora import CORPORA

@@ -5,7 +5,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from omegaconf import OmegaConf
 
-from ablab.config.folder import conf_dir
+from ablab.config.groups import conf_dir
 from ablab.config.options import OPTIONS, class_of
 from ablab.config.overrides import parse
 from ablab.config.values import values_of

@@ -11,9 +11,9 @@ import torch
 from ablab.analysis import attentions, masked
 from ablab.build import load_model
 from ablab.cli import main
+from ablab.console import Screen
 from ablab.data.prepared import prepare
 from ablab.plan import reopened
-from ablab.screen import Screen
 from ablab.stages import analyse as look
 from ablab.stages.analyses import SITES
 from ablab.store.artefacts import comparable_artefacts

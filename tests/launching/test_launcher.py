@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.exits import DONE, INTERRUPTED, UNSUITABLE
+from ablab.errors import DONE, INTERRUPTED, UNSUITABLE
 from ablab.launchers.base import Cause, Ending, Job, Launcher
 from ablab.store.run_folder import RunFolder
 

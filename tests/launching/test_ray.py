@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from ablab.errors import UserError
-from ablab.exits import DONE
+from ablab.errors import DONE, UserError
 from ablab.launchers.ray import Resources, _connect
 from tests.study.test_sweep import ROOT, WORDS, runs
 

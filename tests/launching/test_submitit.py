@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ablab.config import compose
-from ablab.errors import UserError
-from ablab.exits import DONE
+from ablab.errors import DONE, UserError
 from ablab.launchers.base import Job
 from ablab.launchers.slurm import Queue, SubmititJobs
 from ablab.plan import plan

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ablab.build import build_model
 from ablab.config import Config, compose
-from ablab.config.folder import groups, option_values
+from ablab.config.groups import groups, option_values
 from ablab.config.options import option
 from ablab.model.drophead import DropHead
 from ablab.model.tokens import BOS, EOS, PAD, SPECIAL

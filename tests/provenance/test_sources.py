@@ -45,7 +45,7 @@ NOW = (code("training").digest, code("evaluation").digest)
 
 def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
     copy.edit("report/latex.py", '"""', '"""Another word. ')
-    copy.edit("screen.py", "step {task.completed:,.0f}", "at step {task.completed:,.0f}")
+    copy.edit("console.py", "step {task.completed:,.0f}", "at step {task.completed:,.0f}")
     copy.edit("model/layerdrop.py", "import torch", "# A comment.\nimport torch")
     (copy.folder / "model" / "norms.py").rename(copy.folder / "model" / "normalisation.py")
     for path in copy.folder.rglob("*.py"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ablab.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED
+from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.launchers.task import perform
 from ablab.store.records import read_failure
 from ablab.store.run_folder import RunFolder

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from ablab.console import Screen
 from ablab.run import BusyError, alone, run
-from ablab.screen import Screen
 from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.records import write_failure
 from ablab.study.design import Arm

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from ablab.exits import FAILED, INTERRUPTED
-from ablab.screen import Screen
+from ablab.console import Screen
+from ablab.errors import FAILED, INTERRUPTED
 from ablab.store.records import write_failure
 from ablab.study.definition import define
 from ablab.study.sweep import Policy, sweep

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.exits import BAD_INPUT, DONE, FAILED
+from ablab.errors import BAD_INPUT, DONE, FAILED
 from ablab.store.run_folder import RunFolder
 from tests.study.conftest import SMALL
 

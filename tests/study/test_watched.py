@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from ablab.console import Screen
 from ablab.errors import UserError
-from ablab.screen import Screen
 from ablab.store.records import read_failure, write_failure
 from ablab.study.progress import Board
 from ablab.study.watch import launch_watched

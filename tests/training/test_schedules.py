@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.build.training import LEARNING_RATES
-from ablab.config.folder import named_values
+from ablab.config.groups import named_values
 from ablab.config.options import OPTIONS
 from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, vshape
 

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ablab.console import Screen
 from ablab.errors import UserError, choices
-from ablab.fields import Count, Group
+from ablab.fields import Count, Group, read_words
 from ablab.plan import Planned, reopened
 from ablab.run import alone
-from ablab.screen import Screen
 from ablab.stages.analyses import Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder, find_run
-from ablab.words import read_words
 
 SENTENCES = 200
 """Of validation, on which heads are masked unless `sentences=` says otherwise."""

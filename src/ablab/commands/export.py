@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ablab.fields import Group
+from ablab.console import Screen
+from ablab.fields import Group, read_words
 from ablab.files import read_lines
-from ablab.screen import Screen
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel, find_model
-from ablab.words import read_words
 
 
 class Options(Group):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from ablab.config.folder import conf_dir, default_choices, groups
+from ablab.config.groups import conf_dir, default_choices, groups
 from ablab.config.listing import listed_fields, typed_choices
 
 

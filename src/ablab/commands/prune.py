@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ablab.config import Config
-from ablab.config.folder import default_choices
+from ablab.config.groups import default_choices
 from ablab.config.options import RulePruning
+from ablab.console import Screen
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
 from ablab.pruning.strategies import Depths, targets
 from ablab.run import alone
-from ablab.screen import Screen
 from ablab.store.records import Curve, Point, Record
 from ablab.store.run_folder import find_run
 from ablab.store.saved_model import of_run

@@ -13,9 +13,9 @@ from typing import Annotated
 from pydantic import Field
 
 from ablab.config.overrides import UnknownKeyError
-from ablab.errors import UserError, choices
-from ablab.exits import DONE, FAILED
-from ablab.fields import Group
+from ablab.console import Screen, aligned
+from ablab.errors import DONE, FAILED, UserError, choices
+from ablab.fields import Group, read_words
 from ablab.files import read_json, write_json, write_text
 from ablab.report.build import findings
 from ablab.report.charts import charts
@@ -30,11 +30,9 @@ from ablab.report.selection_of_study import of_study
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
 from ablab.report.verify import verify
-from ablab.screen import Screen, aligned
 from ablab.study.definition import define
 from ablab.study.study import Study
 from ablab.study.summary import mirrored
-from ablab.words import read_words
 
 
 def mirror_report(document: Document, study: Study) -> None:

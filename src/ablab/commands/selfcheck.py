@@ -12,13 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ablab.console import Screen
 from ablab.errors import UserError, choices
-from ablab.fields import Group
+from ablab.fields import Group, read_words
 from ablab.files import sha256
-from ablab.screen import Screen
 from ablab.store.records import Record
 from ablab.store.run_folder import SELECTED, RunFolder, all_runs
-from ablab.words import read_words
 
 LINE = (
     *("layerdrop=0.2", "drophead=vshape", "model.word_dropout=0.1", "trainer.micro_batches=2"),

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from rich.live import Live
 
+from ablab.console import Screen, aligned, duration
 from ablab.errors import UserError
-from ablab.fields import Group, flatten
+from ablab.fields import Group, flatten, read_words
 from ablab.identity import condition_id
-from ablab.screen import Screen, aligned, duration
 from ablab.study.check import Tried, check, tried
 from ablab.study.definition import define, define_search
 from ablab.study.hydra import check_hydra, hydra_words
@@ -19,7 +19,6 @@ from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.search_show import show_search
 from ablab.study.study import Study
 from ablab.study.summary import table_lines
-from ablab.words import read_words
 
 REFRESH = 1.0
 

@@ -8,10 +8,9 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ablab.console import Screen
 from ablab.errors import UserError
-from ablab.fields import Group
-from ablab.screen import Screen
-from ablab.words import read_words
+from ablab.fields import Group, read_words
 
 SECONDS, REACH_SECONDS = 600, 10
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ablab.exits import DONE, INTERRUPTED
+from ablab.errors import DONE, INTERRUPTED
 
 MANY = ("-m", "--multirun")
 
@@ -14,9 +14,9 @@ def train(arguments: Sequence[str]) -> int:
 
         return multirun([word for word in arguments if word not in MANY])
     from ablab.config import compose
+    from ablab.console import Screen
     from ablab.plan import plan
     from ablab.run import run
-    from ablab.screen import Screen
 
     planned = plan(compose(arguments))
     record = run(planned, Screen(bars=planned.config.trainer.progress))

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from ablab.commands.export import export_folder
+from ablab.console import Screen
 from ablab.errors import UserError
-from ablab.fields import Count, Group
+from ablab.fields import Count, Group, read_words
 from ablab.lines import lines_of, text_of
-from ablab.screen import Screen
 from ablab.store.records import n_best_lines
 from ablab.store.saved_model import SavedModel, find_model
 from ablab.threads import cores
-from ablab.words import read_words
 
 if TYPE_CHECKING:
     from ablab.decoding.translator import Search

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ablab.config.folder import conf_dir, default_choices, groups, implied_choices, option_files
+from ablab.config.groups import conf_dir, default_choices, groups, implied_choices, option_files
 from ablab.config.options import fields_of
 
 TOP = ""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from ablab.config.folder import groups, named_values, option_values
+from ablab.config.groups import groups, named_values, option_values
 from ablab.data.corpora import CORPORA
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, ReadIf, Role

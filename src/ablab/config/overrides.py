@@ -7,8 +7,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from ablab.config.folder import groups, implied_choices
 from ablab.config.former import GONE, MEANT, key_of_now
+from ablab.config.groups import groups, implied_choices
 from ablab.errors import UserError, choices
 
 

@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from ablab.config.compose import compose, validate
-from ablab.config.folder import groups, option_values
+from ablab.config.groups import groups, option_values
 from ablab.config.options import OPTIONS, readers
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
 from ablab.data.corpora import CORPORA

@@ -12,7 +12,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from ablab.config.folder import conf_dir, groups
+from ablab.config.groups import conf_dir, groups
 from ablab.config.options import OPTIONS, class_of
 from ablab.errors import UserError
 

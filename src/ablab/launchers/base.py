@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
+from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.store.records import Kind, now, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
 
@@ -37,7 +37,7 @@ class Cause(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a job ended. `code`: one of ablab.exits, or minus a signal's number."""
+    """How a job ended. `code`: one of ablab.errors, or minus a signal's number."""
 
     job: Job
     code: int

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ablab.errors import UserError
-from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
 from ablab.threads import cores
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from ablab.errors import UserError
-from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
 from ablab.store.records import Kind
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ablab.errors import MachineError, UserError
-from ablab.exits import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
+from ablab.errors import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE, MachineError, UserError
 from ablab.store.records import kind_of, write_failure
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ PRELOADED = ["ablab.complete", "ablab.launchers.task", "ablab.config.values"]
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and run. Nothing that goes wrong with this run is raised: others must go on."""
+    from ablab.console import Screen
     from ablab.run import BusyError, run
-    from ablab.screen import Screen
     from ablab.store.records import now
 
     try:

@@ -28,7 +28,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.identity": "names recipes and evaluations",
     "ablab.plan": "says what a run is before it begins",
     "ablab.store": "holds results and finds them; roots name what of it decides one",
-    "ablab.screen": "watches",
+    "ablab.console": "watches",
     "ablab.tracking": "watches",
     "ablab.analysis.plot": "draws",
     "ablab.search": "may end a poor trial, which then has no result",

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ablab.console import duration
 from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.report.format import interval_text, number, p_text, signed
-from ablab.screen import duration
 
 
 @dataclass(frozen=True)

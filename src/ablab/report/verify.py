@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from ablab.console import Screen
 from ablab.files import read_lines
 from ablab.report.selection import Run, Selection
 from ablab.scoring import score
-from ablab.screen import Screen
 from ablab.store.records import Evaluation, Point
 
 TOLERANCE = 1e-9

@@ -11,6 +11,7 @@ from ablab.analysis import attentions, cross_attention, importance, learned_scal
 from ablab.analysis.inspect import FINAL
 from ablab.analysis.plot import draw
 from ablab.build import load_model, set_threads
+from ablab.console import Screen
 from ablab.data.batches import Sentences
 from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer
@@ -18,7 +19,6 @@ from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import code_digest
-from ablab.screen import Screen
 from ablab.stages.analyses import SITES, Wanted
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
+from ablab.console import Screen
 from ablab.data.batches import Sentences
 from ablab.decoding.translator import Search, Translator
 from ablab.files import write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
 from ablab.scoring import looks_tokenised, score
-from ablab.screen import Screen
 from ablab.store.records import Evaluation, Record, now
 from ablab.store.saved_model import of_run
 

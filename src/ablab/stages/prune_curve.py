@@ -9,6 +9,7 @@ import torch
 from ablab import identity
 from ablab.build import build_strategy, load_model, set_threads
 from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning
+from ablab.console import Screen
 from ablab.data.prepared import prepare
 from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
@@ -19,7 +20,6 @@ from ablab.provenance import code_digest, other_judge
 from ablab.pruning.curve_files import PICTURE, mirror_curve, write_artefacts
 from ablab.pruning.strategies import Depths, Kept, targets
 from ablab.pruning.surgery import prune
-from ablab.screen import Screen
 from ablab.stages.evaluate import Examination
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.store.saved_model import of_run

@@ -19,6 +19,7 @@ from ablab.build import (
     trainer_options,
 )
 from ablab.config import Config
+from ablab.console import Screen
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
@@ -27,7 +28,6 @@ from ablab.fields import Role
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
-from ablab.screen import Screen
 from ablab.search.stopping import Stopping
 from ablab.stages.worker import Order, follow
 from ablab.store.heartbeat import Heart

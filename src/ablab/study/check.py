@@ -7,9 +7,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from typing import Any
 
+from ablab.console import Screen
 from ablab.files import read_json, write_json
 from ablab.identity import condition_id
-from ablab.screen import Screen
 from ablab.study.study import Cell, Study
 
 Tried = dict[str, Any]

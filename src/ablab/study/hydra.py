@@ -4,9 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.config.folder import conf_dir
-from ablab.errors import UserError
-from ablab.exits import DONE, FAILED
+from ablab.config.groups import conf_dir
+from ablab.errors import DONE, FAILED, UserError
 from ablab.launchers.task import perform
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ablab.screen import duration
+from ablab.console import duration
 from ablab.store.records import Failure
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
 from ablab.study.study import Study

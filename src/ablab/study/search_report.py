@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ablab.config.options import WandbLogger
+from ablab.console import aligned
 from ablab.files import write_json, write_text
-from ablab.screen import aligned
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.store.records import now
 from ablab.study.search import BEST, REPORT, USUAL, Search

@@ -10,9 +10,9 @@ from rich.live import Live
 from rich.text import Text
 
 from ablab.config import compose
+from ablab.console import Screen, aligned
 from ablab.errors import UserError
 from ablab.plan import plan
-from ablab.screen import Screen, aligned
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import Search

@@ -10,10 +10,9 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from ablab.config import compose
-from ablab.errors import UserError
-from ablab.exits import BUSY, DONE, FAILED, INTERRUPTED
+from ablab.console import Screen
+from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, UserError
 from ablab.plan import plan
-from ablab.screen import Screen
 from ablab.search.stopping import Door
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ablab.config.options import WandbLogger
+from ablab.console import aligned, duration
 from ablab.files import write_text
-from ablab.screen import aligned, duration
 from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.plots import draw_depths, draw_learning
 from ablab.study.study import Study

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 
 from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
-from ablab.exits import DONE, FAILED, INTERRUPTED
-from ablab.screen import Screen
+from ablab.console import Screen
+from ablab.errors import DONE, FAILED, INTERRUPTED
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_told, summary
 from ablab.study.study import Cell, Study

@@ -5,10 +5,9 @@ from contextlib import nullcontext
 
 from rich.live import Live
 
-from ablab.errors import UserError
-from ablab.exits import BUSY, UNSUITABLE
+from ablab.console import Screen
+from ablab.errors import BUSY, UNSUITABLE, UserError
 from ablab.launchers.base import Ending, Job, Launcher
-from ablab.screen import Screen
 from ablab.study.ledger import Entry, State
 from ablab.study.progress import NEVER_AGAIN, Board, ended_line
 from ablab.study.study import Cell

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from ablab.analysis import cross_attention, draw_attention
+from ablab.console import Screen, TrainingBar
 from ablab.data.batches import collate
 from ablab.data.prepared import Prepared
 from ablab.model.transformer import Transformer
-from ablab.screen import Screen, TrainingBar
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.store.heartbeat import Heart
 from ablab.store.metrics import MetricsFile

@@ -31,9 +31,8 @@ class StudySweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Ends the process with a code that tells, unless all is well."""
-        from ablab.errors import UserError
-        from ablab.exits import BAD_INPUT
-        from ablab.screen import Screen
+        from ablab.console import Screen
+        from ablab.errors import BAD_INPUT, UserError
         from ablab.study import hydra as entry
         from ablab.study.sweep import policy_of
 
@@ -117,7 +116,7 @@ def _code_of(result: JobReturn) -> int | None:
 
 def _note(entry: Any, result: JobReturn) -> None:
     """What became of a run is in the store, unless it failed before it could write."""
-    from ablab.exits import BUSY, DONE, INTERRUPTED, STOPPED
+    from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED
     from ablab.launchers.base import note_failure
     from ablab.study.ledger import State
 

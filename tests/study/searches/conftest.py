@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from ablab.screen import Screen
+from ablab.console import Screen
 from ablab.search.settings import of_hydra
 from ablab.store.records import write_failure
 from ablab.store.run_folder import RunFolder

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from ablab.cli import main
-from ablab.errors import UserError
-from ablab.exits import DONE
+from ablab.errors import DONE, UserError
 from ablab.study.definition import define, define_search
 from ablab.study.ledger import register
 from ablab.study.search_sweep import known_trials

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ablab.config import compose
-from ablab.exits import DONE, STOPPED
+from ablab.errors import DONE, STOPPED
 from ablab.launchers.task import perform
 from ablab.plan import plan
 from ablab.store.run_folder import RunFolder

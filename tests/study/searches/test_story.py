@@ -6,8 +6,7 @@ import json
 import pytest
 from filelock import FileLock
 
-from ablab.errors import UserError
-from ablab.exits import DONE, FAILED, INTERRUPTED
+from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 from ablab.study.search_sweep import known_trials
 from ablab.study.sweep import Policy
 from tests.study.searches.conftest import Fake, done, outcomes, searched
