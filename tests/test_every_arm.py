@@ -6,7 +6,7 @@ import pytest
 
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.plan import plan
 from ablab.run import run
 from ablab.store.metrics import read_metrics
@@ -45,7 +45,7 @@ def test_an_arm_trains_and_translates(norm, layerdrop, drophead, text, tmp_path)
         logger=none trainer.threads=1 trainer.progress=false outputs={tmp_path}
     """.split()
     planned = plan(compose(words))
-    record = run(planned, Screen(bars=False))
+    record = run(planned, Console(bars=False))
     assert record is not None
     assert record.cost.steps == 50
     rows = read_metrics(planned.folder.metrics)

@@ -5,7 +5,7 @@ import pytest
 
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.plan import plan
 from ablab.run import run
 
@@ -35,7 +35,7 @@ def test_an_arm_learns_to_reverse(arm, digits, tmp_path):
         training.max_steps=600 training.valid_every=200 logger=none trainer.progress=false outputs={tmp_path} {arm}
     """.split()
     planned = plan(compose(words))
-    record = run(planned, Screen(bars=False))
+    record = run(planned, Console(bars=False))
     assert record is not None
     assert record.state == "finished"
     evaluation = planned.folder.evaluation(planned.evaluation_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config import compose
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import prepare
 from ablab.files import write_lines
@@ -59,7 +59,7 @@ class Field:
     def prepared(self) -> Path:
         """The folder of the encoded corpus, made now if it is not there; and the raw text, for who encodes it anew."""
         corpus = self.corpus
-        found = prepare(corpus, self.outputs / "corpora", Screen().say)
+        found = prepare(corpus, self.outputs / "corpora", Console().say)
         for name, split in (("train", corpus.train_split), ("valid", corpus.valid_split), ("test", corpus.test_split)):
             if not (self.work / f"{name}.tgt").exists():
                 pairs = split().pairs

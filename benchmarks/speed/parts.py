@@ -17,7 +17,7 @@ import torch
 from ablab.build import build_model
 from ablab.build.training import build_steps
 from ablab.config import Config, compose
-from ablab.console import Screen, aligned
+from ablab.console import Console, aligned
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared, prepare
 from ablab.model.drophead import DropHead
@@ -122,7 +122,7 @@ def ratios(arms: dict[str, tuple[str, ...]], line: Sequence[str], steps: int) ->
     """For each arm. LayerDrop's steps differ from each other by design: there sums are to be compared, not medians."""
     configs = {name: compose([*line, *words]).config for name, words in arms.items()}
     first = next(iter(configs.values()))
-    prepared = prepare(first.data, Path(first.outputs) / "corpora", Screen().say)
+    prepared = prepare(first.data, Path(first.outputs) / "corpora", Console().say)
     data = build_steps(first, prepared)
     trained = {name: Trained(config, prepared, data) for name, config in configs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in trained}

@@ -2,36 +2,36 @@
 
 from typing import Any
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.plan import Planned
 from ablab.stages.evaluate import evaluate
 from ablab.stages.prune_curve import add_curve
 from ablab.stages.train import begin, train
-from ablab.store.heartbeat import Heart
+from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Evaluation, Record
-from ablab.tracking.open import mirrored
+from ablab.tracking.open import open_tracker
 
 
-def complete(planned: Planned, screen: Screen, heart: Heart) -> Record | None:
+def complete(planned: Planned, console: Console, beating: Heartbeat) -> Record | None:
     """The record, with all that was asked for beside it; None when training was interrupted."""
     folder = planned.folder
     folder.tidy()
     record = folder.record()
-    work = begin(planned, screen) if record is None else None
-    with mirrored(planned, screen.say) as mirror:
+    work = begin(planned, console) if record is None else None
+    with open_tracker(planned, console.say) as tracker:
         if work is not None:
-            heart.tell(stage="training")
-            record = train(work, screen, mirror, heart)
+            beating.tell(stage="training")
+            record = train(work, console, tracker, beating)
         if record is None:
             return None
-        heart.tell(stage="evaluating")
+        beating.tell(stage="evaluating")
         evaluation = folder.evaluation(planned.evaluation_id)
         if evaluation is None and record.selected is not None:
-            evaluation = evaluate(planned, record, screen)
-        mirror.summary(_summary(record, evaluation))
+            evaluation = evaluate(planned, record, console)
+        tracker.summary(_summary(record, evaluation))
         if planned.lacks_curve(record):
-            heart.tell(stage="pruning")
-            add_curve(planned, record, screen, mirror)
+            beating.tell(stage="pruning")
+            add_curve(planned, record, console, tracker)
     return record
 
 

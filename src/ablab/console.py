@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
@@ -11,16 +11,16 @@ from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 
 
-class Screen:
+class Console:
     """One console for everything, so that lines and bars do not run into each other. No bar without a terminal."""
 
     def __init__(self, *, bars: bool = True, stderr: bool = False) -> None:
-        self.console = Console(highlight=False, soft_wrap=True, stderr=stderr)
-        self.bars = bars and self.console.is_terminal
+        self.rich = RichConsole(highlight=False, soft_wrap=True, stderr=stderr)
+        self.bars = bars and self.rich.is_terminal
 
     def say(self, line: str) -> None:
         """One plain line."""
-        self.console.print(Text(line))
+        self.rich.print(Text(line))
 
     @contextmanager
     def training_bar(self) -> Iterator["TrainingBar"]:
@@ -32,7 +32,7 @@ class Screen:
             TextColumn("{task.fields[shown]}"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self.console, disable=not self.bars, transient=True) as progress:
+        with Progress(*columns, console=self.rich, disable=not self.bars, transient=True) as progress:
             yield TrainingBar(progress)
 
     @contextmanager
@@ -44,17 +44,17 @@ class Screen:
             _Total(),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self.console, disable=not self.bars, transient=True) as progress:
+        with Progress(*columns, console=self.rich, disable=not self.bars, transient=True) as progress:
             yield CountingBar(progress, total)
 
     def result(
         self, folder: RunFolder, record: Record, evaluation: Evaluation | None, curve: Curve | None, *, smoke: bool
     ) -> None:
         """The end of a run: what came out, what it cost, where it lies, what to type next."""
-        self.console.print()
+        self.rich.print()
         for key, value in _rows(record, evaluation, smoke=smoke).items():
-            self.console.print(Text.assemble((f"{key:<12}", "bold"), value))
-        self.console.print()
+            self.rich.print(Text.assemble((f"{key:<12}", "bold"), value))
+        self.rich.print()
         if curve is not None:
             self.curve(curve)
         for line in _next_lines(record, evaluation, smoke=smoke):
@@ -82,7 +82,7 @@ class Screen:
             self.say(line)
         if curve.combinations:
             self.say(f"Chosen on validation among {curve.combinations} sets of layers: searching overfits")
-        self.console.print()
+        self.rich.print()
 
 
 class TrainingBar:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import OtherCodeError, UserError
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
-from ablab.store.heartbeat import Heart, beating, read_pulse
+from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 
@@ -18,21 +18,21 @@ class BusyError(UserError):
     """Another process works on the run."""
 
 
-def run(planned: Planned, screen: Screen) -> Record | None:
+def run(planned: Planned, console: Console) -> Record | None:
     """Whatever of the run is missing, and nothing twice; None when it was interrupted."""
     folder = planned.folder
-    with alone(folder), beating(folder.pulse) as heart:
+    with alone(folder), heartbeat(folder.pulse) as beating:
         if _to_be_replaced(planned) and (aside := folder.set_aside()):
-            screen.say(f"The earlier run was moved to {aside}")
+            console.say(f"The earlier run was moved to {aside}")
         record = folder.record()
         if record is not None:
-            _report_reuse(record, screen)
+            _report_reuse(record, console)
         if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
-            record = _completed(planned, screen, heart)
+            record = _completed(planned, console, beating)
         if record is None:
             return None
         folder.failure.unlink(missing_ok=True)
-    screen.result(
+    console.result(
         folder,
         record,
         folder.evaluation(planned.evaluation_id),
@@ -42,17 +42,17 @@ def run(planned: Planned, screen: Screen) -> Record | None:
     return record
 
 
-def _completed(planned: Planned, screen: Screen, heart: Heart) -> Record | None:
+def _completed(planned: Planned, console: Console, beating: Heartbeat) -> Record | None:
     """With rerun=stale, a run that other code began begins anew."""
     from ablab.complete import complete
 
     try:
-        return complete(planned, screen, heart)
+        return complete(planned, console, beating)
     except OtherCodeError:
         if planned.config.rerun != "stale":
             raise
-    screen.say(f"The earlier run was moved to {planned.folder.set_aside()}")
-    return complete(planned, screen, heart)
+    console.say(f"The earlier run was moved to {planned.folder.set_aside()}")
+    return complete(planned, console, beating)
 
 
 def _to_be_replaced(planned: Planned) -> bool:
@@ -62,10 +62,10 @@ def _to_be_replaced(planned: Planned) -> bool:
     return planned.config.rerun
 
 
-def _report_reuse(record: Record, screen: Screen) -> None:
-    screen.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
+def _report_reuse(record: Record, console: Console) -> None:
+    console.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
     if (origin := comes_from_elsewhere(record.provenance, record.stretches)) is not None:
-        screen.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
+        console.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
 
 
 @contextmanager

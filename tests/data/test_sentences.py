@@ -13,7 +13,7 @@ from ablab.data.prepared import corpus_id, prepare
 from ablab.files import read_lines
 from ablab.lines import one_line
 from ablab.stages.evaluate import keep_raw
-from tests.corpora.conftest import defaults
+from tests.data.conftest import defaults
 from tests.variants import variants
 
 ENDS = "\r\x0b\x0c\x1c\x1e\x85\u2028\u2029\ufeff\x00\t"

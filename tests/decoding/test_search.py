@@ -11,7 +11,7 @@ from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy
 from ablab.decoding.hypotheses import length_penalty
-from ablab.decoding.translator import Search, Translator
+from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.model.tokens import BOS, EOS, PAD
 from tests.model.arms import VOCAB, build, source, stir
 
@@ -144,7 +144,7 @@ class _Letters(Tokenizer):
         return [" ".join(str(i) for i in sequence) for sequence in ids]
 
 
-@pytest.mark.parametrize("search", [Search(), Search(beam_size=3, length_penalty=0.6)])
+@pytest.mark.parametrize("search", [DecodingConfig(), DecodingConfig(beam_size=3, length_penalty=0.6)])
 def test_translations_come_back_in_order_and_leave_the_mode_alone(model, search):
     sentences = ["5 6 7 8", "", "9", "10 11 12 13 14 15", "16 17"]
     translator = Translator(model, (_Letters(), _Letters()))

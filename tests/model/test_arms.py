@@ -12,7 +12,7 @@ from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.positions import SinusoidalPositions
-from ablab.model.streams import Stochastic, reseed
+from ablab.model.streams import SeededModule, reseed
 from ablab.model.tokens import PAD
 from ablab.model.transformer import Transformer
 from tests.model.arms import (
@@ -61,7 +61,7 @@ def baseline(model: Transformer) -> Transformer:
                 setattr(module, name, AllLayers(len(child.drop_probs)))
             elif isinstance(child, DropHead | WordDropout):
                 setattr(module, name, nn.Identity())
-    assert all(isinstance(module, Dropout) for module in plain.modules() if isinstance(module, Stochastic))
+    assert all(isinstance(module, Dropout) for module in plain.modules() if isinstance(module, SeededModule))
     return plain
 
 

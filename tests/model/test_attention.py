@@ -21,7 +21,7 @@ def test_weights_for_looking_at_are_those_that_mix_the_values():
     src = source(3, 5)
     mask = padding_mask(src)
     x, memory = torch.randn(2, 4, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
-    seen = attention.look_at(memory)
+    seen = attention.project_memory(memory)
     weights = attention.weights(x, seen, mask)
     assert_close(weights.sum(-1), torch.ones(2, 2, 4, dtype=torch.float64))
     assert (weights.permute(0, 3, 1, 2)[src == PAD] == 0).all()

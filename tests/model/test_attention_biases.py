@@ -100,7 +100,7 @@ def test_cross_attention_is_torchs(bias):
     src = source(5, 2, 7)
     x, memory = (torch.randn(*shape, D, dtype=torch.float64) for shape in ((3, 4), src.shape))
     expected, _ = theirs(x, memory, memory, key_padding_mask=src == PAD, need_weights=False)
-    assert_close(ours(x, ours.look_at(memory), padding_mask(src)), expected, **CLOSE)
+    assert_close(ours(x, ours.project_memory(memory), padding_mask(src)), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("bias", BIASES)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.embedding import Embedding, FixNormEmbedding, TokenInput, WordTables
+from ablab.model.embedding import Embedding, FixNormEmbedding, InputEmbedding, TiedEmbeddings
 from ablab.model.positions import SinusoidalPositions
 from tests.model.arms import NO_DROPOUT, VOCAB, build, source, target, words
 
@@ -83,7 +83,7 @@ def test_logits_are_g_times_a_cosine_under_scalenorm_and_fixnorm(g):
 @pytest.mark.parametrize("tie", ROLES)
 def test_tables_are_shared_exactly_as_asked(tie):
     """A change of one role's table shows in the roles that share it, and in no other."""
-    tables = WordTables(SRC, SRC, D, tie=tie)
+    tables = TiedEmbeddings(SRC, SRC, D, tie=tie)
     for embedding in tables.tables.values():
         nn.init.normal_(embedding.weight)
     tokens = words(2, 3) % SRC
@@ -111,7 +111,7 @@ def test_tables_are_shared_exactly_as_asked(tie):
 )
 @pytest.mark.parametrize("kind", [Embedding, FixNormEmbedding])
 def test_number_of_table_parameters(tie, src, rows, kind):
-    tables = WordTables(src, TGT, D, tie=tie, table=kind)
+    tables = TiedEmbeddings(src, TGT, D, tie=tie, table=kind)
     assert sum(parameter.numel() for parameter in tables.parameters()) == rows * D
     assert tables.output_matrix().shape == (TGT, D)
     assert tables.source(torch.tensor([[src - 1]])).shape == (1, 1, D)
@@ -120,13 +120,13 @@ def test_number_of_table_parameters(tie, src, rows, kind):
 @pytest.mark.parametrize("tie", ["all", "source_target"])
 def test_two_vocabularies_cannot_share_one_table(tie):
     with pytest.raises(ValueError, match=rf"tie='{tie}'.*src_vocab=11, tgt_vocab=13"):
-        WordTables(SRC, TGT, D, tie=tie)
+        TiedEmbeddings(SRC, TGT, D, tie=tie)
 
 
 def test_token_input_adds_positions_to_what_it_gets():
     positions = SinusoidalPositions(D).double()
     embedded = torch.randn(2, 4, D, dtype=torch.float64)
-    assert torch.equal(TokenInput(positions, nn.Identity())(embedded, start=3), embedded + positions.table[3:7])
+    assert torch.equal(InputEmbedding(positions, nn.Identity())(embedded, start=3), embedded + positions.table[3:7])
 
 
 def test_zero_dropout_model_is_the_same_in_training_and_evaluation():

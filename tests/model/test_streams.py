@@ -12,7 +12,7 @@ from ablab.model.attention import SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.layerdrop import LayerDrop
-from ablab.model.streams import Stochastic, reseed
+from ablab.model.streams import SeededModule, reseed
 from ablab.seeding import derive
 from tests.model.arms import ALL_RATES, build, source, target
 
@@ -21,7 +21,7 @@ names = st.lists(st.one_of(st.text(max_size=5), st.integers(0, 10**6)), max_size
 
 def draws(model: nn.Module) -> dict[str, Tensor]:
     """The next draw of every stream, the default one included."""
-    own = {name: m.generator for name, m in model.named_modules() if isinstance(m, Stochastic)}
+    own = {name: m.generator for name, m in model.named_modules() if isinstance(m, SeededModule)}
     return {name: torch.rand(3, generator=generator) for name, generator in {**own, "": None}.items()}
 
 
@@ -58,7 +58,7 @@ def test_a_stream_does_not_notice_what_the_others_draw():
     model = build(changes=ALL_RATES)
     alone = drawn(model)
     reseed(model, 1, step=0, micro_batch=0)
-    backwards = [(name, m) for name, m in model.named_modules() if isinstance(m, Stochastic)][::-1]
+    backwards = [(name, m) for name, m in model.named_modules() if isinstance(m, SeededModule)][::-1]
     torch.rand(100)
     for name, module in backwards:
         assert torch.equal(torch.rand(3, generator=module.generator), alone[name])
@@ -75,7 +75,7 @@ def test_a_stream_does_not_notice_what_the_others_draw():
     ],
 )
 def test_a_stochastic_module_draws_from_its_own_stream_alone(module, inputs):
-    (stream,) = (part for part in module.modules() if isinstance(part, Stochastic))
+    (stream,) = (part for part in module.modules() if isinstance(part, SeededModule))
     stream.drop_prob = 0.5
     default, own = torch.get_rng_state(), stream.generator.get_state()
     module(*inputs)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.pruning.search import Search, all_combinations
+from ablab.pruning.search import SearchStrategy, all_combinations
 from ablab.pruning.strategies import (
     DataDriven,
     Depths,
@@ -46,9 +46,9 @@ class Importance:
         return self.bleus[kept]
 
 
-def search(depths: Depths, **options: object) -> Search:
+def search(depths: Depths, **options: object) -> SearchStrategy:
     settings = {"exhaustive": 100, "beam": 3, "budget": 200, "finalists": 2, "together": False}
-    return Search(Importance(depths), **{**settings, **options})
+    return SearchStrategy(Importance(depths), **{**settings, **options})
 
 
 STRATEGIES = {
@@ -192,8 +192,8 @@ def test_finalists_are_judged_by_bleu():
     full, target = Depths(4, 6), Depths(4, 3)
     settings = {"exhaustive": 100, "beam": 1, "budget": 1, "together": True}
     ranking = sorted(all_combinations(full, target), key=Importance(full).loss)
-    assert Search(Contrary(full), finalists=1, **settings)(full, target) == ranking[0]
-    assert Search(Contrary(full), finalists=4, **settings)(full, target) == ranking[3]
+    assert SearchStrategy(Contrary(full), finalists=1, **settings)(full, target) == ranking[0]
+    assert SearchStrategy(Contrary(full), finalists=4, **settings)(full, target) == ranking[3]
 
 
 def test_greedy_removal_takes_one_layer_at_a_time_and_its_choices_are_nested():

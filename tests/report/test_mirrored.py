@@ -7,9 +7,9 @@ from ablab.report.document import Document
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.ledger import register
-from tests.mirror.seen import Seen
 from tests.report.conftest import ERRORS, EXPERIMENT, typed
 from tests.report.synthetic import fill
+from tests.tracking.seen import Seen
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from ablab.config import compose
 from ablab.data.prepared import Prepared
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.callbacks import ToFile
+from ablab.training.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 FRESH = multiprocessing.get_context("forkserver")
@@ -128,14 +128,14 @@ def test_two_devices_stopped_and_continued_are_one(alone, tmp_path, monkeypatch)
     """Bit for bit: with one part a device the sums are the same sums."""
     line, before = (*LINE, *TWO, f"outputs={tmp_path}"), children(os.getpid())
     with monkeypatch.context() as patch:
-        original = ToFile.on_look
+        original = MetricsCallback.on_look
 
         def on_look(self, measurements):
             original(self, measurements)
             if measurements.step == 40:
                 signal.raise_signal(signal.SIGINT)
 
-        patch.setattr(ToFile, "on_look", on_look)
+        patch.setattr(MetricsCallback, "on_look", on_look)
         stopped = typed(*line)
     assert stopped.code == 130
     assert "continues from there" in stopped.out

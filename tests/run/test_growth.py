@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ablab.store.run_folder import RunFolder
-from ablab.training.callbacks import ToFile
+from ablab.training.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]
@@ -31,13 +31,13 @@ def store(tmp_path_factory) -> Path:
     outputs = tmp_path_factory.mktemp("store")
     assert typed(*DONE, f"outputs={outputs}").code == 0
 
-    def stop_at_10(self, measurements, original=ToFile.on_look):
+    def stop_at_10(self, measurements, original=MetricsCallback.on_look):
         original(self, measurements)
         if measurements.step == 10:
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ToFile, "on_look", stop_at_10)
+        patch.setattr(MetricsCallback, "on_look", stop_at_10)
         assert typed(*STOPPED, f"outputs={outputs}").code == 130
     return outputs
 

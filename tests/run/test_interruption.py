@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.callbacks import ToFile
+from ablab.training.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]
@@ -84,14 +84,14 @@ def test_a_signal_ends_with_a_checkpoint_and_the_same_line_continues(number, at,
     """At step 23 between two rows of the curves, at step 60 where a validation is due."""
     line = (*LINE, f"outputs={tmp_path}")
     with monkeypatch.context() as patch:
-        original = ToFile.on_step
+        original = MetricsCallback.on_step
 
-        def on_step(self, course, total_steps):
-            original(self, course, total_steps)
-            if course.step == at:
+        def on_step(self, state, total_steps):
+            original(self, state, total_steps)
+            if state.step == at:
                 signal.raise_signal(number)
 
-        patch.setattr(ToFile, "on_step", on_step)
+        patch.setattr(MetricsCallback, "on_step", on_step)
         stopped = typed(*line)
     assert stopped.code == 130
     assert "continues from there" in stopped.out

@@ -13,7 +13,7 @@ from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.launchers.task import perform
 from ablab.store.records import read_failure
 from ablab.store.run_folder import RunFolder
-from ablab.training.callbacks import ToFile
+from ablab.training.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 LINE = ("smoke=true", "logger=none", "pruning=none", "decoding=greedy", *TINY)
@@ -23,7 +23,7 @@ STEP = 4
 
 def stopped_at(step: int, line) -> RunFolder:
     """A run with a checkpoint after this step."""
-    look = ToFile.on_look
+    look = MetricsCallback.on_look
 
     def on_look(self, measurements):
         look(self, measurements)
@@ -31,7 +31,7 @@ def stopped_at(step: int, line) -> RunFolder:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ToFile, "on_look", on_look)
+        patch.setattr(MetricsCallback, "on_look", on_look)
         assert typed(*line).code == INTERRUPTED
     return the_run(next(word for word in line if word.startswith("outputs=")).removeprefix("outputs="))
 

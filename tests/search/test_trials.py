@@ -9,7 +9,7 @@ from ablab.errors import UserError
 from ablab.search.sampling import StatelessSampler, stopping_rule
 from ablab.search.settings import Interval
 from ablab.search.space import Levels, Range, Space
-from ablab.search.stopping import Door, Stopping
+from ablab.search.stopping import Stopping, TrialHandle
 from ablab.search.storage import JOURNAL, open_storage
 from ablab.search.trials import Trials, best_of, front_of, saved_line
 
@@ -147,22 +147,22 @@ def validations(*losses):
 def stopping(tmp_path):
     """Six good trials, and one that is asked for."""
     trials = opened(tmp_path, rule="median")
-    Door("study", None, "median", "valid_loss", 10, 50).write(tmp_path)
+    TrialHandle("study", None, "median", "valid_loss", 10, 50).write(tmp_path)
     for _ in range(6):
         trial = trials.ask()
-        referee = Stopping(f"{tmp_path}:{trial.number}")
-        assert referee(validations(3.0, 2.0, 1.0), 50) is None
+        early_stop = Stopping(f"{tmp_path}:{trial.number}")
+        assert early_stop(validations(3.0, 2.0, 1.0), 50) is None
         trials.tell(trial.number, "finished", [1.0], steps=50, total_steps=50)
     return tmp_path, trials, trials.ask()
 
 
 def test_a_good_trial_goes_on_and_a_poor_one_is_stopped(stopping):
     folder, trials, trial = stopping
-    referee = Stopping(f"{folder}:{trial.number}")
-    assert referee(validations(9.0), 50) is None  # too early to judge
-    assert not referee.has_stopped
-    assert referee(validations(9.0, 1.9), 50) is None
-    assert "stopped by the search (median) at step 30" in referee(validations(9.0, 1.9, 1.8), 50)
+    early_stop = Stopping(f"{folder}:{trial.number}")
+    assert early_stop(validations(9.0), 50) is None  # too early to judge
+    assert not early_stop.has_stopped
+    assert early_stop(validations(9.0, 1.9), 50) is None
+    assert "stopped by the search (median) at step 30" in early_stop(validations(9.0, 1.9, 1.8), 50)
     (left,) = trials.running()
     assert left.to_stop == (30, 50)
     told = trials.tell(left.number, "stopped", steps=30, total_steps=50)
@@ -189,9 +189,9 @@ def test_what_a_run_did_before_it_was_a_trial_is_reported(stopping):
 def test_a_storage_out_of_reach_costs_no_training(stopping, monkeypatch):
     folder, _, trial = stopping
     said = []
-    referee = Stopping(f"{folder}:{trial.number}", said.append)
-    monkeypatch.setattr(referee._storage, "get_trial", lambda _: 1 / 0)
-    assert referee(validations(9.0), 50) is None
+    early_stop = Stopping(f"{folder}:{trial.number}", said.append)
+    monkeypatch.setattr(early_stop._storage, "get_trial", lambda _: 1 / 0)
+    assert early_stop(validations(9.0), 50) is None
     assert "the run goes on" in said[0]
 
 
@@ -199,13 +199,13 @@ def test_a_storage_out_of_reach_costs_no_training(stopping, monkeypatch):
 def test_every_rule_spares_the_best(rule, tmp_path):
     """Trials that differ from their first validation on: whoever is stopped is not the one that would have won."""
     trials = opened(tmp_path, "random", rule=rule)
-    Door("study", None, rule, "valid_loss", 10, 50).write(tmp_path)
+    TrialHandle("study", None, rule, "valid_loss", 10, 50).write(tmp_path)
     losses, stopped = {}, set()
     for _ in range(TRIALS):
         trial = trials.ask()
-        referee, losses[trial.number] = Stopping(f"{tmp_path}:{trial.number}"), loss(trial)
+        early_stop, losses[trial.number] = Stopping(f"{tmp_path}:{trial.number}"), loss(trial)
         for steps in range(1, 6):
-            if referee(validations(*[loss(trial) + 1 / step for step in range(1, steps + 1)]), 50):
+            if early_stop(validations(*[loss(trial) + 1 / step for step in range(1, steps + 1)]), 50):
                 trials.tell(trial.number, "stopped", steps=10 * steps, total_steps=50)
                 stopped.add(trial.number)
                 break

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from ablab.store.run_folder import all_runs
-from tests.mirror.seen import Seen
 from tests.study.test_sweep import started
+from tests.tracking.seen import Seen
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.run import BusyError, alone, run
 from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.records import write_failure
@@ -46,6 +46,6 @@ def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
     folder.pulse.write_text(pulse.model_dump_json())
     assert entry_of(cell).state is State.RUNNING
     with pytest.raises(BusyError, match="a process on elsewhere"):  # whatever its lock says here
-        run(cell.planned, Screen(bars=False))
+        run(cell.planned, Console(bars=False))
     folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
     assert entry_of(cell).state is State.PLANNED

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import FAILED, INTERRUPTED
 from ablab.store.records import write_failure
 from ablab.study.definition import define
@@ -18,7 +18,7 @@ class Fake:
     def __init__(self, *endings):
         self.endings, self.calls = list(endings), []
 
-    def __call__(self, board, cells, alone, screen):
+    def __call__(self, board, cells, alone, console):
         self.calls.append(([cell.seed for cell in cells], alone))
         for cell, kind in zip(cells, self.endings.pop(0), strict=True):
             if kind == "stop":
@@ -29,9 +29,9 @@ class Fake:
 
 
 def swept_by(fake, study, policy=None):
-    screen = Screen(bars=False)
-    screen.console.file = io.StringIO()
-    return sweep(study, fake, policy or Policy(), screen)
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
+    return sweep(study, fake, policy or Policy(), console)
 
 
 def test_memory_and_kills_are_tried_once_more_alone_and_errors_are_not(study):

@@ -12,7 +12,7 @@ from ablab.training import cost
 from ablab.training.cost import ProductTimer, flops_per_token
 from ablab.training.loss import token_loss
 from ablab.training.module import TranslationModule
-from ablab.training.state import Course
+from ablab.training.state import TrainingState
 from tests.model.arms import NO_DROPOUT, build, source, target
 
 PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_)
@@ -35,9 +35,9 @@ def test_operations_of_a_token_are_those_of_the_products_that_pytorch_runs(norm,
         token_loss(model, batch, 0.1).smoothed.backward()
     counted = counter.get_flop_counts()["Global"]
 
-    course = Course()
-    course.count(1, batch.tokens, TranslationModule(model, None)._ran())
-    shares = course.layer_shares()
+    state = TrainingState()
+    state.count(1, batch.tokens, TranslationModule(model, None)._ran())
+    shares = state.layer_shares()
     assert any(0 in of_stack for of_stack in shares.values()) == (changes is HALVES)
     found = flops_per_token(model, 18 / 12, shares) * batch.tokens
     assert found == sum(counted.get(product, 0) for product in PRODUCTS)
@@ -45,18 +45,18 @@ def test_operations_of_a_token_are_those_of_the_products_that_pytorch_runs(norm,
 
 def test_each_layer_counts_as_often_as_it_ran():
     """In a share of the tokens, however many there are in a step."""
-    model, course = build("pre"), Course()
+    model, state = build("pre"), TrainingState()
     never, always = ({"encoder": [ran] * 2, "decoder": [ran] * 3} for ran in (False, True))
     steps = [(300, always), (100, never), (600, {**never, "decoder": [True, False, False]})]
     for step, (tokens, ran) in enumerate(steps, start=1):
-        course.count(step, tokens, ran)
-    assert course.layer_shares() == {"encoder": [0.3, 0.3], "decoder": [0.9, 0.3, 0.3]}
+        state.count(step, tokens, ran)
+    assert state.layer_shares() == {"encoder": [0.3, 0.3], "decoder": [0.9, 0.3, 0.3]}
 
     def of(ran):
         return flops_per_token(model, 1.2, {stack: [float(flag) for flag in flags] for stack, flags in ran.items()})
 
     mean = sum(tokens * of(ran) for tokens, ran in steps) / 1000
-    assert flops_per_token(model, 1.2, course.layer_shares()) == pytest.approx(mean)
+    assert flops_per_token(model, 1.2, state.layer_shares()) == pytest.approx(mean)
 
 
 def test_the_speed_is_that_of_the_faster_product(monkeypatch):

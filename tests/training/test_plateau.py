@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ablab.build import build_objective
 from ablab.config import compose
 from ablab.training.schedules import plateau
-from ablab.training.state import Course, Plateau
+from ablab.training.state import Plateau, TrainingState
 from ablab.training.validation import Validation
 
 RATES = {"peak": 1.0, "decay": 0.5}
@@ -67,7 +67,7 @@ def test_either_score_can_be_monitored(monitor, expected):
     """BLEU rises while the loss does."""
     validations = [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
     rule = Plateau(monitor=monitor, patience=1, min_rate=0.0, **RATES)
-    assert rule.rate(Course(validations=validations)) == expected
+    assert rule.rate(TrainingState(validations=validations)) == expected
 
 
 @pytest.mark.parametrize("monitor", ["loss", "bleu"])
@@ -77,8 +77,8 @@ def test_a_run_decays_by_its_own_score_whichever_chooses_the_weights(decay_monit
     config = compose(
         ["optim=plateau", "optim.lr=1", *(f"schedule.{word}" for word in own), f"training.monitor={monitor}"]
     )
-    course = Course()
-    rate = build_objective(config.config, course).learning_rate
+    state = TrainingState()
+    rate = build_objective(config.config, state).learning_rate
     assert rate(1) == 1.0
-    course.validations += [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
+    state.validations += [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
     assert rate(31) == expected

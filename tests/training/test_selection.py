@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from ablab.store.run_folder import SELECTED
 from ablab.training.checkpoints import Checkpoints, Selection, average
-from ablab.training.state import Course
+from ablab.training.state import TrainingState
 from ablab.training.validation import Validation
 
 SELECTS = ("averaged", "averaged_last", "best_or_averaged", "best", "last")
@@ -93,11 +93,11 @@ def test_averaging_equal_checkpoints_changes_nothing():
 
 def trained(folder, select, *bleus, every=1):
     """Saved after each of so many steps: the weights are the step's number."""
-    checkpoints, course = Checkpoints(folder, Selection(select, "bleu", 2, every), None), Course()
-    for course.step, bleu in enumerate(bleus, start=1):
-        course.validations.append(Validation(course.step, 1.0, bleu))
-        checkpoints.save({"w": torch.full((2,), float(course.step))}, {}, course)
-    return checkpoints, course
+    checkpoints, state = Checkpoints(folder, Selection(select, "bleu", 2, every), None), TrainingState()
+    for state.step, bleu in enumerate(bleus, start=1):
+        state.validations.append(Validation(state.step, 1.0, bleu))
+        checkpoints.save({"w": torch.full((2,), float(state.step))}, {}, state)
+    return checkpoints, state
 
 
 def judged(bleu):
@@ -106,13 +106,13 @@ def judged(bleu):
 
 
 def test_checkpoints_choose_the_mean_and_choose_it_again(tmp_path):
-    checkpoints, course = trained(tmp_path, "averaged", 1.0, 3.0, 2.0, 1.5)
-    chosen = checkpoints.choose(course, judged(2.5))
+    checkpoints, state = trained(tmp_path, "averaged", 1.0, 3.0, 2.0, 1.5)
+    chosen = checkpoints.choose(state, judged(2.5))
     assert chosen.steps == [1, 2]
     assert chosen.weights["w"].tolist() == [1.5, 1.5]
     assert chosen.validation.bleu == 2.5
     # A run may be killed before the choice is on record.
-    again = checkpoints.choose(course, judged(2.5))
+    again = checkpoints.choose(state, judged(2.5))
     assert torch.equal(again.weights["w"], chosen.weights["w"])
     assert torch.equal(load_file(tmp_path / SELECTED)["w"], chosen.weights["w"])
 
@@ -121,30 +121,30 @@ def test_checkpoints_choose_the_mean_and_choose_it_again(tmp_path):
     ("bleu", "steps", "weight"), [(3.1, [1, 2], 1.5), (3.0, [2], 2.0), (2.9, [2], 2.0), (math.nan, [2], 2.0)]
 )
 def test_the_mean_counts_where_it_is_better_than_the_best(bleu, steps, weight, tmp_path):
-    checkpoints, course = trained(tmp_path, "best_or_averaged", 1.0, 3.0, 2.0)
-    chosen = checkpoints.choose(course, judged(bleu))
+    checkpoints, state = trained(tmp_path, "best_or_averaged", 1.0, 3.0, 2.0)
+    chosen = checkpoints.choose(state, judged(bleu))
     assert chosen.steps == steps
     assert load_file(tmp_path / SELECTED)["w"].tolist() == [weight, weight]
     assert chosen.validation.bleu == (bleu if len(steps) > 1 else 3.0)
 
 
 def test_what_was_validated_is_not_validated_again(tmp_path):
-    checkpoints, course = trained(tmp_path, "best", 1.0, 3.0, 2.0)
-    assert checkpoints.choose(course, lambda _: pytest.fail("validated")).validation == course.validations[1]
+    checkpoints, state = trained(tmp_path, "best", 1.0, 3.0, 2.0)
+    assert checkpoints.choose(state, lambda _: pytest.fail("validated")).validation == state.validations[1]
 
 
 def test_a_kill_before_the_state_is_written_takes_nothing_that_the_state_before_needs(tmp_path, monkeypatch):
     """After it, training goes on from step 4, and may end there: by a clock, say."""
-    checkpoints, course = trained(tmp_path, "averaged_last", 1.0, 1.0, 1.0, 1.0)
-    before = Course.from_dict(course.as_dict())
+    checkpoints, state = trained(tmp_path, "averaged_last", 1.0, 1.0, 1.0, 1.0)
+    before = TrainingState.from_dict(state.as_dict())
 
     def killed(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoints, "save_last", killed)
-    course.step = 5
+    state.step = 5
     with pytest.raises(KeyboardInterrupt):
-        checkpoints.save({"w": torch.zeros(2)}, {}, course)
+        checkpoints.save({"w": torch.zeros(2)}, {}, state)
     assert checkpoints.choose(before, judged(1.0)).steps == [3, 4]
 
 
@@ -153,7 +153,7 @@ def test_weights_are_saved_between_validations_only_where_they_may_be_selected(t
     saved = []
     for step in range(1, 14):
         if checkpoints.is_due(step, 61.0 if step == 9 else 59.0):
-            checkpoints.save({"w": torch.zeros(2)}, {}, Course(step=step))
+            checkpoints.save({"w": torch.zeros(2)}, {}, TrainingState(step=step))
             saved.append((step, sorted(path.name for path in tmp_path.glob("step_*"))))
     assert saved == [
         (4, ["step_4.safetensors"]),

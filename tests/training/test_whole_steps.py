@@ -19,7 +19,7 @@ from ablab.model.modes import evaluating
 from ablab.model.streams import reseed
 from ablab.model.tokens import PAD, SPECIAL
 from ablab.training.module import TranslationModule
-from ablab.training.state import Course, Ends
+from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.trainer import fit
 from ablab.training.validation import Validation
 
@@ -69,10 +69,10 @@ class Notes:
     def __init__(self, module: TranslationModule) -> None:
         self.module, self.states = module, []
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         report = self.module.report
         assert report is not None
-        assert report.step == course.step
+        assert report.step == state.step
         said = (report.learning_rate, report.drophead, float(report.loss), float(report.grad_norm), report.ran)
         self.states.append(State(parameters_of(self.module.model), *said))
 
@@ -91,15 +91,15 @@ def through_lightning(config, model, steps, folder) -> list[State]:
             model(steps[0][0].src, steps[0][0].tgt)
         return Validation(step, 2.0, 10.0), []
 
-    course = Course()
-    module = TranslationModule(model, build_objective(config, course))
+    state = TrainingState()
+    module = TranslationModule(model, build_objective(config, state))
     notes = Notes(module)
-    ends = Ends(total_steps=STEPS, max_seconds=None, patience=None, monitor="bleu", plateau=None)
+    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="bleu", plateau=None)
     outcome = fit(
         module,
         steps,
         validate,
-        course,
+        state,
         ends,
         build_checkpoints(config, folder),
         [notes],

@@ -82,6 +82,6 @@ DECODING = [
         "decoding/speed.py",
         "search.best(Paced(model, words), batch)",
         "search.best(Paced(model, words // 2), batch)",
-        ("curves/test_speed.py",),
+        ("decoding/test_speed.py",),
     ),
 ]

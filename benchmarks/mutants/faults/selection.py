@@ -4,7 +4,7 @@ from benchmarks.mutants.fault import Fault
 
 VALIDATION = ("training/test_validation.py",)
 CHOICE = ("training/test_selection.py",)
-COURSE = ("training/test_course.py",)
+COURSE = ("training/test_state.py",)
 
 SELECTION = [
     Fault(
@@ -52,8 +52,8 @@ SELECTION = [
     Fault(
         "patience: training ends one validation late",
         "training/state.py",
-        "course.validations.index(leader) >= self.patience",
-        "course.validations.index(leader) > self.patience",
+        "state.validations.index(leader) >= self.patience",
+        "state.validations.index(leader) > self.patience",
         COURSE,
     ),
     Fault(

@@ -54,7 +54,7 @@ STEPS = [
         "build/training.py",
         "monitor=schedule.decay_monitor,",
         "monitor=config.training.monitor,",
-        ("training/test_plateau.py", "training/test_course.py"),
+        ("training/test_plateau.py", "training/test_state.py"),
     ),
     Fault(
         "DropHead: the schedule is one step late",
@@ -110,7 +110,7 @@ STEPS = [
         "training/distributed.py",
         "            self._reduce(flat, dist.ReduceOp.SUM)\n",
         "            self._reduce(flat, dist.ReduceOp.SUM)\n            flat /= self.size\n",
-        ("training/test_ranks.py",),
+        ("training/test_distributed.py",),
     ),
     Fault(
         "loss: padding counts",
@@ -147,6 +147,6 @@ STEPS = [
         "data/batches.py",
         'derive(seed, "order", epoch)',
         'derive(seed, "order")',
-        ("data/test_batching.py",),
+        ("data/test_batches.py",),
     ),
 ]

@@ -12,7 +12,7 @@ from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
-from ablab.model.embedding import EMBEDDINGS, TokenInput, WordTables
+from ablab.model.embedding import EMBEDDINGS, InputEmbedding, TiedEmbeddings
 from ablab.model.initialisation import INITIALISERS, initialise
 from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
@@ -27,7 +27,7 @@ from ablab.training.compile import check_compiler
 
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """The Transformer of this configuration, with its initial weights."""
-    model = _Parts(config).transformer(src_vocab, tgt_vocab)
+    model = ModelBuilder(config).transformer(src_vocab, tgt_vocab)
     initialise(model, INITIALISERS[config.init.kind](), config.seed)
     # Steps begin at 1. Whoever draws before has a stream for every site too: generators are all born equal.
     reseed(model, config.seed, step=0, micro_batch=0)
@@ -37,7 +37,7 @@ def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transforme
 def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
     """A model of the disk with its weights, in evaluation, and its tokenizers."""
     tokenizers = load_tokenizers(saved.tokenizers)
-    model = _Parts(saved.architecture).transformer(len(tokenizers[0]), len(tokenizers[1]))
+    model = ModelBuilder(saved.architecture).transformer(len(tokenizers[0]), len(tokenizers[1]))
     model.load_state_dict(_weights(saved))
     return model.to(device).eval(), tokenizers
 
@@ -89,7 +89,7 @@ def device_of(accelerator: str) -> torch.device:
     return torch.device("cuda" if accelerator == "gpu" else "cpu")
 
 
-class _Parts:
+class ModelBuilder:
     """Makes each part afresh, so that no two places share one unless they mean to."""
 
     def __init__(self, config: Architecture) -> None:
@@ -99,7 +99,7 @@ class _Parts:
 
     def transformer(self, src_vocab: int, tgt_vocab: int) -> Transformer:
         table = EMBEDDINGS[self.config.embedding.kind]
-        words = WordTables(src_vocab, tgt_vocab, self.model.d_model, tie=self.model.tie, table=table)
+        words = TiedEmbeddings(src_vocab, tgt_vocab, self.model.d_model, tie=self.model.tie, table=table)
         return Transformer(
             words,
             WordDropout(self.model.word_dropout),
@@ -109,10 +109,10 @@ class _Parts:
             self.decoder(),
         )
 
-    def token_input(self) -> TokenInput:
+    def token_input(self) -> InputEmbedding:
         position = self.config.position
         positions = POSITIONS[position.kind](self.model.d_model, **position.own)
-        return TokenInput(positions, Dropout(self.model.embedding_dropout))
+        return InputEmbedding(positions, Dropout(self.model.embedding_dropout))
 
     def encoder(self) -> Encoder:
         depth = self.model.encoder_layers

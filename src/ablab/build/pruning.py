@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ablab.config.options import Pruning
 from ablab.model.transformer import Transformer
-from ablab.pruning.search import Judge, Search
+from ablab.pruning.search import Judge, SearchStrategy
 from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First, Last, Random, Strategy
 
 
@@ -19,7 +19,7 @@ def _data_driven(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy
 
 def _search(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
     own = {name: value for name, value in pruning.own.items() if name not in ("curves", "depths")}
-    return Search(judge, **own)
+    return SearchStrategy(judge, **own)
 
 
 STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
@@ -30,7 +30,7 @@ STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
     "random": lambda pruning, *_: Random(pruning.own["seed"]),
     "data_driven": _data_driven,
     "search": _search,
-    "greedy": lambda pruning, model, judge: Search(
+    "greedy": lambda pruning, model, judge: SearchStrategy(
         judge, exhaustive=0, beam=1, budget=1, finalists=1, together=pruning.own["together"]
     ),
 }

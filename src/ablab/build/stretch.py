@@ -13,7 +13,7 @@ from ablab.errors import OtherCodeError
 from ablab.provenance import code_digest, numerical_versions, other_code, other_versions, processor
 from ablab.store.records import Stretch
 from ablab.training.checkpoints import load_last
-from ablab.training.state import Course
+from ablab.training.state import TrainingState
 
 WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)"
 
@@ -24,14 +24,14 @@ def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[
     OtherCodeError where the checkpoint was computed by other code, libraries or threads, unless mixed=true.
     """
     last = load_last(checkpoints, mapped=True)
-    course = Course() if last is None else Course.from_dict(last["course"])
-    before = course.stretches[-1] if course.stretches else None
+    state = TrainingState() if last is None else TrainingState.from_dict(last["course"])
+    before = state.stretches[-1] if state.stretches else None
     _take_threads(config.trainer, before)
-    stretch = _stretch(config.trainer, course.step)
+    stretch = _stretch(config.trainer, state.step)
     if last is not None and (other := _other(config.trainer, last, before, stretch)) is not None:
         if not config.mixed:
-            raise OtherCodeError(f"mixed=false: {run_id} stands at step {course.step:,} {other}; allowed: {WAYS_ON}")
-        say(f"{run_id} stands at step {course.step:,} {other}: it goes on, and is marked")
+            raise OtherCodeError(f"mixed=false: {run_id} stands at step {state.step:,} {other}; allowed: {WAYS_ON}")
+        say(f"{run_id} stands at step {state.step:,} {other}: it goes on, and is marked")
     return stretch
 
 

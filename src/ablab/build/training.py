@@ -11,14 +11,14 @@ from ablab.config import Config, options
 from ablab.config.options import Adam
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
-from ablab.decoding.translator import Search
+from ablab.decoding.translator import DecodingConfig
 from ablab.model.transformer import Transformer
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints, Selection
 from ablab.training.compile import compile_layers
-from ablab.training.module import Objective
+from ablab.training.module import StepConfig
 from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
-from ablab.training.state import Course, Ends, Plateau
+from ablab.training.state import Plateau, StopCriteria, TrainingState
 
 UNBOUNDED = 1 << 40
 """Steps of a training that something other than steps will end."""
@@ -42,16 +42,16 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
     return steps
 
 
-def build_objective(config: Config, course: Course) -> Objective:
+def build_objective(config: Config, state: TrainingState) -> StepConfig:
     """What an optimiser step minimises, and at which rates."""
     optim, drophead = config.optim, config.drophead
     assert isinstance(optim, Adam)
     schedule = DROP_SCHEDULES[drophead.kind]
     rates = {name: value for name, value in drophead.own.items() if name != "sites"}  # those are the model's
-    return Objective(
+    return StepConfig(
         seed=config.seed,
         label_smoothing=config.training.label_smoothing,
-        learning_rate=LEARNING_RATES[config.schedule.kind](config, course),
+        learning_rate=LEARNING_RATES[config.schedule.kind](config, state),
         drophead_rate=lambda step: schedule(step, **rates),
         betas=(optim.beta1, optim.beta2),
         eps=optim.eps,
@@ -63,23 +63,23 @@ Rate = Callable[[int], float]
 """The learning rate of a step."""
 
 
-def _noam(config: Config, course: Course) -> Rate:
+def _noam(config: Config, state: TrainingState) -> Rate:
     return partial(inverse_sqrt, peak=config.peak_rate, **config.schedule.own)
 
 
-def _cosine(config: Config, course: Course) -> Rate:
+def _cosine(config: Config, state: TrainingState) -> Rate:
     total = config.training.max_steps
     assert total is not None  # config.rules
     return partial(cosine, total=total, peak=config.peak_rate, **config.schedule.own)
 
 
-def _by_validation(config: Config, course: Course) -> Rate:
+def _by_validation(config: Config, state: TrainingState) -> Rate:
     plateau = _plateau(config)
     assert plateau is not None
-    return lambda step: plateau.rate(course)
+    return lambda step: plateau.rate(state)
 
 
-LEARNING_RATES: dict[str, Callable[[Config, Course], Rate]] = {
+LEARNING_RATES: dict[str, Callable[[Config, TrainingState], Rate]] = {
     "noam": _noam,
     "cosine": _cosine,
     "plateau": _by_validation,
@@ -99,10 +99,10 @@ def _plateau(config: Config) -> Plateau | None:
     )
 
 
-def build_ends(config: Config, steps: TrainingSteps) -> Ends:
+def build_ends(config: Config, steps: TrainingSteps) -> StopCriteria:
     """What ends training."""
     training = config.training
-    return Ends(
+    return StopCriteria(
         total_steps=len(steps) if steps.total < UNBOUNDED else None,
         max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
         patience=training.patience,
@@ -123,10 +123,10 @@ def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
     )
 
 
-def build_search(config: Config) -> Search:
+def build_search(config: Config) -> DecodingConfig:
     """How test sentences are translated."""
     decoding = config.decoding
-    return Search(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
+    return DecodingConfig(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
 
 
 def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Start:
 
     model: Transformer
     steps: TrainingSteps
-    course: Course
+    state: TrainingState
     checkpoints: Checkpoints
     optimizer_state: dict[str, Any] | None
 
@@ -157,10 +157,10 @@ def build_start(config: Config, prepared: Prepared, folder: Path, origin: SavedM
     if origin is not None:
         start_from(model, origin)
     checkpoints = build_checkpoints(config, folder)
-    course, optimizer_state = Course(), None
+    state, optimizer_state = TrainingState(), None
     if (last := checkpoints.load_last()) is not None:
-        course, optimizer_state = Course.from_dict(last["course"]), last["optimizer"]
+        state, optimizer_state = TrainingState.from_dict(last["course"]), last["optimizer"]
         model.load_state_dict(last["model"])
     if config.trainer.compile:
         compile_layers(model)
-    return Start(model, build_steps(config, prepared), course, checkpoints, optimizer_state)
+    return Start(model, build_steps(config, prepared), state, checkpoints, optimizer_state)

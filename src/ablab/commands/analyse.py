@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.fields import Count, Group, read_words
 from ablab.plan import Planned, reopened
@@ -51,10 +51,10 @@ def analyse(arguments: Sequence[str]) -> int:
             raise UserError(f"{word}: no such key; {choices(key, [*Options.model_fields, *OPEN])}")
     runs = {folder.run_id: folder for folder in (find_run(one, Path(options.outputs)) for one in _references(options))}
     opened = [_open(folder, options, words) for folder in runs.values()]
-    screen = Screen(bars=all(one.planned.config.trainer.progress for one in opened))
+    console = Console(bars=all(one.planned.config.trainer.progress for one in opened))
     for one in opened:
-        _analyse(one, screen)
-    _say_what_is_next(opened, screen)
+        _analyse(one, console)
+    _say_what_is_next(opened, console)
     return 0
 
 
@@ -81,24 +81,24 @@ def _open(folder: RunFolder, options: Options, words: Sequence[str]) -> _Opened:
     return _Opened(planned, record, wanted(planned, record, options.sentences or SENTENCES if options.heads else None))
 
 
-def _analyse(one: _Opened, screen: Screen) -> None:
+def _analyse(one: _Opened, console: Console) -> None:
     folder = one.planned.folder
-    screen.say(f"{folder.run_id}  {one.record.name}")
+    console.say(f"{folder.run_id}  {one.record.name}")
     if one.record.former:
-        screen.say(one.record.former)
+        console.say(one.record.former)
     with alone(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
             from ablab.stages.analyse import add_artefacts
-            from ablab.tracking.open import mirrored
+            from ablab.tracking.open import open_tracker
 
-            with mirrored(one.planned, screen.say) as mirror:
-                add_artefacts(one.planned, one.record, lacking, screen, mirror)
+            with open_tracker(one.planned, console.say) as tracker:
+                add_artefacts(one.planned, one.record, lacking, console, tracker)
         else:
-            screen.say("was analysed with these settings before: nothing is computed again")
+            console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)
     for each in one.wanted:
-        screen.say(f"  {each.key:<15} {_told(there[each.key])}")
+        console.say(f"  {each.key:<15} {_told(there[each.key])}")
 
 
 def _told(artefact: Artefact) -> str:
@@ -121,11 +121,11 @@ def _told(artefact: Artefact) -> str:
     return f"{artefact.title}: from {low:.4g} ({there}) to {high:.4g} ({elsewhere})"
 
 
-def _say_what_is_next(opened: Sequence[_Opened], screen: Screen) -> None:
+def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:
     folders = [one.planned.folder for one in opened]
     stores = {folder.outputs.resolve() for folder in folders}
     ids = [folder.run_id if len(stores) == 1 else str(folder.path) for folder in folders]
     elsewhere = len(stores) == 1 and stores != {Path("outputs").resolve()}
     store = f" outputs={folders[0].outputs}" if elsewhere else ""
-    screen.say(f"Next: python report.py runs={','.join(ids)}{store}")
-    screen.say(f"Results: {', '.join(str(folder.artefacts) for folder in folders)}")
+    console.say(f"Next: python report.py runs={','.join(ids)}{store}")
+    console.say(f"Results: {', '.join(str(folder.artefacts) for folder in folders)}")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.fields import Group, read_words
 from ablab.files import read_lines
 from ablab.store.run_folder import RunFolder
@@ -30,7 +30,7 @@ def export(arguments: Sequence[str]) -> int:
     saved = find_model(options.run, Path(options.outputs))
     folder = _free(options, saved)
     sources = _test_sources(saved)[: options.check]
-    screen = Screen()
+    console = Console()
 
     import torch
 
@@ -40,17 +40,17 @@ def export(arguments: Sequence[str]) -> int:
     model, tokenizers = load_model(saved, torch.device("cpu"))
     to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)
     megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    screen.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")
+    console.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")
     if sources:
         from ablab.export.translator import compare
 
-        with screen.counting_bar("translating with both", 2 * len(sources)) as bar:
+        with console.counting_bar("translating with both", 2 * len(sources)) as bar:
             agreement = compare(model, tokenizers, folder, sources, bar.advance)
         for line in agreement.lines():
-            screen.say(line)
+            console.say(line)
     elif options.check:
-        screen.say("Not compared with ours: no test sentences of its run are at hand")
-    screen.say(f"Results: {folder}")
+        console.say("Not compared with ours: no test sentences of its run are at hand")
+    console.say(f"Results: {folder}")
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ablab.config import Config
 from ablab.config.groups import default_choices
 from ablab.config.options import RulePruning
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
@@ -58,16 +58,16 @@ def prune(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     opened = [_open(reference, options) for reference in options.runs]
     _check(opened, options)
-    screen = Screen(bars=all(planned.config.trainer.progress for planned, _ in opened))
+    console = Console(bars=all(planned.config.trainer.progress for planned, _ in opened))
     for former in (record.former for _, record in opened if record.former):
-        screen.say(former)
-    curves = [_curve(planned, record, screen) for planned, record in opened]
+        console.say(former)
+    curves = [_curve(planned, record, console) for planned, record in opened]
     for (planned, record), curve in zip(opened, curves, strict=True):
-        screen.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
-        screen.curve(curve)
+        console.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
+        console.curve(curve)
         for line in _save(planned, record, curve, options.save):
-            screen.say(line)
-    _draw(opened, curves, options, screen)
+            console.say(line)
+    _draw(opened, curves, options, console)
     return 0
 
 
@@ -107,18 +107,18 @@ def _shapes(config: Config) -> Iterator[str]:
         yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, pruning.depths))
 
 
-def _curve(planned: Planned, record: Record, screen: Screen) -> Curve:
+def _curve(planned: Planned, record: Record, console: Console) -> Curve:
     with alone(planned.folder):
         known = planned.folder.curve(planned.curve_id)
         if known is not None:
-            screen.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
+            console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
             return known
         from ablab.stages.prune_curve import add_curve
-        from ablab.tracking.open import mirrored
+        from ablab.tracking.open import open_tracker
 
-        with mirrored(planned, screen.say) as mirror:
-            return add_curve(planned, record, screen, mirror)
+        with open_tracker(planned, console.say) as tracker:
+            return add_curve(planned, record, console, tracker)
 
 
 def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[str]:
@@ -158,14 +158,16 @@ def _of_shape(curve: Curve, wanted: str) -> Point:
     return next(point for point in curve.points if _shape(point) == wanted)
 
 
-def _draw(opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: Options, screen: Screen) -> None:
+def _draw(
+    opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: Options, console: Console
+) -> None:
     if len(opened) == 1 and options.picture is None:
         ((planned, _),) = opened
-        screen.say(f"Results: {planned.folder.artefacts / PICTURE}, {planned.folder.artefacts / 'depth_quality.csv'}")
+        console.say(f"Results: {planned.folder.artefacts / PICTURE}, {planned.folder.artefacts / 'depth_quality.csv'}")
         return
     shown = [
         Pruned(planned.run_id, record.name, comparable(planned.folder.curves(), curve))
         for (planned, record), curve in zip(opened, curves, strict=True)
     ]
     default = options.outputs / "curves" / ("-".join(planned.run_id for planned, _ in opened) + ".png")
-    screen.say(f"Results: {draw_several(shown, options.picture or default)}")
+    console.say(f"Results: {draw_several(shown, options.picture or default)}")

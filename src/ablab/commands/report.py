@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ablab.config.overrides import UnknownKeyError
-from ablab.console import Screen, aligned
+from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
 from ablab.fields import Group, read_words
 from ablab.files import read_json, write_json, write_text
@@ -32,18 +32,18 @@ from ablab.report.text import comma_separated, markdown
 from ablab.report.verify import verify
 from ablab.study.definition import define
 from ablab.study.study import Study
-from ablab.study.summary import mirrored
+from ablab.study.summary import open_study_tracker
 
 
 def mirror_report(document: Document, study: Study) -> None:
     """Under `report/`, and the verdicts in the summary too, where lists of runs show them."""
     moment = int(time.time())  # later than the comparison with which the study has ended
-    with mirrored(study) as mirror:
+    with open_study_tracker(study) as tracker:
         for table in tables(document):
-            mirror.table(moment, f"report/{table.key}", table.columns, table.rows)
+            tracker.table(moment, f"report/{table.key}", table.columns, table.rows)
         for key, chart in charts(document).items():
-            mirror.chart(moment, f"report/{key}", chart)
-        mirror.summary({f"report/verdicts/{number}": claim.words for number, claim in enumerate(document.claims, 1)})
+            tracker.chart(moment, f"report/{key}", chart)
+        tracker.summary({f"report/verdicts/{number}": claim.words for number, claim in enumerate(document.claims, 1)})
 
 
 class Options(Group):
@@ -82,16 +82,16 @@ def report(arguments: Sequence[str]) -> int:
         first = selection.registered.typed if selection.registered and selection.departed else []
         launched = f"; launched there was: {' '.join(first)}" if first else ""
         raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
-    screen = Screen()
-    if options.verify and not verify(selection, screen):
-        screen.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")
+    console = Console()
+    if options.verify and not verify(selection, console):
+        console.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")
         return FAILED
-    with screen.counting_bar("comparing arms", len(selection.rows)) as bar:
+    with console.counting_bar("comparing arms", len(selection.rows)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
     is_news = _write(document, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):
         mirror_report(document, study)
-    _say(document, selection.folder, screen)
+    _say(document, selection.folder, console)
     return DONE
 
 
@@ -183,21 +183,21 @@ def _said_before(path: Path) -> object:
         return None
 
 
-def _say(document: Document, folder: Path, screen: Screen) -> None:
+def _say(document: Document, folder: Path, console: Console) -> None:
     if document.question:
-        screen.say(document.question)
-        screen.say("")
+        console.say(document.question)
+        console.say("")
     for note in document.notes:
-        screen.say(f"Note: {note}")
+        console.say(f"Note: {note}")
     for claim in document.claims:
-        screen.say(claim.words + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
+        console.say(claim.words + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
     if document.claims or document.notes:
-        screen.say("")
+        console.say("")
     for table in tables(document):
         if table.key == "arms":
             for line in aligned([table.columns[:6], *(row[:6] for row in table.rows)], left=1):
-                screen.say(line.rstrip())
-    screen.say("")
-    screen.say(
+                console.say(line.rstrip())
+    console.say("")
+    console.say(
         f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv and pictures beside it"
     )

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.fields import Group, read_words
 from ablab.files import sha256
@@ -47,25 +47,25 @@ def selfcheck(arguments: Sequence[str]) -> int:
         raise UserError(f"selfcheck {kind!r}: no such check; {choices(kind, KINDS)}")
     options = read_words(Options, rest)
     line = [*LINE, *options.words.split()]
-    screen = Screen()
+    console = Console()
     with tempfile.TemporaryDirectory(prefix="ablab-selfcheck-") as folder:
-        whole, seconds = _undisturbed(line, Path(folder) / "whole", screen)
-        killed = _killed(line, Path(folder) / "killed", _record(whole), seconds, options, screen)
-        return _verdict(whole, killed, screen)
+        whole, seconds = _undisturbed(line, Path(folder) / "whole", console)
+        killed = _killed(line, Path(folder) / "killed", _record(whole), seconds, options, console)
+        return _verdict(whole, killed, console)
 
 
-def _undisturbed(line: Sequence[str], outputs: Path, screen: Screen) -> tuple[RunFolder, float]:
+def _undisturbed(line: Sequence[str], outputs: Path, console: Console) -> tuple[RunFolder, float]:
     began = time.monotonic()
     done = subprocess.run(_command(line, outputs), capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"the undisturbed run failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
     seconds = time.monotonic() - began
-    screen.say(f"undisturbed: {seconds:.0f} s")
+    console.say(f"undisturbed: {seconds:.0f} s")
     return _the_run(outputs), seconds
 
 
 def _killed(
-    line: Sequence[str], outputs: Path, whole: Record, seconds: float, options: Options, screen: Screen
+    line: Sequence[str], outputs: Path, whole: Record, seconds: float, options: Options, console: Console
 ) -> RunFolder:
     """SIGKILL at random moments, spread so that the run comes on between them; then to the end."""
     moments = random.Random(options.seed)
@@ -78,9 +78,9 @@ def _killed(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            screen.say(f"kill {number} of {options.kills}: after {wait:.1f} s")
+            console.say(f"kill {number} of {options.kills}: after {wait:.1f} s")
         else:
-            screen.say(f"kill {number} of {options.kills}: the run was over before")
+            console.say(f"kill {number} of {options.kills}: the run was over before")
             break
     if number == 1 and process.returncode != -signal.SIGKILL:
         raise UserError(
@@ -90,11 +90,11 @@ def _killed(
     return _the_run(outputs)
 
 
-def _verdict(whole: RunFolder, killed: RunFolder, screen: Screen) -> int:
+def _verdict(whole: RunFolder, killed: RunFolder, console: Console) -> int:
     ours, theirs = _compared(killed), _compared(whole)
     differing = {name for name in ours if ours[name] != theirs[name]}
     for name in ours:
-        screen.say(f"{name:<13} {'DIFFER' if name in differing else 'equal, bit for bit'}")
+        console.say(f"{name:<13} {'DIFFER' if name in differing else 'equal, bit for bit'}")
     return 1 if differing else 0
 
 

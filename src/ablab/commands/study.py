@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from rich.live import Live
 
-from ablab.console import Screen, aligned, duration
+from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import Group, flatten, read_words
 from ablab.identity import condition_id
@@ -38,33 +38,33 @@ def study(arguments: Sequence[str]) -> int:
     rest = [word for word in arguments if word not in own]
     of_hydra = hydra_words(rest)
     words = tuple(word for word in rest if word not in of_hydra)
-    screen = Screen()
+    console = Console()
     search = define_search(words, check_hydra(of_hydra) if of_hydra else None)
     if search is not None:
         if options.check:
             raise UserError("check=true: a search has no arms to try out; its ends and levels are composed every time")
         as_json_alone = options.format == "json"
-        show_search(search, rest, screen, watch=options.watch, as_json=as_json_alone)
+        show_search(search, rest, console, watch=options.watch, as_json=as_json_alone)
         if as_json_alone or search.experiment is None or search.winner() is None:
             return 0
-        screen.say("")
+        console.say("")
     found = define(words)
-    if options.check and not check(found, screen):
+    if options.check and not check(found, console):
         return 1
     board = Board(found)
     if options.watch:
-        _watch(board, screen)
+        _watch(board, console)
     if options.format == "json":
         print(json.dumps(as_json(found, board.entries), indent=1))  # noqa: T201
         return 0
     for line in _lines(found, board, list(arguments)):
-        screen.say(line)
+        console.say(line)
     return 0
 
 
-def _watch(board: Board, screen: Screen) -> None:
+def _watch(board: Board, console: Console) -> None:
     """Until nothing runs and nothing is left, or Ctrl-C."""
-    with Live(board, console=screen.console, refresh_per_second=2, transient=True):
+    with Live(board, console=console.rich, refresh_per_second=2, transient=True):
         while any(entry.state not in NEVER_AGAIN for entry in board.entries.values()):
             try:
                 time.sleep(REFRESH)

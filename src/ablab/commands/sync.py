@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import UserError
 from ablab.fields import Group, read_words
 
@@ -28,17 +28,17 @@ def sync(arguments: Sequence[str]) -> int:
     outputs = Path(options.outputs)
     if not outputs.is_dir():
         raise UserError(f"outputs={outputs}: no such folder")
-    screen = Screen()
+    console = Console()
     missing = {place: sessions for place in _places(outputs) if (sessions := unsynced(place))}
-    screen.say(f"{len(missing)} runs and studies of {outputs} have something to upload")
+    console.say(f"{len(missing)} runs and studies of {outputs} have something to upload")
     if missing and not options.dry_run:
         _check_server()
     for number, (place, sessions) in enumerate(missing.items(), 1):
-        screen.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
+        console.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
         if not options.dry_run and (said := _send(sessions)) is not None:
             raise UserError(f"{place}: W&B did not take it ({said}); what was sent before stays sent")
     if options.dry_run and missing:
-        screen.say("Next: ablab sync")
+        console.say("Next: ablab sync")
     return 0
 
 

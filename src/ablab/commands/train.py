@@ -14,10 +14,10 @@ def train(arguments: Sequence[str]) -> int:
 
         return multirun([word for word in arguments if word not in MANY])
     from ablab.config import compose
-    from ablab.console import Screen
+    from ablab.console import Console
     from ablab.plan import plan
     from ablab.run import run
 
     planned = plan(compose(arguments))
-    record = run(planned, Screen(bars=planned.config.trainer.progress))
+    record = run(planned, Console(bars=planned.config.trainer.progress))
     return INTERRUPTED if record is None else DONE

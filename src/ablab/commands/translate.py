@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from ablab.commands.export import export_folder
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import UserError
 from ablab.fields import Count, Group, read_words
 from ablab.lines import lines_of, text_of
@@ -17,7 +17,7 @@ from ablab.store.saved_model import SavedModel, find_model
 from ablab.threads import cores
 
 if TYPE_CHECKING:
-    from ablab.decoding.translator import Search
+    from ablab.decoding.translator import DecodingConfig
 
 
 class Options(Group):
@@ -60,14 +60,14 @@ def _read() -> list[str]:
 
 
 def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
-    from ablab.decoding.translator import Search
+    from ablab.decoding.translator import DecodingConfig
 
-    search = Search(options.beam_size, options.length_penalty, options.max_extra_tokens)
-    screen = Screen(stderr=True)
+    search = DecodingConfig(options.beam_size, options.length_penalty, options.max_extra_tokens)
+    console = Console(stderr=True)
     if saved.former:
-        screen.say(saved.former)
+        console.say(saved.former)
     if options.backend == "ctranslate2":
-        _say(options, _by_ctranslate2(saved, sentences, search, screen))
+        _say(options, _by_ctranslate2(saved, sentences, search, console))
         return
 
     from ablab.build import device_of, load_model
@@ -75,16 +75,16 @@ def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) ->
 
     translator = Translator(*load_model(saved, device_of(options.device)))
     encoded = translator.encode(sentences)
-    with screen.counting_bar("translating", len(sentences)) as bar:
+    with console.counting_bar("translating", len(sentences)) as bar:
         found = translator.hypotheses(encoded, search, bar.advance)
     best = [beams[: options.n_best] for beams in found]
     _say(options, [translator.texts(hypotheses) for hypotheses in best])
     if options.attention is not None:
-        _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], screen)
+        _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], console)
 
 
 def _by_ctranslate2(
-    saved: SavedModel, sentences: Sequence[str], search: "Search", screen: Screen
+    saved: SavedModel, sentences: Sequence[str], search: "DecodingConfig", console: Console
 ) -> list[list[tuple[float, str]]]:
     """Score and text of each hypothesis; the model is exported first where it has not been."""
     from ablab.export.translator import CTranslate2Translator
@@ -96,7 +96,7 @@ def _by_ctranslate2(
         from ablab.build import load_model
         from ablab.export.ctranslate2 import to_ctranslate2
 
-        screen.say(f"{saved.name} is exported to {folder}")
+        console.say(f"{saved.name} is exported to {folder}")
         to_ctranslate2(*load_model(saved, torch.device("cpu")), folder, quantization="float32")
     translator = CTranslate2Translator(folder)
     ids = translator.source.encode(sentences)
@@ -114,7 +114,7 @@ def _say(options: Options, found: Sequence[Sequence[tuple[float, str]]]) -> None
     sys.stdout.flush()
 
 
-def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Sequence[int]], screen: Screen) -> None:
+def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Sequence[int]], console: Console) -> None:
     import torch
 
     from ablab.analysis import cross_attention, draw_attention
@@ -133,4 +133,4 @@ def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Se
             folder / f"{number + 1}.png",
             "Cross-attention, last layer, mean of heads",
         )
-    screen.say(f"Cross-attention pictures: {folder}")
+    console.say(f"Cross-attention pictures: {folder}")

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ablab.data.batches import Sentences, like_lengths
-from ablab.decoding.translator import Search
+from ablab.decoding.translator import DecodingConfig
 from ablab.model.tokens import EOS
 from ablab.model.transformer import DecoderState, Transformer
 
@@ -43,7 +43,10 @@ class Paced(Transformer):
 
 
 def sentences_per_second(
-    models: Sequence[Transformer], src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None
+    models: Sequence[Transformer],
+    src: Sentences,
+    search: DecodingConfig,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> list[float]:
     """The median of `ROUNDS` turns of each model, after one that warms up.
 
@@ -60,7 +63,7 @@ def sentences_per_second(
     return [len(src) / statistics.median(times) for times in seconds]
 
 
-def _translate(model: Transformer, src: Sentences, search: Search) -> None:
+def _translate(model: Transformer, src: Sentences, search: DecodingConfig) -> None:
     device = next(model.parameters()).device
     for rows in like_lengths(src.lengths, search.batch_tokens):
         batch = torch.from_numpy(src.padded(rows)).long().to(device)

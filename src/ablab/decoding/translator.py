@@ -45,7 +45,7 @@ def spread(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.dev
 
 
 @dataclass(frozen=True)
-class Search:
+class DecodingConfig:
     """How to look for translations: a beam of 1 is greedy search."""
 
     beam_size: int = 1
@@ -81,13 +81,15 @@ class Translator:
         self.model = model
         self.source, self.target = tokenizers
 
-    def best(self, src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None) -> list[str]:
+    def best(
+        self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
+    ) -> list[str]:
         """The best translation of each encoded sentence, as text."""
         ids = self._in_order(src, lambda batch: search.best(self.model, batch), search.batch_tokens, progress)
         return self.target.decode(ids)
 
     def hypotheses(
-        self, src: Sentences, search: Search, progress: Callable[[int], None] = lambda _: None
+        self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[list[Hypothesis]]:
         """All hypotheses of each encoded sentence."""
         return self._in_order(src, lambda batch: search.run(self.model, batch), search.batch_tokens, progress)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.decoding.hypotheses import Hypothesis, length_penalty
-from ablab.decoding.translator import Search, Translator
+from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.errors import UserError
 from ablab.export.ctranslate2 import POSITIONS, library
 from ablab.files import write_lines
@@ -34,11 +34,13 @@ class CTranslate2Translator:
         self, sentences: Sequence[str], *, beam_size: int = 1, length_penalty: float = 0.0, threads: int = 1
     ) -> list[str]:
         """The best translation of each sentence, on the CPU."""
-        found = self.hypotheses(self.source.encode(sentences), Search(beam_size, length_penalty), threads=threads)
+        found = self.hypotheses(
+            self.source.encode(sentences), DecodingConfig(beam_size, length_penalty), threads=threads
+        )
         return self.target.decode([beams[0].ids for beams in found])
 
     def hypotheses(
-        self, sentences: Sequence[Sequence[int]], search: Search, *, threads: int = 1
+        self, sentences: Sequence[Sequence[int]], search: DecodingConfig, *, threads: int = 1
     ) -> list[list[Hypothesis]]:
         """All hypotheses of each sentence, given as ids without its end, the best first.
 
@@ -66,7 +68,7 @@ class CTranslate2Translator:
             self._engines[threads] = library().Translator(str(self.folder), inter_threads=threads, intra_threads=1)
         return self._engines[threads]
 
-    def _ask(self, engine: Any, sentences: Sequence[Sequence[int]], search: Search, limit: int) -> Any:
+    def _ask(self, engine: Any, sentences: Sequence[Sequence[int]], search: DecodingConfig, limit: int) -> Any:
         """Results to come, one for each sentence."""
         return engine.translate_batch(
             [self.source.pieces(ids) for ids in sentences],
@@ -83,7 +85,7 @@ class CTranslate2Translator:
             asynchronous=True,
         )
 
-    def _ranked(self, result: Any, search: Search, limit: int) -> list[Hypothesis]:
+    def _ranked(self, result: Any, search: DecodingConfig, limit: int) -> list[Hypothesis]:
         found = []
         for pieces, log_prob in zip(result.hypotheses, result.scores, strict=True):
             ids = tuple(self._ids[piece] for piece in pieces[:limit])
@@ -123,7 +125,7 @@ def compare(
     """Translate with both; the sentences that differ are written beside the exported model."""
     ours = Translator(model, tokenizers)
     began = time.perf_counter()
-    mine = ours.best(ours.encode(sources), Search(1, 0.0), progress)
+    mine = ours.best(ours.encode(sources), DecodingConfig(1, 0.0), progress)
     between = time.perf_counter()
     theirs = CTranslate2Translator(folder).translate(sources)
     progress(len(sources))

@@ -22,7 +22,7 @@ PRELOADED = ["ablab.complete", "ablab.launchers.task", "ablab.config.values"]
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and run. Nothing that goes wrong with this run is raised: others must go on."""
-    from ablab.console import Screen
+    from ablab.console import Console
     from ablab.run import BusyError, run
     from ablab.store.records import now
 
@@ -32,7 +32,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT
     try:
-        if run(planned, Screen(bars=False)) is not None:
+        if run(planned, Console(bars=False)) is not None:
             return DONE
         return STOPPED if _stopped_by_search(planned.config.search_trial) else INTERRUPTED
     except BusyError:

@@ -82,7 +82,7 @@ class KeysValues(NamedTuple):
         return KeysValues(self.keys.index_select(0, index), self.values.index_select(0, index))
 
 
-class Past:
+class KVCache:
     """Keys and values of the target so far, for a search that goes token by token and needs no gradients.
 
     Two buffers, [max_len, rows, heads, d_head] each: positions first, so that what is written is one block, and a
@@ -173,7 +173,9 @@ class SelfAttention(Attention):
         queries, keys, values = self.split(self.qkv(x), 3)
         return self.mix(queries, KeysValues(keys, values), mask, causal=causal)
 
-    def step(self, x: Float[Tensor, "rows 1 d_model"], past: "Past", position: int) -> Float[Tensor, "rows 1 d_model"]:
+    def step(
+        self, x: Float[Tensor, "rows 1 d_model"], past: "KVCache", position: int
+    ) -> Float[Tensor, "rows 1 d_model"]:
         """The same for the token at `position` alone; adds its key and value to the past."""
         queries, keys, values = self.split(self.qkv(x), 3)
         past.write(position, keys[:, :, 0], values[:, :, 0])
@@ -188,7 +190,7 @@ class CrossAttention(Attention):
         self.query = self.project("query")
         self.key_value = self.project("key", "value")
 
-    def look_at(self, memory: Float[Tensor, "batch src_len d_model"]) -> KeysValues:
+    def project_memory(self, memory: Float[Tensor, "batch src_len d_model"]) -> KeysValues:
         """Keys and values of the encoder's output: once per sentence, whatever is asked of them later."""
         return KeysValues(*self.split(self.key_value(memory), 2))
 

@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ablab.model.streams import Stochastic
+from ablab.model.streams import SeededModule
 
 
-class DropHead(Stochastic):
+class DropHead(SeededModule):
     """Drops each head of each sentence with probability `drop_prob`; the kept are scaled by H / kept.
 
     Zhou et al. 2020, drawn per sentence, head and attention site, on the heads' outputs. Where all heads of a

@@ -5,14 +5,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ablab.model.streams import Stochastic
+from ablab.model.streams import SeededModule
 from ablab.model.tokens import BOS, EOS, PAD, UNK
 
 LEVELS = 1 << 16
 """Values of the 16 random bits that decide over an element on the CPU; rates are multiples of 1 / LEVELS."""
 
 
-class Dropout(Stochastic):
+class Dropout(SeededModule):
     """Zeroes each element with probability `drop_prob` and scales the rest by 1 / (1 - drop_prob), in training only.
 
     On the CPU, where drawing a float per element is most of the cost, 16 bits decide, and the rate is rounded to
@@ -51,7 +51,7 @@ class Dropout(Stochastic):
         return f"drop_prob={self.drop_prob}"
 
 
-class WordDropout(Stochastic):
+class WordDropout(SeededModule):
     """Replaces each input token by UNK with probability `drop_prob`, in training only.
 
     As in Nguyen & Salazar 2019 (appendix A): the unknown word, not a zero vector. Begin, end and padding stay.

@@ -43,7 +43,7 @@ class FixNormEmbedding(Embedding):
         return F.normalize(self.weight, dim=-1)
 
 
-class TokenInput(nn.Module):
+class InputEmbedding(nn.Module):
     """dropout(embedding * sqrt(d_model) + position): how a sequence enters a stack."""
 
     def __init__(self, positions: nn.Module, dropout: nn.Module) -> None:
@@ -58,7 +58,7 @@ class TokenInput(nn.Module):
         return self.dropout(as_products_take_it(embedded + self.positions(start, embedded.size(1))))
 
 
-class WordTables(nn.Module):
+class TiedEmbeddings(nn.Module):
     """The vocabulary's tables, each stored once, and which of them serves source, target and output.
 
     `tie` is `all` (one table), `source_target` (output apart), `target_output` (source apart) or `none`.

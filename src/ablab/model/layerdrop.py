@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ablab.model.streams import Stochastic
+from ablab.model.streams import SeededModule
 
 
-class LayerDrop(Stochastic):
+class LayerDrop(SeededModule):
     """Which layers of a stack run in this pass (Fan et al. 2020, section 3.1).
 
     In training layer l is left out with probability `drop_probs[l]`: one draw for the whole batch (and for all

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ablab.model.attention import CrossAttention, KeysValues, Past, SelfAttention
+from ablab.model.attention import CrossAttention, KeysValues, KVCache, SelfAttention
 from ablab.model.residual import Residual
 
 
@@ -67,14 +67,14 @@ class DecoderLayer(nn.Module):
     ) -> Float[Tensor, "batch tgt_len d_model"]:
         """All target positions at once."""
         x = self.around_self_attention(x, lambda y: self.self_attention(y, causal=True))
-        seen = self.cross_attention.look_at(memory)
+        seen = self.cross_attention.project_memory(memory)
         x = self.around_cross_attention(x, lambda y: self.cross_attention(y, seen, mask))
         return self.around_feed_forward(x, self.feed_forward)
 
     def step(
         self,
         x: Float[Tensor, "batch beams d_model"],
-        past: Past,
+        past: KVCache,
         position: int,
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,

@@ -6,7 +6,7 @@ from torch import nn
 from ablab.seeding import derive
 
 
-class Stochastic(nn.Module):
+class SeededModule(nn.Module):
     """A module with a generator of its own, on the CPU so that every device draws the same numbers.
 
     Its name in the model is its stream's: what one module draws, no other can move, whether it is there or not.
@@ -41,7 +41,7 @@ def reseed(model: nn.Module, seed: int, *, step: int, micro_batch: int) -> None:
     """
     _seed_default(derive(seed, "default", step, micro_batch))
     for name, module in model.named_modules():
-        if isinstance(module, Stochastic):
+        if isinstance(module, SeededModule):
             moment = (step,) if module.per_step else (step, micro_batch)
             module.reseed(derive(seed, name, *moment))
 

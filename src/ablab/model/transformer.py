@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ablab.model.attention import KeysValues, Past
-from ablab.model.embedding import TokenInput, WordTables
+from ablab.model.attention import KeysValues, KVCache
+from ablab.model.embedding import InputEmbedding, TiedEmbeddings
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.tokens import PAD
@@ -51,7 +51,7 @@ class DecoderState:
     `memory`: per layer, keys and values of the source, [batch, heads, src_len, d_head].
     """
 
-    past: list[Past]
+    past: list[KVCache]
     memory: list[KeysValues]
     mask: Tensor | None
     beams: int
@@ -105,8 +105,8 @@ class Decoder(nn.Module):
         max_len: int,
     ) -> DecoderState:
         """An empty past of `max_len` positions for each beam, and the source as every layer sees it."""
-        seen = [cast(DecoderLayer, layer).cross_attention.look_at(memory) for layer in self.layers]
-        past = [Past(keys, max_len, len(keys) * beams) for keys, _ in seen]
+        seen = [cast(DecoderLayer, layer).cross_attention.project_memory(memory) for layer in self.layers]
+        past = [KVCache(keys, max_len, len(keys) * beams) for keys, _ in seen]
         return DecoderState(past, seen, mask, beams)
 
     def step(
@@ -124,10 +124,10 @@ class Transformer(nn.Module):
 
     def __init__(
         self,
-        words: WordTables,
+        words: TiedEmbeddings,
         word_dropout: nn.Module,
-        source_input: TokenInput,
-        target_input: TokenInput,
+        source_input: InputEmbedding,
+        target_input: InputEmbedding,
         encoder: Encoder,
         decoder: Decoder,
     ) -> None:

@@ -12,7 +12,7 @@ from ablab.pruning.plot import Line, draw, layers, lines_of
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
-from ablab.tracking.tracker import Mirror
+from ablab.tracking.tracker import Tracker
 
 COLUMNS = (
     *("strategy", "curve", "layers", "encoder", "decoder", "parameters", "bytes"),
@@ -106,15 +106,15 @@ def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
     )
 
 
-def mirror_curve(mirror: Mirror, step: int, curve: Curve, picture: Path) -> None:
+def mirror_curve(tracker: Tracker, step: int, curve: Curve, picture: Path) -> None:
     """The table, the picture, and a line per curve along its own axis: a dashboard lays those of runs side by side."""
     table = rows([curve])
-    mirror.table(step, f"pruning/{curve.label}", list(COLUMNS), [list(row.values()) for row in table])
-    mirror.picture(step, "pruning/depth_quality", picture, "test BLEU and decoding speed by depth")
+    tracker.table(step, f"pruning/{curve.label}", list(COLUMNS), [list(row.values()) for row in table])
+    tracker.picture(step, "pruning/depth_quality", picture, "test BLEU and decoding speed by depth")
     for line in lines_of([curve]):
         for point in line.points:
             figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
-            mirror.along(
+            tracker.along(
                 f"{line.curve}_layers",
                 layers(point),
                 {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},

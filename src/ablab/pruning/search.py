@@ -24,7 +24,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchStrategy:
     """All combinations where at most `exhaustive`, otherwise a beam over removals of single layers.
 
     `budget`: most combinations that the beam may score on its way to a target; it is narrowed to fit, but never

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.files import read_lines
 from ablab.report.selection import Run, Selection
 from ablab.scoring import score
@@ -14,21 +14,21 @@ TOLERANCE = 1e-9
 """The same code on the same text gives the same bits; another libm may not."""
 
 
-def verify(selection: Selection, screen: Screen) -> bool:
+def verify(selection: Selection, console: Console) -> bool:
     """Say each mismatch, and how many evaluations have one; whether there was none. Those of pruned models too."""
     wrong = checked = 0
     runs = selection.where(lambda run: run.evaluation is not None)
-    with screen.counting_bar("scoring again", len(runs)) as bar:
+    with console.counting_bar("scoring again", len(runs)) as bar:
         for run in runs:
             for found in _of_run(run, selection.outputs / "corpora"):
                 lines = list(found)
                 for line in lines:
-                    screen.say(f"{run.folder.run_id}: {line}")
+                    console.say(f"{run.folder.run_id}: {line}")
                 checked += 1
                 wrong += bool(lines)
             bar.advance(1)
     differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
-    screen.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
+    console.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
     return not wrong
 
 

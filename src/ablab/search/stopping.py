@@ -35,7 +35,7 @@ class Scored(Protocol):
 
 
 @dataclass(frozen=True)
-class Door:
+class TrialHandle:
     """What a run's process must know to report; a file in the study's folder, for its owner alone: see `storage`."""
 
     study: str
@@ -52,7 +52,7 @@ class Door:
         os.chmod(path, 0o600)  # the URL of a database may hold a password
 
     @classmethod
-    def read(cls, folder: Path) -> "Door":
+    def read(cls, folder: Path) -> "TrialHandle":
         """As it was written last."""
         return cls(**read_json(folder / FILE))
 
@@ -67,7 +67,7 @@ class Stopping:
 
         folder, number = _parts(trial)
         try:
-            door = Door.read(folder)
+            door = TrialHandle.read(folder)
             self._study: Any = load_study(
                 study_name=door.study,
                 storage=open_storage(door.storage, folder),

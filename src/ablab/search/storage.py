@@ -52,7 +52,7 @@ def _with_driver(url: str) -> str:
     return url
 
 
-def heal(path: Path) -> None:
+def repair_journal(path: Path) -> None:
     """Take away an unfinished last line: a writer was killed. Appended to, it would spoil the file for good.
 
     Only for whoever holds the lock: to others an unfinished line may be one that is being written.
@@ -104,7 +104,7 @@ def _journal(path: Path) -> "JournalFileBackend":
 
         def acquire(self) -> bool:
             self._lock.acquire()
-            heal(path)
+            repair_journal(path)
             return True
 
         def release(self) -> None:

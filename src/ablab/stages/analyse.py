@@ -11,7 +11,7 @@ from ablab.analysis import attentions, cross_attention, importance, learned_scal
 from ablab.analysis.inspect import FINAL
 from ablab.analysis.plot import draw
 from ablab.build import load_model, set_threads
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.data.batches import Sentences
 from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer
@@ -23,16 +23,18 @@ from ablab.stages.analyses import SITES, Wanted
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
 from ablab.store.saved_model import of_run
-from ablab.tracking.tracker import Mirror
+from ablab.tracking.tracker import Tracker
 from ablab.training.validation import true_loss
 
 END = "</s>"
 
 
-def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], screen: Screen, mirror: Mirror) -> None:
+def add_artefacts(
+    planned: Planned, record: Record, lacking: Sequence[Wanted], console: Console, tracker: Tracker
+) -> None:
     """Computed, drawn, mirrored, written."""
-    opened = _Opened.of(planned, record, screen)
-    with screen.counting_bar("looking inside", sum(opened.passes(each.settings) for each in lacking)) as bar:
+    opened = _Opened.of(planned, record, console)
+    with console.counting_bar("looking inside", sum(opened.passes(each.settings) for each in lacking)) as bar:
         for each in lacking:
             artefact = MAKERS[each.settings["analysis"]](opened, each.settings, bar.advance)
             made = {"code": code_digest("analysis"), "ended": now()}
@@ -40,7 +42,7 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], s
             path = planned.folder.artefacts / f"{each.key}.json"
             picture = path.with_suffix(".png")
             draw(artefact, picture)
-            mirror.picture(record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}")
+            tracker.picture(record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}")
             # Last: an artefact that can be read is one that is drawn.
             write_artefact(path, artefact)
 
@@ -50,14 +52,14 @@ class _Opened:
     """A finished run's model and vocabularies, and its validation set where that is asked for."""
 
     planned: Planned
-    screen: Screen
+    console: Console
     model: Transformer
     tokenizers: tuple[Tokenizer, Tokenizer]
 
     @classmethod
-    def of(cls, planned: Planned, record: Record, screen: Screen) -> "_Opened":
+    def of(cls, planned: Planned, record: Record, console: Console) -> "_Opened":
         device = set_threads(planned.config.trainer)
-        return cls(planned, screen, *load_model(of_run(planned.folder, record), device))
+        return cls(planned, console, *load_model(of_run(planned.folder, record), device))
 
     def passes(self, settings: Mapping[str, Any]) -> int:
         """How often the model runs: what the bar counts."""
@@ -68,7 +70,7 @@ class _Opened:
     @cached_property
     def valid(self) -> tuple[Sentences, Sentences]:
         """Source and target ids of validation."""
-        return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.screen.say).valid
+        return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.console.say).valid
 
     def loss(self, count: int) -> Callable[[], float]:
         """Loss on so many validation pairs, always the same ones: nats per target token, without label smoothing."""

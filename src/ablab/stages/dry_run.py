@@ -20,9 +20,9 @@ from ablab.build.training import trainer_options
 from ablab.data.prepared import Prepared, prepare
 from ablab.plan import Planned
 from ablab.training.cost import parameter_count
-from ablab.training.distributed import FirstOf
+from ablab.training.distributed import FirstOfMany
 from ablab.training.module import TranslationModule
-from ablab.training.state import Course, Ends
+from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.trainer import fit
 from ablab.training.validation import Validator
 
@@ -31,7 +31,7 @@ STEPS = 3
 
 
 @dataclass(frozen=True)
-class Trial:
+class DryRun:
     """What came of it. `total_steps`: of the whole training, where steps bound it."""
 
     parameters: int
@@ -45,7 +45,7 @@ class _Clock:
     def __init__(self) -> None:
         self._times = [time.perf_counter()]
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self._times.append(time.perf_counter())
@@ -72,7 +72,7 @@ class _Glance(Validator):
         self.references = self.references[:1]
 
 
-def try_out(planned: Planned) -> Trial:
+def dry_run(planned: Planned) -> DryRun:
     """On the run's own data, model and batch size; nothing of it is kept but the prepared corpus.
 
     Of several devices the first computes its share alone; what adding up would cost is not in the time.
@@ -83,16 +83,16 @@ def try_out(planned: Planned) -> Trial:
     prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
     src_vocab, tgt_vocab = prepared.manifest["vocab"]
     model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
-    steps, course, clock = build_steps(config, prepared), Course(), _Clock()
+    steps, state, clock = build_steps(config, prepared), TrainingState(), _Clock()
     whole = build_ends(config, steps).total_steps
     steps.total = min(steps.total, STEPS)
-    ends = Ends(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", plateau=None)
+    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", plateau=None)
     with tempfile.TemporaryDirectory() as folder:
         outcome = fit(
-            TranslationModule(model, build_objective(config, course), ranks=FirstOf(config.trainer.devices)),
+            TranslationModule(model, build_objective(config, state), ranks=FirstOfMany(config.trainer.devices)),
             steps,
             _Glance(prepared),
-            course,
+            state,
             ends,
             build_checkpoints(config, Path(folder)),
             [clock],
@@ -101,4 +101,4 @@ def try_out(planned: Planned) -> Trial:
         )
     if outcome.state == "diverged":
         raise FloatingPointError(outcome.reason)
-    return Trial(parameter_count(model), clock.seconds_per_step, whole)
+    return DryRun(parameter_count(model), clock.seconds_per_step, whole)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.data.batches import Sentences
-from ablab.decoding.translator import Search, Translator
+from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.files import write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
@@ -18,25 +18,25 @@ from ablab.store.records import Evaluation, Record, now
 from ablab.store.saved_model import of_run
 
 
-class Examination:
+class Evaluator:
     """The test text of a configuration, ready to be put before the model, whole or pruned."""
 
-    def __init__(self, planned: Planned, screen: Screen) -> None:
+    def __init__(self, planned: Planned, console: Console) -> None:
         config = planned.config
         test = config.data.test_split()
         pairs = test.pairs[: config.data.test_pairs]
-        self.planned, self.screen, self.name = planned, screen, test.name
+        self.planned, self.console, self.name = planned, console, test.name
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.raw = keep_raw(planned.outputs / "corpora", test.name, self.sources, self.references)
-        self.search: Search = build_search(config)
+        self.search: DecodingConfig = build_search(config)
         if looks_tokenised(self.references):
-            screen.say(f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text")
+            console.say(f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text")
 
     def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
         """Translate, score, and add one evaluation to the run."""
         count = self.planned.config.decoding.n_best
         began = time.perf_counter()
-        with self.screen.counting_bar(f"translating {self.name}", len(self.sources)) as bar:
+        with self.console.counting_bar(f"translating {self.name}", len(self.sources)) as bar:
             encoded: Sentences = translator.encode(self.sources)
             if count == 1:
                 hypotheses, n_best = translator.best(encoded, self.search, bar.advance), None
@@ -67,13 +67,13 @@ class Examination:
         return evaluation
 
 
-def evaluate(planned: Planned, record: Record, screen: Screen) -> Evaluation:
+def evaluate(planned: Planned, record: Record, console: Console) -> Evaluation:
     """The evaluation of the whole model that the configuration asks for."""
     if (changed := other_judge(record.provenance)) is not None:
-        screen.say(changed)
+        console.say(changed)
     device = set_threads(planned.config.trainer)
     translator = Translator(*load_model(of_run(planned.folder, record), device))
-    return Examination(planned, screen).evaluate(translator, planned.evaluation_id, planned.evaluation)
+    return Evaluator(planned, console).evaluate(translator, planned.evaluation_id, planned.evaluation)
 
 
 def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:

@@ -9,7 +9,7 @@ import torch
 from ablab import identity
 from ablab.build import build_strategy, load_model, set_threads
 from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.data.prepared import prepare
 from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
@@ -20,10 +20,10 @@ from ablab.provenance import code_digest, other_judge
 from ablab.pruning.curve_files import PICTURE, mirror_curve, write_artefacts
 from ablab.pruning.strategies import Depths, Kept, targets
 from ablab.pruning.surgery import prune
-from ablab.stages.evaluate import Examination
+from ablab.stages.evaluate import Evaluator
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.store.saved_model import of_run
-from ablab.tracking.tracker import Mirror
+from ablab.tracking.tracker import Tracker
 from ablab.training.cost import parameter_count
 from ablab.training.validation import Validator
 
@@ -69,16 +69,16 @@ Chosen = list[tuple[str, Kept]]
 """The points of all curves: the name of the curve, and the layers that remain."""
 
 
-def measure(planned: Planned, record: Record, screen: Screen) -> Curve:
+def measure(planned: Planned, record: Record, console: Console) -> Curve:
     """The curve that the configuration asks for. Scores that were measured before are not measured again."""
     if (changed := other_judge(record.provenance)) is not None:
-        screen.say(changed)
-    bench = _Bench.begin(planned, record, screen)
+        console.say(changed)
+    bench = _Bench.begin(planned, record, console)
     chosen = bench.choose()
     combinations = bench.validated.combinations
     distinct = list(dict.fromkeys(kept for _, kept in chosen))
     evaluations = {kept: bench.evaluate(kept) for kept in distinct}
-    with screen.counting_bar("validating and timing", len(distinct) * (2 + ROUNDS)) as bar:
+    with console.counting_bar("validating and timing", len(distinct) * (2 + ROUNDS)) as bar:
         scores = {}
         for kept in distinct:
             scores[kept] = (bench.validated.loss(kept), bench.validated.bleu(kept))
@@ -110,18 +110,18 @@ class _Bench:
     """A trained model between validation and test set, and nothing of one confused with the other."""
 
     planned: Planned
-    screen: Screen
+    console: Console
     translator: Translator
     validated: Validated
-    examination: Examination
+    examination: Evaluator
 
     @classmethod
-    def begin(cls, planned: Planned, record: Record, screen: Screen) -> "_Bench":
+    def begin(cls, planned: Planned, record: Record, console: Console) -> "_Bench":
         device = set_threads(planned.config.trainer)
         translator = Translator(*load_model(of_run(planned.folder, record), device))
-        prepared = prepare(planned.config.data, planned.outputs / "corpora", screen.say)
+        prepared = prepare(planned.config.data, planned.outputs / "corpora", console.say)
         validated = Validated(translator.model, Validator(prepared), planned.folder.validated_layers)
-        return cls(planned, screen, translator, validated, Examination(planned, screen))
+        return cls(planned, console, translator, validated, Evaluator(planned, console))
 
     @property
     def full(self) -> Depths:
@@ -143,7 +143,7 @@ class _Bench:
             for target in targets(name, self.full, pruning.depths)
         ]
         strategy = build_strategy(pruning, self.translator.model, self.validated)
-        with self.screen.counting_bar("combinations looked at", None) as bar:
+        with self.console.counting_bar("combinations looked at", None) as bar:
             self.validated.progress = bar.advance
             return [(name, strategy(self.full, target)) for name, target in wanted]
 
@@ -188,11 +188,11 @@ class _Bench:
         return Translator(prune(self.translator.model, kept), (source, target))
 
 
-def add_curve(planned: Planned, record: Record, screen: Screen, mirror: Mirror) -> Curve:
+def add_curve(planned: Planned, record: Record, console: Console, tracker: Tracker) -> Curve:
     """As the configuration asks; the table and the picture then show it beside the run's other curves."""
-    curve = measure(planned, record, screen)
+    curve = measure(planned, record, console)
     write_artefacts(planned.folder, curve, record.name)
-    mirror_curve(mirror, record.cost.steps, curve, planned.folder.artefacts / PICTURE)
+    mirror_curve(tracker, record.cost.steps, curve, planned.folder.artefacts / PICTURE)
     # Last: a curve that can be read is one that is drawn.
     planned.folder.write_curve(curve)
     return curve

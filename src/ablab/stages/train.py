@@ -19,7 +19,7 @@ from ablab.build import (
     trainer_options,
 )
 from ablab.config import Config
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
@@ -29,21 +29,28 @@ from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.search.stopping import Stopping
-from ablab.stages.worker import Order, follow
-from ablab.store.heartbeat import Heart
+from ablab.stages.worker import WorkerSpec, run_worker
+from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
-from ablab.tracking.tracker import Mirror
-from ablab.training.callbacks import AttentionPicture, Listener, ToFile, ToMirror, ToPulse, ToScreen
+from ablab.tracking.tracker import Tracker
+from ablab.training.callbacks import (
+    AttentionMapCallback,
+    Callback,
+    ConsoleCallback,
+    HeartbeatCallback,
+    MetricsCallback,
+    TrackerCallback,
+)
 from ablab.training.checkpoints import Weights
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
-from ablab.training.distributed import ALONE, Alone
-from ablab.training.loop import Outcome
+from ablab.training.distributed import ALONE, SingleProcess
+from ablab.training.loop import TrainingResult
 from ablab.training.module import TranslationModule
 from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
-from ablab.training.workers import Crew, crew
+from ablab.training.workers import WorkerGroup, start_workers
 
 code("training")  # of what has just been imported: a server of processes outlives an edit of the sources
 
@@ -56,13 +63,13 @@ class Work(Start):
     prepared: Prepared
 
 
-def train(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Record | None:
+def train(work: Work, console: Console, tracker: Tracker, beating: Heartbeat) -> Record | None:
     """Train from the start or from the last checkpoint; None when interrupted."""
     planned = work.planned
-    outcome = _fit(work, screen, mirror, heart)
+    outcome = _fit(work, console, tracker, beating)
     if outcome.state in ("interrupted", "stopped"):
-        mirror.summary({"state": outcome.state, "reason": outcome.reason})
-        screen.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
+        tracker.summary({"state": outcome.state, "reason": outcome.reason})
+        console.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
         return None
     record = _finish(work, outcome)
     planned.folder.write_record(record)
@@ -74,39 +81,41 @@ def _emulates_bfloat16(config: Config) -> bool:
     return config.training.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False
 
 
-def begin(planned: Planned, screen: Screen) -> Work:
+def begin(planned: Planned, console: Console) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
     check_devices(planned.config.trainer)
-    stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, screen.say)
+    stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, console.say)
     if _emulates_bfloat16(planned.config):
-        screen.say("training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32")
+        console.say(
+            "training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32"
+        )
     config = planned.config
     if planned.composed.asked is not None:
-        _say_what_is_shrunk(planned, planned.composed.asked, screen)
-    prepared = prepare(config.data, planned.outputs / "corpora", screen.say)
+        _say_what_is_shrunk(planned, planned.composed.asked, console)
+    prepared = prepare(config.data, planned.outputs / "corpora", console.say)
     if planned.origin is not None:
         _check_vocabulary(planned.origin, prepared)
     folder = planned.folder
     folder.begin(planned.recipe)
     save_tokenizers(folder.checkpoints, prepared.tokenizers)
     start = build_start(config, prepared, folder.checkpoints, planned.origin)
-    start.course.begin(stretch)
-    if start.course.step:
-        screen.say(f"{planned.run_id} continues from step {start.course.step:,}")
+    start.state.begin(stretch)
+    if start.state.step:
+        console.say(f"{planned.run_id} continues from step {start.state.step:,}")
     padding = prepared.manifest["train"]
-    screen.say(
+    console.say(
         f"{planned.run_id}  {planned.name}   {parameter_count(start.model):,} parameters, {padding['kept']:,} pairs, "
         f"padding {start.steps.padding_share():.1%}"
     )
     return Work(**vars(start), planned=planned, prepared=prepared)
 
 
-def _say_what_is_shrunk(planned: Planned, asked: Corpus, screen: Screen) -> None:
+def _say_what_is_shrunk(planned: Planned, asked: Corpus, console: Console) -> None:
     """A smoke run trains on a sliver; what the real one would refuse is refused all the same."""
     if "data.vocab_size" in planned.composed.changes:
         check_vocabulary(asked)
     pairs, vocab = planned.config.data.train_pairs, planned.config.data.vocab_size
-    screen.say(f"smoke: {pairs:,} pairs at most, and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}")
+    console.say(f"smoke: {pairs:,} pairs at most, and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}")
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
@@ -118,75 +127,75 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
         )
 
 
-def _fit(work: Work, screen: Screen, mirror: Mirror, heart: Heart) -> Outcome:
-    planned, course = work.planned, work.course
+def _fit(work: Work, console: Console, tracker: Tracker, beating: Heartbeat) -> TrainingResult:
+    planned, state = work.planned, work.state
     config = planned.config
     ends = build_ends(config, work.steps)
-    if (end := ends.reached(course)) is not None:
-        return Outcome("finished", end)
-    referee = None if config.search_trial is None else Stopping(config.search_trial, screen.say)
+    if (end := ends.reached(state)) is not None:
+        return TrainingResult("finished", end)
+    early_stop = None if config.search_trial is None else Stopping(config.search_trial, console.say)
     # It may have been killed between the word and the end; and what it did before it was a trial is news.
-    if referee is not None and course.validations and (said := referee(course.validations, ends.total_steps)):
-        return Outcome("stopped", said)
+    if early_stop is not None and state.validations and (said := early_stop(state.validations, ends.total_steps)):
+        return TrainingResult("stopped", said)
     validator = Validator(work.prepared)
     with ExitStack() as stack:
-        metrics = MetricsFile(planned.folder.metrics, from_step=course.step)
+        metrics = MetricsFile(planned.folder.metrics, from_step=state.step)
         stack.callback(metrics.close)
-        bar = stack.enter_context(screen.training_bar())
-        to_mirror = ToMirror(mirror, validator.sources, validator.references)
-        if course.step:
+        bar = stack.enter_context(console.training_bar())
+        to_mirror = TrackerCallback(tracker, validator.sources, validator.references)
+        if state.step:
             to_mirror.replay(read_metrics(planned.folder.metrics))
-        listeners: list[Listener] = [
-            ToFile(metrics),
-            ToScreen(screen, bar),
-            ToPulse(heart),
+        callbacks: list[Callback] = [
+            MetricsCallback(metrics),
+            ConsoleCallback(console, bar),
+            HeartbeatCallback(beating),
             to_mirror,
-            AttentionPicture(work.model, work.prepared, planned.folder.artefacts, mirror),
+            AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, tracker),
         ]
-        ranks = stack.enter_context(_crew(work))
+        ranks = stack.enter_context(_workers(work))
         return fit(
-            TranslationModule(work.model, build_objective(config, course), first_step=course.step, ranks=ranks),
+            TranslationModule(work.model, build_objective(config, state), first_step=state.step, ranks=ranks),
             work.steps,
             validator,
-            course,
+            state,
             ends,
             work.checkpoints,
-            listeners,
+            callbacks,
             valid_every=config.training.valid_every,
             trainer_options=trainer_options(config),
             optimizer_state=work.optimizer_state,
-            crew=ranks,
-            referee=referee,
+            workers=ranks,
+            early_stop=early_stop,
             product=ProductTimer(device_of(config.trainer.accelerator), DTYPES[config.training.precision]),
         )
 
 
-def _crew(work: Work) -> AbstractContextManager[Crew | Alone]:
+def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:
     """Those who share the steps."""
     planned = work.planned
     devices = planned.config.trainer.devices
     if devices == 1:
         return nullcontext(ALONE)
-    order = Order(
+    spec = WorkerSpec(
         planned.config,
         work.prepared.folder,
         planned.folder.checkpoints,
         planned.origin,
-        work.course.step,
+        work.state.step,
         torch.get_num_threads(),
     )
-    return crew(devices, follow, order, on_gpu=planned.config.trainer.accelerator == "gpu")
+    return start_workers(devices, run_worker, spec, on_gpu=planned.config.trainer.accelerator == "gpu")
 
 
-def _finish(work: Work, outcome: Outcome) -> Record:
-    planned, course = work.planned, work.course
+def _finish(work: Work, outcome: TrainingResult) -> Record:
+    planned, state = work.planned, work.state
     config = planned.config
     selected = _select(work) if outcome.state == "finished" else None
     unigram = work.prepared.manifest["unigram_loss"]
     if selected is not None and selected.loss > unigram * (1 - NOTHING_LEARNT) and not config.smoke:
         below = f"{100 * NOTHING_LEARNT:g} % below the unigram loss {unigram:.3f}"
         reason = f"validation loss {selected.loss:.3f} is not {below}: nothing was learnt"
-        outcome = Outcome("diverged", reason)
+        outcome = TrainingResult("diverged", reason)
     assert outcome.state == "finished" or outcome.state == "diverged"
     return Record(
         run_id=planned.run_id,
@@ -197,7 +206,7 @@ def _finish(work: Work, outcome: Outcome) -> Record:
         reason=outcome.reason,
         time_limited=config.training.max_minutes is not None,
         selected=selected,
-        validations=[validation.as_dict() for validation in course.validations],
+        validations=[validation.as_dict() for validation in state.validations],
         cost=_cost(work),
         data={
             **{key: value for key, value in work.prepared.manifest.items() if key != "sha256"},
@@ -211,7 +220,7 @@ def _finish(work: Work, outcome: Outcome) -> Record:
         },
         provenance=provenance(),
         config=config.model_dump(serialize_as_any=True),
-        stretches=course.stretches_so_far(),
+        stretches=state.stretches_so_far(),
         ended=now(),
     )
 
@@ -223,9 +232,9 @@ def _select(work: Work) -> Selected:
 
     def validate(weights: Weights) -> Validation:
         work.model.load_state_dict(weights)
-        return Validator(work.prepared)(work.model, work.course.step)[0]
+        return Validator(work.prepared)(work.model, work.state.step)[0]
 
-    chosen = work.checkpoints.choose(work.course, validate)
+    chosen = work.checkpoints.choose(work.state, validate)
     work.model.load_state_dict(chosen.weights)
     found = chosen.validation
     return Selected(steps=chosen.steps, loss=found.loss, perplexity=found.perplexity, bleu=found.bleu)
@@ -236,18 +245,18 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def _cost(work: Work) -> Cost:
-    course, counts = work.course, work.prepared.manifest["train"]
+    state, counts = work.state, work.prepared.manifest["train"]
     return Cost(
-        steps=course.step,
-        epochs=course.tokens / counts["tgt_tokens"],
-        tokens=course.tokens,
-        seconds=course.seconds,
-        train_seconds=course.train_seconds,
+        steps=state.step,
+        epochs=state.tokens / counts["tgt_tokens"],
+        tokens=state.tokens,
+        seconds=state.seconds,
+        train_seconds=state.train_seconds,
         tokens_per_second=_speed(work),
         peak_memory_bytes=_peak_memory(),
         parameters=parameter_count(work.model),
-        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"], course.layer_shares()),
-        matmul_flops=median(course.product_speeds) if course.product_speeds else None,
+        flops_per_token=flops_per_token(work.model, counts["src_tokens"] / counts["tgt_tokens"], state.layer_shares()),
+        matmul_flops=median(state.product_speeds) if state.product_speeds else None,
     )
 
 
@@ -256,7 +265,7 @@ def _speed(work: Work) -> float:
     rows = read_metrics(work.planned.folder.metrics)
     looks = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row]
     if not looks:  # it diverged before the first
-        return work.course.tokens / max(work.course.train_seconds, 1e-9)
+        return work.state.tokens / max(work.state.train_seconds, 1e-9)
     return median(looks)
 
 

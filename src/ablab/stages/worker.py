@@ -10,12 +10,12 @@ from ablab.config import Config
 from ablab.data.prepared import Prepared
 from ablab.store.saved_model import SavedModel
 from ablab.training.module import TranslationModule
-from ablab.training.trainer import follow as follow_steps
-from ablab.training.workers import following
+from ablab.training.trainer import fit_worker
+from ablab.training.workers import joining
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkerSpec:
     """What the first process tells the others. `step`: where all of them start. `threads`: of each of them."""
 
     config: Config
@@ -26,23 +26,23 @@ class Order:
     threads: int
 
 
-def follow() -> None:
-    """From the order to the end of training."""
-    with following() as (order, join):
-        assert isinstance(order, Order)
-        config = order.config
-        torch.set_num_threads(order.threads)
-        start = build_start(config, Prepared(order.corpus), order.checkpoints, order.origin)
-        assert start.course.step == order.step, "the checkpoint has changed meanwhile"
-        follower = join()
-        follow_steps(
+def run_worker() -> None:
+    """From the spec to the end of training."""
+    with joining() as (spec, join):
+        assert isinstance(spec, WorkerSpec)
+        config = spec.config
+        torch.set_num_threads(spec.threads)
+        start = build_start(config, Prepared(spec.corpus), spec.checkpoints, spec.origin)
+        assert start.state.step == spec.step, "the checkpoint has changed meanwhile"
+        worker = join()
+        fit_worker(
             TranslationModule(
-                start.model, build_objective(config, start.course), first_step=start.course.step, ranks=follower
+                start.model, build_objective(config, start.state), first_step=start.state.step, ranks=worker
             ),
             start.steps,
-            start.course,
-            follower,
-            order.checkpoints,
-            trainer_options=trainer_options(config, follower.rank),
+            start.state,
+            worker,
+            spec.checkpoints,
+            trainer_options=trainer_options(config, worker.rank),
             optimizer_state=start.optimizer_state,
         )

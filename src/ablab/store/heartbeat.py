@@ -46,7 +46,7 @@ class Pulse(BaseModel):
         return time.time() - self.updated < DEAD
 
 
-class Heart:
+class Heartbeat:
     """Beats in the background as long as the run goes."""
 
     def __init__(self, path: Path) -> None:
@@ -80,15 +80,15 @@ class Heart:
 
 
 @contextmanager
-def beating(path: Path) -> Iterator[Heart]:
+def heartbeat(path: Path) -> Iterator[Heartbeat]:
     """A heart that beats while the block runs; its file goes when the block ends, however it does but by a kill."""
-    heart = Heart(path)
-    thread = threading.Thread(target=heart.run, name="pulse", daemon=True)
+    beating = Heartbeat(path)
+    thread = threading.Thread(target=beating.run, name="pulse", daemon=True)
     thread.start()
     try:
-        yield heart
+        yield beating
     finally:
-        heart.stop()
+        beating.stop()
         thread.join()
         path.unlink(missing_ok=True)
 

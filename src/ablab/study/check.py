@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from typing import Any
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.files import read_json, write_json
 from ablab.identity import condition_id
 from ablab.study.study import Cell, Study
@@ -33,17 +33,17 @@ def tried(study: Study) -> dict[str, Tried]:
     return known
 
 
-def check(study: Study, screen: Screen) -> bool:
+def check(study: Study, console: Console) -> bool:
     """Try out every arm, each in a fresh process; says what fails, and whether all is well."""
     found: dict[str, Tried] = {}
     cells = distinct(study)
-    with screen.counting_bar("arms tried", len(cells)) as bar:
+    with console.counting_bar("arms tried", len(cells)) as bar:
         for condition, cell, result in _try_all(cells):
             found[condition] = result
             said = (
                 result.get("error") or f"{result['parameters']:,} parameters, {result['seconds_per_step']:.3f} s a step"
             )
-            screen.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {said}")
+            console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {said}")
             bar.advance(1)
     write_json(study.folder / FILE, found)
     return not any("error" in result for result in found.values())
@@ -64,9 +64,9 @@ def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
 def _try(words: tuple[str, ...]) -> Tried:
     from ablab.config import compose
     from ablab.plan import plan
-    from ablab.stages.dry_run import try_out
+    from ablab.stages.dry_run import dry_run
 
     try:
-        return asdict(try_out(plan(compose(words))))
+        return asdict(dry_run(plan(compose(words))))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}

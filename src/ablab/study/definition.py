@@ -17,7 +17,7 @@ from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_ar
 from ablab.study.claims import Settled, check_measured, settled
 from ablab.study.design import Arm, arms_of, trial_arms, tuned_arms
 from ablab.study.experiment import Experiment, Tune, find, read
-from ablab.study.search import BEST, USUAL, Search, declared, search
+from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Cell, Study, digest_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def define(words: tuple[str, ...]) -> Study:
     return replace(_ad_hoc(others), typed=words)
 
 
-def define_search(words: Sequence[str], settings: Settings | None = None) -> Search | None:
+def define_search(words: Sequence[str], settings: Settings | None = None) -> SearchStudy | None:
     """The search that an experiment declares, or, with the settings of hydra/sweeper=optuna, that the words are.
 
     None where there is none. Every end and level of its space is composed and validated.
@@ -65,7 +65,7 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
     return search(None, settings, Space(tuple(parsed(override) for override in varied)), common)
 
 
-def announced(search: Search) -> Study:
+def announced(search: SearchStudy) -> Study:
     """The study that is to follow a declared search, for what can be said of it before: its claims and its seeds."""
     cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
     arms = [Arm(USUAL, ()), Arm(BEST, ())]
@@ -73,7 +73,7 @@ def announced(search: Search) -> Study:
     return Study(search.name, arms, USUAL, list(search.seeds), cells, search.experiment, claims)
 
 
-def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Search | None:
+def _declared_search(named: "Override", overrides: Sequence["Override"]) -> SearchStudy | None:
     name = str(named.value())
     path = find(name)
     experiment = read(path)

@@ -29,7 +29,7 @@ OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "tune")
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchStudy:
     """A space and how it is searched. `common`: words of every trial. `base`: the run at the first of all ends."""
 
     label: str | None
@@ -99,7 +99,7 @@ def search(
     common: Sequence[str],
     experiment: Experiment | None = None,
     seeds: Sequence[int] = (),
-) -> Search:
+) -> SearchStudy:
     """Checked: every end and level of the space is a run."""
     seed = f"seed={settings.training_seed}"
 
@@ -111,12 +111,12 @@ def search(
 
     whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
     first = next(whole.corners())
-    return Search(
+    return SearchStudy(
         label, settings, whole, tuple(common), planned([*common, *first, "pruning=none"]), experiment, tuple(seeds)
     )
 
 
-def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> Search:
+def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:
     """What a file's `search:` block says."""
     block = experiment.search
     assert block is not None

@@ -6,14 +6,14 @@ from rich.text import Text
 from ablab.search.trials import Trial, Trials, best_of, count
 from ablab.study.ledger import Entry, entry_of
 from ablab.study.progress import Board
-from ablab.study.search import Search
+from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
 
 
 class SearchBoard(Board):
     """The runs of the trials that were asked for so far."""
 
-    def __init__(self, search: Search, trials: Trials) -> None:
+    def __init__(self, search: SearchStudy, trials: Trials) -> None:
         super().__init__(Study(search.name, [], "", [search.settings.training_seed], [], None))
         self.search, self.trials = search, trials
         self.told: list[Trial] = trials.all()
@@ -29,7 +29,7 @@ class SearchBoard(Board):
         return Group(Text(state_line(self.search, self.told, self.trials)), *running.renderables[1:])
 
 
-def state_line(search: Search, told: list[Trial], trials: Trials) -> str:
+def state_line(search: SearchStudy, told: list[Trial], trials: Trials) -> str:
     """`7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
     done = [trial for trial in told if trial.outcome is not None]
     line = f"{len(done)} of {search.settings.trials} trials"

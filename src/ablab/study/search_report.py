@@ -12,9 +12,9 @@ from ablab.console import aligned
 from ablab.files import write_json, write_text
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.store.records import now
-from ablab.study.search import BEST, REPORT, USUAL, Search
+from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.study.search_plots import draw_front, draw_history
-from ablab.tracking.tracker import RunCard, WandbMirror, closing
+from ablab.tracking.tracker import RunCard, WandbTracker, closing
 
 TRIALS = "trials.csv"
 MOST_ROWS = 10
@@ -22,7 +22,7 @@ FRESH = 3
 """Seeds for the winner of a search that names none."""
 
 
-def write_report(search: Search, trials: Trials, told: Sequence[Trial], *, mirror: bool) -> None:
+def write_report(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, tracker: bool) -> None:
     """trials.csv, search.json, and history.png or pareto.png; mirrored to W&B as a run of their own."""
     columns, rows = _columns(trials), [_row(trials, trial, told) for trial in told]
     text = io.StringIO()
@@ -34,7 +34,7 @@ def write_report(search: Search, trials: Trials, told: Sequence[Trial], *, mirro
     if picture is not None:
         path = search.folder / f"{picture[0]}.png"
         drawn = picture[0] if picture[1](trials, told, search.name, path) else None
-    if mirror and search.base.config.logger.kind == "wandb":
+    if tracker and search.base.config.logger.kind == "wandb":
         _mirror(search, columns, rows, drawn)
 
 
@@ -52,7 +52,7 @@ def _row(trials: Trials, trial: Trial, told: Sequence[Trial]) -> list[Any]:
     return [trial.number, trial.outcome or "begun", *values, *chosen, *about]
 
 
-def _content(search: Search, trials: Trials, told: Sequence[Trial]) -> dict[str, Any]:
+def _content(search: SearchStudy, trials: Trials, told: Sequence[Trial]) -> dict[str, Any]:
     leader = best_of(told, trials.objectives)
     scores = {
         name: {
@@ -85,7 +85,7 @@ def said_of(trials: Trials, trial: Trial) -> dict[str, Any]:
     return {"trial": trial.number, "words": list(trial.words), "values": values, "run_id": trial.run_id}
 
 
-def closing_lines(search: Search, trials: Trials, told: Sequence[Trial], *, interrupted: bool) -> Iterator[str]:
+def closing_lines(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, interrupted: bool) -> Iterator[str]:
     """What the command ends with."""
     yield from table_lines(trials, told)
     yield ""
@@ -105,7 +105,7 @@ def closing_lines(search: Search, trials: Trials, told: Sequence[Trial], *, inte
         yield f"Next come {USUAL} and {BEST} on fresh seeds{one}"
 
 
-def _next_line(search: Search, leader: Trial) -> str:
+def _next_line(search: SearchStudy, leader: Trial) -> str:
     """The winner on seeds that had no part in choosing."""
     first = max(101, search.settings.training_seed + 1)
     seeds = ",".join(str(first + number) for number in range(FRESH))
@@ -133,7 +133,7 @@ def table_lines(trials: Trials, told: Sequence[Trial]) -> Iterator[str]:
         yield f"and {len(shown) - MOST_ROWS} more in {TRIALS}"
 
 
-def _mirror(search: Search, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str | None) -> None:
+def _mirror(search: SearchStudy, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str | None) -> None:
     logger = search.base.config.logger
     assert isinstance(logger, WandbLogger)
     about = search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"})
@@ -147,7 +147,7 @@ def _mirror(search: Search, columns: Sequence[str], rows: Sequence[Sequence[Any]
         job_type="search",
     )
     moment = int(time.time())
-    with closing(WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as mirror:
-        mirror.table(moment, "search/trials", columns, rows)
+    with closing(WandbTracker(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as tracker:
+        tracker.table(moment, "search/trials", columns, rows)
         if drawn is not None:
-            mirror.picture(moment, f"search/{drawn}", search.folder / f"{drawn}.png", f"{search.name}: {drawn}")
+            tracker.picture(moment, f"search/{drawn}", search.folder / f"{drawn}.png", f"{search.name}: {drawn}")

@@ -10,12 +10,12 @@ from rich.live import Live
 from rich.text import Text
 
 from ablab.config import compose
-from ablab.console import Screen, aligned
+from ablab.console import Console, aligned
 from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
-from ablab.study.search import Search
+from ablab.study.search import SearchStudy
 from ablab.study.search_report import said_of, table_lines
 from ablab.study.search_sweep import known_trials
 from ablab.study.study import Cell
@@ -23,7 +23,7 @@ from ablab.study.study import Cell
 REFRESH = 1.0
 
 
-def search_lines(search: Search, words: Sequence[str]) -> Iterator[str]:
+def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     """For people."""
     settings = search.settings
     rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
@@ -45,7 +45,7 @@ def search_lines(search: Search, words: Sequence[str]) -> Iterator[str]:
     yield f"Results: {search.folder}"
 
 
-def state_line(search: Search, trials: Trials | None, told: Sequence[Trial]) -> str:
+def state_line(search: SearchStudy, trials: Trials | None, told: Sequence[Trial]) -> str:
     """`8 of 20 trials told: 6 finished, 2 stopped early; 1 running, 1 interrupted, 10 left; best so far ...`."""
     done = [trial for trial in told if trial.outcome is not None]
     running = sum(_is_running(search, trial) for trial in told if trial.outcome is None)
@@ -61,7 +61,7 @@ def state_line(search: Search, trials: Trials | None, told: Sequence[Trial]) -> 
     return f"{line}; best so far: trial {leader.number}, {trials.names[0]} {best}"
 
 
-def search_json(search: Search) -> dict[str, Any]:
+def search_json(search: SearchStudy) -> dict[str, Any]:
     """The same for programs."""
     trials = known_trials(search)
     told = [] if trials is None else trials.all()
@@ -80,19 +80,19 @@ def search_json(search: Search) -> dict[str, Any]:
     }
 
 
-def show_search(search: Search, words: Sequence[str], screen: Screen, *, watch: bool, as_json: bool) -> None:
+def show_search(search: SearchStudy, words: Sequence[str], console: Console, *, watch: bool, as_json: bool) -> None:
     """Show, or watch until all trials are told."""
     if watch:
-        _watch(search, screen)
+        _watch(search, console)
     if as_json:
         print(json.dumps(search_json(search), indent=1))  # noqa: T201
         return
     for line in search_lines(search, words):
-        screen.say(line)
+        console.say(line)
 
 
-def _watch(search: Search, screen: Screen) -> None:
-    with Live(Text(), console=screen.console, refresh_per_second=2, transient=True) as live:
+def _watch(search: SearchStudy, console: Console) -> None:
+    with Live(Text(), console=console.rich, refresh_per_second=2, transient=True) as live:
         while True:
             trials = known_trials(search)
             told = [] if trials is None else trials.all()
@@ -105,12 +105,12 @@ def _watch(search: Search, screen: Screen) -> None:
                 return
 
 
-def _left(search: Search, told: Sequence[Trial]) -> int:
+def _left(search: SearchStudy, told: Sequence[Trial]) -> int:
     """Trials that are not told yet, asked for or not."""
     return max(0, search.settings.trials - sum(trial.outcome is not None for trial in told))
 
 
-def _is_running(search: Search, trial: Trial) -> bool:
+def _is_running(search: SearchStudy, trial: Trial) -> bool:
     words = search.words(trial.number, trial.words)
     try:
         planned = plan(compose(words))

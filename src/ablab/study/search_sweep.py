@@ -10,17 +10,17 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from ablab.config import compose
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, UserError
 from ablab.plan import plan
-from ablab.search.stopping import Door
+from ablab.search.stopping import TrialHandle
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.records import Record
 from ablab.study.definition import announced
 from ablab.study.ledger import RESULTS, Entry, State, register
 from ablab.study.progress import Board
-from ablab.study.search import Search
+from ablab.study.search import SearchStudy
 from ablab.study.search_progress import SearchBoard
 from ablab.study.search_report import closing_lines, write_report
 from ablab.study.study import Cell
@@ -37,11 +37,11 @@ class OnEnd(Protocol):
 class LaunchAsked(Protocol):
     """Makes runs that it asks for one by one, as places get free."""
 
-    def __call__(self, board: Board, cells: Iterable[Cell], alone: bool, screen: Screen, on_end: OnEnd) -> bool:
+    def __call__(self, board: Board, cells: Iterable[Cell], alone: bool, console: Console, on_end: OnEnd) -> bool:
         """One at a time if `alone`; False when somebody has stopped it."""
 
 
-def search_trials(search: Search, launch: LaunchAsked, policy: Policy, screen: Screen, *, jobs: int) -> int:
+def search_trials(search: SearchStudy, launch: LaunchAsked, policy: Policy, console: Console, *, jobs: int) -> int:
     """Whatever is left of the search's trials; the exit code. `jobs`: how many may run at a time."""
     with _alone(search):
         trials = open_trials(search, jobs=jobs)
@@ -53,10 +53,10 @@ def search_trials(search: Search, launch: LaunchAsked, policy: Policy, screen: S
             # Before any trial: claims that come after them could be chosen by what they have shown.
             register(announced(search), already_done=0)
         _door(search).write(search.folder)
-        return _Story(search, trials, policy, screen).tell(launch)
+        return _Story(search, trials, policy, console).tell(launch)
 
 
-def open_trials(search: Search, *, jobs: int = 1) -> Trials:
+def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
     """Those of the search's storage."""
     from ablab.search.sampling import StatelessSampler, stopping_rule
 
@@ -71,7 +71,7 @@ def open_trials(search: Search, *, jobs: int = 1) -> Trials:
     )
 
 
-def known_trials(search: Search) -> Trials | None:
+def known_trials(search: SearchStudy) -> Trials | None:
     """Those that there are, for whoever only looks; None where no trial was ever asked for."""
     if search.settings.storage is None and not (search.folder / JOURNAL).exists():
         return None
@@ -82,9 +82,9 @@ def known_trials(search: Search) -> Trials | None:
         return None
 
 
-def _door(search: Search) -> Door:
+def _door(search: SearchStudy) -> TrialHandle:
     settings, training = search.settings, search.base.config.training
-    return Door(
+    return TrialHandle(
         search.study_name,
         settings.storage,
         settings.stopping,
@@ -95,7 +95,7 @@ def _door(search: Search) -> Door:
 
 
 @contextmanager
-def _alone(search: Search) -> Iterator[None]:
+def _alone(search: SearchStudy) -> Iterator[None]:
     """One command at a time asks for trials; the lock ends with the process, however it ends."""
     lock = FileLock(search.folder / "search.lock")
     try:
@@ -112,8 +112,8 @@ def _alone(search: Search) -> Iterator[None]:
 
 
 class _Story:
-    def __init__(self, search: Search, trials: Trials, policy: Policy, screen: Screen) -> None:
-        self.search, self.trials, self.policy, self.screen = search, trials, policy, screen
+    def __init__(self, search: SearchStudy, trials: Trials, policy: Policy, console: Console) -> None:
+        self.search, self.trials, self.policy, self.console = search, trials, policy, console
         self.board = SearchBoard(search, trials)
         self.open: defaultdict[str, list[int]] = defaultdict(list)
         """Numbers of the trials that wait for a run, by its key."""
@@ -123,19 +123,19 @@ class _Story:
     def tell(self, launch: LaunchAsked) -> int:
         settings = self.search.settings
         rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
-        self.screen.say(
+        self.console.say(
             f"{self.search.name}: {settings.trials} trials ({settings.sampler}{rule}), "
             f"chosen on validation by {', '.join(settings.objectives)}"
         )
         if settings.storage is not None:
-            self.screen.say(f"Trials are kept in {masked(settings.storage)}")
+            self.console.say(f"Trials are kept in {masked(settings.storage)}")
         before = sum(trial.outcome is not None for trial in self.board.told)
         going = self._work(launch)
         told = self.trials.all()
-        write_report(self.search, self.trials, told, mirror=going and len(told) > before)
-        self.screen.console.print()
+        write_report(self.search, self.trials, told, tracker=going and len(told) > before)
+        self.console.rich.print()
         for line in closing_lines(self.search, self.trials, told, interrupted=not going):
-            self.screen.say(line)
+            self.console.say(line)
         if not going:
             return INTERRUPTED
         complete = sum(trial.outcome is not None for trial in told) >= settings.trials
@@ -147,7 +147,7 @@ class _Story:
         self._wait_for_left()
         while True:
             self.open.clear()
-            if not launch(self.board, self._cells(), alone, self.screen, self._on_end):
+            if not launch(self.board, self._cells(), alone, self.console, self._on_end):
                 return False
             self._wait_for_others()
             if self._gives_up:
@@ -258,7 +258,7 @@ class _Story:
         )
         self.failures += outcome == "failed" and run_id is not None
         self.board.told = self.trials.all()
-        self.screen.say(self._line(told))
+        self.console.say(self._line(told))
 
     def _line(self, trial: Trial) -> str:
         done = sum(other.outcome is not None for other in self.board.told)
@@ -290,6 +290,6 @@ class _Story:
         said = False
         while any(self.board.of(key).state is State.RUNNING for key in keys):
             if not said:
-                self.screen.say("Waiting for runs that another process is at")
+                self.console.say("Waiting for runs that another process is at")
                 said = True
             time.sleep(WAIT)

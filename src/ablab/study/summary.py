@@ -14,7 +14,7 @@ from ablab.files import write_text
 from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.plots import draw_depths, draw_learning
 from ablab.study.study import Study
-from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror, closing
+from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, closing
 
 
 class Row(NamedTuple):
@@ -111,11 +111,11 @@ def _spread(values: list[float], digits: int) -> str:
 
 
 @contextmanager
-def mirrored(study: Study) -> Iterator[Mirror]:
+def open_study_tracker(study: Study) -> Iterator[Tracker]:
     """Opened and closed, on failure too; nobody is told where the study's runs tell nobody."""
     logger = study.cells[0].planned.config.logger
     if not isinstance(logger, WandbLogger):
-        yield NoMirror()
+        yield NoTracker()
         return
     card = RunCard(
         run_id=f"study-{study.digest}",
@@ -131,8 +131,8 @@ def mirrored(study: Study) -> Iterator[Mirror]:
         group=study.name,
         job_type="study",
     )
-    with closing(WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as mirror:
-        yield mirror
+    with closing(WandbTracker(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as tracker:
+        yield tracker
 
 
 COMPARISON = "arms.csv"
@@ -149,8 +149,8 @@ def close(study: Study, entries: Mapping[str, Entry]) -> None:
     drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
     # Steps of its own, that rise: the comparison of a study that has changed comes after the earlier one.
     moment = int(time.time())
-    with mirrored(study) as mirror:
-        mirror.table(moment, "study/arms", COLUMNS, rows)
+    with open_study_tracker(study) as tracker:
+        tracker.table(moment, "study/arms", COLUMNS, rows)
         for name in drawn:
             about = f"{study.name}: {name.replace('_', ' ')}"
-            mirror.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)
+            tracker.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)

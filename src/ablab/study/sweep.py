@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_told, summary
@@ -38,7 +38,7 @@ class Policy:
 class Launch(Protocol):
     """Makes runs."""
 
-    def __call__(self, board: Board, cells: Sequence[Cell], alone: bool, screen: Screen) -> bool:
+    def __call__(self, board: Board, cells: Sequence[Cell], alone: bool, console: Console) -> bool:
         """One at a time if `alone`; False when somebody has stopped it."""
 
 
@@ -48,23 +48,23 @@ def policy_of(words: Sequence[str]) -> Policy:
     return Policy(config.rerun, config.retry_failed, config.fail_fast)
 
 
-def sweep(study: Study, launch: Launch, policy: Policy, screen: Screen) -> int:
+def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int:
     """Everything of the study that is missing; the exit code."""
     board = Board(study)
-    screen.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
+    console.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
     register(study, already_done=len(_done(board)))
-    _set_aside(board, policy, screen)
-    screen.console.print(summary(list(board.entries.values())))
+    _set_aside(board, policy, console)
+    console.rich.print(summary(list(board.entries.values())))
     before = _done(board)
-    going = _work(board, launch, policy, screen)
+    going = _work(board, launch, policy, console)
     board.refresh()
     link(study)
     if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
         close(study, board.entries)
-    return _end(study, board, screen, interrupted=not going)
+    return _end(study, board, console, interrupted=not going)
 
 
-def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
+def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> bool:
     """Until nothing is left that this command may do; False when somebody has stopped it."""
     attempts: Counter[str] = Counter()
     todo, alone = _to_do(board, policy), False
@@ -72,14 +72,14 @@ def _work(board: Board, launch: Launch, policy: Policy, screen: Screen) -> bool:
         if todo:
             todo = _one_a_run(todo)
             attempts.update(cell.key for cell in todo)
-            if not launch(board, todo, alone, screen):
+            if not launch(board, todo, alone, console):
                 return False
             board.refresh()
-            _set_refused_aside(board, attempts, policy, screen)
+            _set_refused_aside(board, attempts, policy, console)
         if policy.fail_fast and any(attempts[key] for key in _failed(board)):
             return True
         if any(entry.state is State.RUNNING for entry in board.entries.values()):
-            _wait_for_others(board, screen)
+            _wait_for_others(board, console)
         todo, alone = _left(board, attempts), False
         if not todo:
             todo, alone = _again(board, attempts), True
@@ -120,16 +120,16 @@ def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
     return [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and attempts[key] < MOST_ATTEMPTS]
 
 
-def _wait_for_others(board: Board, screen: Screen) -> None:
+def _wait_for_others(board: Board, console: Console) -> None:
     """Other processes are at some runs: until they are done, or dead."""
     running = [key for key, entry in board.entries.items() if entry.state is State.RUNNING]
-    screen.say(f"Waiting for {len(running)} runs that another process is at")
+    console.say(f"Waiting for {len(running)} runs that another process is at")
     while any(board.entries[key].state is State.RUNNING for key in running):
         time.sleep(WAIT)
         board.refresh()
 
 
-def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
+def _set_aside(board: Board, policy: Policy, console: Console) -> None:
     """What is to be trained anew goes to superseded/; what comes from other code and stays is said."""
     stale = [entry for entry in board.entries.values() if entry.elsewhere]
     whole = [entry for entry in board.entries.values() if entry.record is not None]
@@ -139,23 +139,23 @@ def _set_aside(board: Board, policy: Policy, screen: Screen) -> None:
         if entry.state is not State.RUNNING:
             entry.cell.planned.folder.set_aside()
     if anew:
-        screen.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
+        console.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh(everything=True)
     elif stale:
         origins = Counter(str(entry.elsewhere) for entry in stale)
         said = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
-        screen.say(
+        console.say(
             f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them anew"
         )
 
 
-def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, screen: Screen) -> None:
+def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, console: Console) -> None:
     """With rerun, runs of this sweep that could not go on from their checkpoints begin anew."""
     refused = [entry for key, entry in board.entries.items() if attempts[key] and entry.is_refused]
     if refused and policy.rerun:
         for entry in refused:
             entry.cell.planned.folder.set_aside()
-        screen.say(f"{len(refused)} interrupted runs were moved to {board.study.outputs / 'superseded'}")
+        console.say(f"{len(refused)} interrupted runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh()
 
 
@@ -164,24 +164,24 @@ def _report_words(study: Study) -> str:
     return " ".join(shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
 
 
-def _end(study: Study, board: Board, screen: Screen, *, interrupted: bool) -> int:
+def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> int:
     entries = board.entries
-    screen.console.print()
+    console.rich.print()
     for line in table_lines(study, entries):
-        screen.say(line)
-    screen.console.print()
-    screen.console.print(summary(list(entries.values())))
+        console.say(line)
+    console.rich.print()
+    console.rich.print(summary(list(entries.values())))
     failed = _failed(board)
     for entry in failed.values():
         assert entry.failure is not None
-        screen.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_told(entry.failure)}")
+        console.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_told(entry.failure)}")
     if interrupted:
-        screen.say("Stopped; the same line, typed again, continues from there")
+        console.say("Stopped; the same line, typed again, continues from there")
     elif failed:
-        screen.say("Next: the same line with retry_failed=true")
+        console.say("Next: the same line with retry_failed=true")
     elif not study.is_tuning:
-        screen.say(f"Next: python report.py {_report_words(study)}")
-    screen.say(f"Results: {study.folder}")
+        console.say(f"Next: python report.py {_report_words(study)}")
+    console.say(f"Results: {study.folder}")
     if interrupted:
         return INTERRUPTED
     return DONE if all(entry.state in RESULTS for entry in entries.values()) else FAILED

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from rich.live import Live
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import BUSY, UNSUITABLE, UserError
 from ablab.launchers.base import Ending, Job, Launcher
 from ablab.study.ledger import Entry, State
@@ -24,7 +24,7 @@ def launch_watched(
     board: Board,
     cells: Iterable[Cell],
     make: Make,
-    screen: Screen,
+    console: Console,
     *,
     fail_fast: bool,
     on_end: Callable[[Entry, int], str | None] | None = None,
@@ -44,15 +44,15 @@ def launch_watched(
             return
         if on_end is None:
             done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
-            screen.say(ended_line(entry, done, len(board.entries)))
+            console.say(ended_line(entry, done, len(board.entries)))
         elif (line := on_end(entry, ending.code)) is not None:
-            screen.say(line)
+            console.say(line)
         if entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
     launcher = make(ended, lambda: board.refresh(at_most_every=REFRESH))
     jobs = (_job(cell, board.study.words_of(cell)) for cell in cells)
-    with Live(board, console=screen.console, refresh_per_second=2, transient=True) if screen.bars else nullcontext():
+    with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
         launcher.run(jobs)
     if launcher.refused is not None:
         raise UserError(launcher.refused)

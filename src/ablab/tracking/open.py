@@ -5,21 +5,21 @@ from contextlib import contextmanager
 
 from ablab.config.options import WandbLogger
 from ablab.plan import Planned
-from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror, closing
+from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, closing
 
 
 @contextmanager
-def mirrored(planned: Planned, say: Callable[[str], None]) -> Iterator[Mirror]:
+def open_tracker(planned: Planned, say: Callable[[str], None]) -> Iterator[Tracker]:
     """Where the run is mirrored to: always closed, and told whether it ended well."""
-    with closing(_mirror(planned, say)) as mirror:
-        yield mirror
+    with closing(_mirror(planned, say)) as tracker:
+        yield tracker
 
 
-def _mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
+def _mirror(planned: Planned, say: Callable[[str], None]) -> Tracker:
     config = planned.config
     logger = config.logger
     if not isinstance(logger, WandbLogger):
-        return NoMirror()
+        return NoTracker()
     arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
     named = {} if logger.arm is None else {"arm": logger.arm}
     card = RunCard(
@@ -30,7 +30,7 @@ def _mirror(planned: Planned, say: Callable[[str], None]) -> Mirror:
         folder=planned.folder.path,
         group=logger.group,
     )
-    mirror = WandbMirror(card, mode=logger.mode, project=logger.project, entity=logger.entity)
-    if mirror.offline_because is not None:
-        say(f"W&B is out of reach ({mirror.offline_because}); the run is logged offline and can be synced later")
-    return mirror
+    tracker = WandbTracker(card, mode=logger.mode, project=logger.project, entity=logger.entity)
+    if tracker.offline_because is not None:
+        say(f"W&B is out of reach ({tracker.offline_because}); the run is logged offline and can be synced later")
+    return tracker

@@ -23,7 +23,7 @@ class RunCard:
     job_type: str | None = None
 
 
-class Mirror(Protocol):
+class Tracker(Protocol):
     """One run, as somebody else shows it. `step` is always our optimiser step."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -48,7 +48,7 @@ class Mirror(Protocol):
         """Close the run, on failure too."""
 
 
-class NoMirror:
+class NoTracker:
     """Nobody is told."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -78,7 +78,7 @@ def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
     return ("ablab.tracking.wandb_preload",) if (kind, mode) == ("wandb", "offline") else ()
 
 
-class WandbMirror:
+class WandbTracker:
     """Weights & Biases. Offline needs no account and no network: the run lies in `<run>/wandb` until it is synced.
 
     The W&B run id is the run id. Every row carries our step, and W&B's own counter is left alone: after a resume
@@ -174,8 +174,8 @@ class WandbMirror:
 
 
 @contextmanager
-def closing(mirror: Mirror) -> Iterator[Mirror]:
+def closing(tracker: Tracker) -> Iterator[Tracker]:
     """Always closed, and told whether the block ended well."""
     with ExitStack() as stack:
-        stack.push(lambda kind, *_: mirror.finish(failed=kind is not None))
-        yield mirror
+        stack.push(lambda kind, *_: tracker.finish(failed=kind is not None))
+        yield tracker

@@ -8,15 +8,15 @@ from typing import Protocol
 import numpy as np
 
 from ablab.analysis import cross_attention, draw_attention
-from ablab.console import Screen, TrainingBar
+from ablab.console import Console, TrainingBar
 from ablab.data.batches import collate
 from ablab.data.prepared import Prepared
 from ablab.model.transformer import Transformer
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
-from ablab.store.heartbeat import Heart
+from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile
-from ablab.tracking.tracker import Mirror
-from ablab.training.state import Course
+from ablab.tracking.tracker import Tracker
+from ablab.training.state import TrainingState
 from ablab.training.validation import Validation
 
 
@@ -36,10 +36,10 @@ class Measurements:
     padding: float
 
 
-class Listener(Protocol):
+class Callback(Protocol):
     """Somebody who wants to know how training goes. Nothing that a listener does may change the training."""
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """After every step; must be cheap."""
 
     def on_look(self, measurements: Measurements) -> None:
@@ -49,7 +49,7 @@ class Listener(Protocol):
         """After each validation."""
 
 
-class Referee(Protocol):
+class EarlyStop(Protocol):
     """Somebody who may end a training after a validation, as a poor trial of a search."""
 
     def __call__(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
@@ -60,13 +60,13 @@ SAMPLES = 8
 """Translations shown per validation."""
 
 
-class ToFile:
+class MetricsCallback:
     """Every row into metrics.csv."""
 
     def __init__(self, metrics: MetricsFile) -> None:
         self.metrics = metrics
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """Nothing: a row per step would be too many."""
 
     def on_look(self, measurements: Measurements) -> None:
@@ -80,15 +80,15 @@ class ToFile:
         self.metrics.write({"step": step, **{f"valid_{key}": value for key, value in scores.items()}})
 
 
-class ToScreen:
+class ConsoleCallback:
     """The bar, and a line per validation."""
 
-    def __init__(self, screen: Screen, bar: TrainingBar) -> None:
-        self.screen, self.bar = screen, bar
+    def __init__(self, console: Console, bar: TrainingBar) -> None:
+        self.console, self.bar = console, bar
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """Move the bar."""
-        self.bar.show(course.step, total_steps)
+        self.bar.show(state.step, total_steps)
 
     def on_look(self, measurements: Measurements) -> None:
         """Loss and speed beside the bar."""
@@ -96,25 +96,25 @@ class ToScreen:
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
         """One line."""
-        self.screen.say(
+        self.console.say(
             f"step {validation.step:>6,}   validation loss {validation.loss:.3f}   "
             f"perplexity {validation.perplexity:8.2f}   BLEU {validation.bleu:5.2f}{'   best' if is_best else ''}"
         )
 
 
-class ToPulse:
+class HeartbeatCallback:
     """Where training is, for whoever watches from another process."""
 
-    def __init__(self, heart: Heart) -> None:
-        self.heart = heart
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        self.heartbeat = heartbeat
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """Remember; it is written in the background."""
-        self.heart.tell(step=course.step, total_steps=total_steps)
+        self.heartbeat.tell(step=state.step, total_steps=total_steps)
 
     def on_look(self, measurements: Measurements) -> None:
         """Loss and speed. A step's seconds have their share of validation."""
-        self.heart.tell(
+        self.heartbeat.tell(
             loss=measurements.loss,
             tokens_per_second=measurements.tokens_per_second,
             seconds_per_step=measurements.seconds / measurements.step,
@@ -122,14 +122,14 @@ class ToPulse:
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
         """The last score."""
-        self.heart.tell(score=validation.bleu)
+        self.heartbeat.tell(score=validation.bleu)
 
 
-class ToMirror:
+class TrackerCallback:
     """Curves, and a table of sample translations."""
 
-    def __init__(self, mirror: Mirror, sources: Sequence[str], references: Sequence[str]) -> None:
-        self.mirror = mirror
+    def __init__(self, tracker: Tracker, sources: Sequence[str], references: Sequence[str]) -> None:
+        self.tracker = tracker
         self.sources, self.references = sources, references
 
     def replay(self, rows: Iterable[Mapping[str, float]]) -> None:
@@ -140,33 +140,33 @@ class ToMirror:
             validated = {f"valid/{key.removeprefix('valid_')}": row[key] for key in row if key.startswith("valid_")}
             for values in (trained, validated):
                 if values:
-                    self.mirror.log(step, values)
+                    self.tracker.log(step, values)
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """Nothing."""
 
     def on_look(self, measurements: Measurements) -> None:
         """Points of the training curves."""
         values = asdict(measurements)
         step = values.pop("step")
-        self.mirror.log(step, {f"train/{key}": value for key, value in values.items()})
+        self.tracker.log(step, {f"train/{key}": value for key, value in values.items()})
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
         """Points of the validation curves, and what the model says."""
         scores = validation.as_dict()
         step = scores.pop("step")
-        self.mirror.log(step, {f"valid/{key}": value for key, value in scores.items()})
+        self.tracker.log(step, {f"valid/{key}": value for key, value in scores.items()})
         rows = list(zip(self.sources, self.references, translations, strict=True))[:SAMPLES]
-        self.mirror.table(step, "valid/samples", ("source", "reference", "translation"), rows)
+        self.tracker.table(step, "valid/samples", ("source", "reference", "translation"), rows)
 
 
-class AttentionPicture:
+class AttentionMapCallback:
     """One cross-attention map per validation, always of the same sentence pair, so that maps can be compared."""
 
     MOST_TOKENS = 24
 
-    def __init__(self, model: Transformer, prepared: Prepared, folder: Path, mirror: Mirror) -> None:
-        self.model, self.folder, self.mirror = model, folder, mirror
+    def __init__(self, model: Transformer, prepared: Prepared, folder: Path, tracker: Tracker) -> None:
+        self.model, self.folder, self.tracker = model, folder, tracker
         src, tgt = prepared.valid
         lengths = np.maximum(src.lengths, tgt.lengths)
         fitting = np.flatnonzero(lengths <= self.MOST_TOKENS)
@@ -177,7 +177,7 @@ class AttentionPicture:
         self.columns = [*source.pieces(self.batch.src[0].tolist()[:-1]), "</s>"]
         self.rows = [*target.pieces(self.batch.labels[0].tolist()[:-1]), "</s>"]
 
-    def on_step(self, course: Course, total_steps: int | None) -> None:
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """Nothing."""
 
     def on_look(self, measurements: Measurements) -> None:
@@ -199,4 +199,4 @@ class AttentionPicture:
             slices=[Slice(label="", values=[[round(value, 4) for value in row] for row in weights.tolist()])],
         )
         write_artefact(self.folder / "cross_attention.json", matrix)
-        self.mirror.picture(validation.step, "valid/cross_attention", path, title)
+        self.tracker.picture(validation.step, "valid/cross_attention", path, title)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ablab.files import replacing
 from ablab.provenance import code
 from ablab.store.run_folder import CANDIDATE, LAST, SELECTED
-from ablab.training.state import Course
+from ablab.training.state import TrainingState
 from ablab.training.validation import Validation, best
 
 Weights = dict[str, Tensor]
@@ -114,24 +114,24 @@ class Checkpoints:
         """Whether to save after this step, validated or not, so many seconds after the last time."""
         return self.selection.is_snapshot(step) or (self.seconds_apart is not None and seconds >= self.seconds_apart)
 
-    def save(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], course: Course) -> None:
+    def save(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], state: TrainingState) -> None:
         """Write the weights, where they may be selected, and the last state; then drop what can be selected no more.
 
         In this order: after a kill in between, training goes on from the state before, and may need what that needed.
         """
-        steps = self.selection.worth_keeping(course.validations, course.step)
-        if course.step in steps:
-            self._write_weights(self._of_step(course.step), model)
-        self.save_last(model, optimizer, course)
+        steps = self.selection.worth_keeping(state.validations, state.step)
+        if state.step in steps:
+            self._write_weights(self._of_step(state.step), model)
+        self.save_last(model, optimizer, state)
         for path in set(self.folder.glob(f"{CANDIDATE}*")) - {self._of_step(step) for step in steps}:
             path.unlink()
 
-    def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], course: Course) -> None:
+    def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], state: TrainingState) -> None:
         """All that a resume needs; random streams need nothing, being functions of the step."""
         content = {
             "model": dict(model),
             "optimizer": dict(optimizer),
-            "course": course.as_dict(),
+            "course": state.as_dict(),
             "definitions": dict(code("training").definitions),
         }
         with replacing(self.folder / LAST) as temporary:
@@ -141,11 +141,11 @@ class Checkpoints:
         """The state to continue from, if there is one."""
         return load_last(self.folder)
 
-    def choose(self, course: Course, validate: Callable[[Weights], Validation]) -> Choice:
+    def choose(self, state: TrainingState, validate: Callable[[Weights], Validation]) -> Choice:
         """Write and return the selected weights; `validate` judges means, which nobody has validated yet."""
-        known = {validation.step: validation for validation in course.validations}
+        known = {validation.step: validation for validation in state.validations}
         chosen: Choice | None = None
-        for steps in self.selection.candidates(course.validations, course.step):
+        for steps in self.selection.candidates(state.validations, state.step):
             weights = average(load_file(self._of_step(step)) for step in steps)
             validation = validate(weights) if len(steps) > 1 else known[steps[0]]
             if chosen is None or validation.better_than(chosen.validation, self.selection.monitor):

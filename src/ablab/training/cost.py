@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from ablab.model.embedding import WordTables
+from ablab.model.embedding import TiedEmbeddings
 from ablab.model.layers import DecoderLayer
 from ablab.model.transformer import Transformer
 
@@ -87,5 +87,5 @@ def _matrix_parameters(module: nn.Module) -> int:
     return sum(linear.weight.numel() for linear in module.modules() if isinstance(linear, nn.Linear))
 
 
-def _output_parameters(words: WordTables) -> int:
+def _output_parameters(words: TiedEmbeddings) -> int:
     return words.output_matrix().numel()

@@ -20,7 +20,7 @@ class Ranks(Protocol):
         """Turn gradients, and the loss (a scalar), from those of this process into those of all, in place."""
 
 
-class Alone:
+class SingleProcess:
     """One process, that does everything."""
 
     def mine(self, parts: int) -> range:
@@ -37,10 +37,10 @@ class Alone:
         """Nobody to lose."""
 
 
-ALONE = Alone()
+ALONE = SingleProcess()
 
 
-class FirstOf(Alone):
+class FirstOfMany(SingleProcess):
     """What process 0 of `size` computes, without the others: enough to see how fast and how large a step is."""
 
     def __init__(self, size: int) -> None:
@@ -51,7 +51,7 @@ class FirstOf(Alone):
         return range(0, parts, self.size)
 
 
-class Group:
+class ProcessGroup:
     """Process `rank` of `size`, which meet in torch.distributed's default group.
 
     Not DistributedDataParallel: it averages where we sum, synchronises in every backward pass, and gives zeros to

@@ -12,15 +12,15 @@ from typing import Any, Literal
 import pytorch_lightning as pl
 
 from ablab.data.batches import Batch, padding_share_of
-from ablab.training.callbacks import Listener, Measurements, Referee
+from ablab.training.callbacks import Callback, EarlyStop, Measurements
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compile import as_written
 from ablab.training.cost import ProductTimer
-from ablab.training.distributed import Alone
+from ablab.training.distributed import SingleProcess
 from ablab.training.module import StepReport, TranslationModule
-from ablab.training.state import Course, Ends
+from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.validation import Validator
-from ablab.training.workers import Crew, Follower
+from ablab.training.workers import Worker, WorkerGroup
 
 HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 """Comes when a terminal or a connection closes. Windows has none."""
@@ -62,34 +62,34 @@ LOOK_EVERY = 10
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """How training ended, and why."""
 
     state: Literal["finished", "diverged", "interrupted", "stopped"]
     reason: str
 
 
-class Conductor(pl.Callback):
+class TrainingLoop(pl.Callback):
     """Follows each step: times it, validates when due, saves, and says when it is over."""
 
     def __init__(
         self,
         validator: Validator,
-        course: Course,
-        ends: Ends,
+        state: TrainingState,
+        ends: StopCriteria,
         checkpoints: Checkpoints,
-        listeners: Sequence[Listener],
+        callbacks: Sequence[Callback],
         valid_every: int,
         optimizer_state: dict[str, Any] | None,
-        crew: Crew | Alone,
-        referee: Referee | None,
+        workers: WorkerGroup | SingleProcess,
+        early_stop: EarlyStop | None,
         product: ProductTimer | None,
     ) -> None:
-        self.validator, self.course, self.ends = validator, course, ends
-        self.checkpoints, self.listeners = checkpoints, listeners
+        self.validator, self.state, self.ends = validator, state, ends
+        self.checkpoints, self.callbacks = checkpoints, callbacks
         self.valid_every, self.optimizer_state = valid_every, optimizer_state
-        self.crew, self.referee, self.product = crew, referee, product
-        self.outcome = Outcome("interrupted", "it had not begun")
+        self.workers, self.early_stop, self.product = workers, early_stop, product
+        self.outcome = TrainingResult("interrupted", "it had not begun")
         self.stop_asked = False
         self._last_look = (0.0, 0)
 
@@ -102,7 +102,7 @@ class Conductor(pl.Callback):
         _restore(module, self.optimizer_state)
         self.optimizer_state = None
         self._now = self._saved = time.perf_counter()
-        self._last_look = (self.course.train_seconds, self.course.tokens)
+        self._last_look = (self.state.train_seconds, self.state.tokens)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
@@ -111,21 +111,21 @@ class Conductor(pl.Callback):
         assert isinstance(module, TranslationModule)
         report = module.report
         assert report is not None
-        course = self.course
+        state = self.state
         self._count(report)
-        end = self.ends.before_validation(course)
-        due = course.step % self.valid_every == 0 or end is not None
-        saves = self.checkpoints.is_due(course.step, self._now - self._saved)
+        end = self.ends.before_validation(state)
+        due = state.step % self.valid_every == 0 or end is not None
+        saves = self.checkpoints.is_due(state.step, self._now - self._saved)
         finite = True
-        if due or course.step % LOOK_EVERY == 0:
+        if due or state.step % LOOK_EVERY == 0:
             finite = self._look(report, batch)
         elif saves or self.stop_asked:
             self._catch_up(report)
-        self.crew.check()  # after waiting for the device: what a lost process has spoilt is not kept
+        self.workers.check()  # after waiting for the device: what a lost process has spoilt is not kept
         stops = self.stop_asked
         if not finite:
-            reason = f"the training loss is not a number at step {course.step}"
-            return self._end(trainer, Outcome("diverged", reason))
+            reason = f"the training loss is not a number at step {state.step}"
+            return self._end(trainer, TrainingResult("diverged", reason))
         if due:
             outcome = self._validate(module, end)
             if outcome is not None:
@@ -134,27 +134,27 @@ class Conductor(pl.Callback):
         elif saves or stops:
             self._save(module)
         if stops:
-            return self._end(trainer, Outcome("interrupted", f"stopped at step {course.step}"))
-        self.crew.go_on(course.validations[-1:] if due else [])
+            return self._end(trainer, TrainingResult("interrupted", f"stopped at step {state.step}"))
+        self.workers.go_on(state.validations[-1:] if due else [])
         return None
 
     def _count(self, report: StepReport) -> None:
         """One more step."""
-        self.course.count(report.step, report.tokens, report.ran)
-        self.course.train_seconds += self._elapsed()
-        for listener in self.listeners:
-            listener.on_step(self.course, self.ends.total_steps)
+        self.state.count(report.step, report.tokens, report.ran)
+        self.state.train_seconds += self._elapsed()
+        for callback in self.callbacks:
+            callback.on_step(self.state, self.ends.total_steps)
 
     def _elapsed(self) -> float:
         """Seconds since the last call, added to the course."""
         before, self._now = self._now, time.perf_counter()
-        self.course.seconds += self._now - before
+        self.state.seconds += self._now - before
         return self._now - before
 
     def _catch_up(self, report: StepReport) -> tuple[float, float]:
         """Loss and gradient norm, when the device has done all steps so far; waiting for it is training time."""
         found = float(report.loss), float(report.grad_norm)
-        self.course.train_seconds += self._elapsed()
+        self.state.train_seconds += self._elapsed()
         return found
 
     def _look(self, report: StepReport, batch: list[Batch]) -> bool:
@@ -163,60 +163,60 @@ class Conductor(pl.Callback):
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return False
         seconds, tokens = self._last_look
-        spent = max(self.course.train_seconds - seconds, 1e-9)
+        spent = max(self.state.train_seconds - seconds, 1e-9)
         measurements = Measurements(
             step=report.step,
             loss=loss,
             learning_rate=report.learning_rate,
             grad_norm=grad_norm,
             drophead=report.drophead,
-            tokens_per_second=(self.course.tokens - tokens) / spent,
-            seconds=self.course.seconds,
+            tokens_per_second=(self.state.tokens - tokens) / spent,
+            seconds=self.state.seconds,
             padding=padding_share_of(batch),
         )
-        self._last_look = (self.course.train_seconds, self.course.tokens)
-        for listener in self.listeners:
-            listener.on_look(measurements)
+        self._last_look = (self.state.train_seconds, self.state.tokens)
+        for callback in self.callbacks:
+            callback.on_look(measurements)
         return True
 
-    def _validate(self, module: TranslationModule, end: str | None) -> Outcome | None:
+    def _validate(self, module: TranslationModule, end: str | None) -> TrainingResult | None:
         """Validate and save; says how training ends now, if it does: by `end`, by what is seen, or by the referee."""
-        validations = self.course.validations
+        validations = self.state.validations
         with as_written():
-            validation, translations = self.validator(module.model, self.course.step)
+            validation, translations = self.validator(module.model, self.state.step)
             is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
             validations.append(validation)
             # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
-            for listener in self.listeners:
-                listener.on_validation(validation, translations, is_best)
-        if self.product is not None and self.product.due(self.course.seconds):
-            self.course.product_speeds.append(self.product.speed())
+            for callback in self.callbacks:
+                callback.on_validation(validation, translations, is_best)
+        if self.product is not None and self.product.due(self.state.seconds):
+            self.state.product_speeds.append(self.product.speed())
         self._elapsed()
         self._save(module)
-        end = end or self.ends.after_validation(self.course)
-        said = None if self.referee is None else self.referee(validations, self.ends.total_steps)
+        end = end or self.ends.after_validation(self.state)
+        said = None if self.early_stop is None else self.early_stop(validations, self.ends.total_steps)
         self._elapsed()
         if end is not None:
-            return Outcome("finished", end)
-        return None if said is None else Outcome("stopped", said)
+            return TrainingResult("finished", end)
+        return None if said is None else TrainingResult("stopped", said)
 
     def _save(self, module: TranslationModule) -> None:
         """The weights where they may be selected, and all that a resume needs."""
         optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
-        self.checkpoints.save(weights, optimizer.state_dict(), self.course)
+        self.checkpoints.save(weights, optimizer.state_dict(), self.state)
         self._elapsed()
         self._saved = self._now
 
-    def _end(self, trainer: pl.Trainer, outcome: Outcome) -> None:
+    def _end(self, trainer: pl.Trainer, outcome: TrainingResult) -> None:
         self.outcome = outcome
         trainer.should_stop = True
 
 
-class Following(pl.Callback):
+class WorkerLoop(pl.Callback):
     """After each step waits to hear whether there is another."""
 
-    def __init__(self, follower: Follower, course: Course, optimizer_state: dict[str, Any] | None) -> None:
-        self.follower, self.course, self.optimizer_state = follower, course, optimizer_state
+    def __init__(self, worker: Worker, state: TrainingState, optimizer_state: dict[str, Any] | None) -> None:
+        self.worker, self.state, self.optimizer_state = worker, state, optimizer_state
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """The optimiser goes on where it was."""
@@ -227,11 +227,11 @@ class Following(pl.Callback):
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
     ) -> None:
         """Wait for the word of process 0."""
-        validations = self.follower.hear()
+        validations = self.worker.hear()
         if validations is None:
             trainer.should_stop = True
         else:
-            self.course.validations += validations  # the learning rate may depend on them
+            self.state.validations += validations  # the learning rate may depend on them
 
 
 def _restore(module: pl.LightningModule, optimizer_state: dict[str, Any] | None) -> None:

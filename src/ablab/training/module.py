@@ -16,7 +16,7 @@ from ablab.training.loss import token_loss
 
 
 @dataclass(frozen=True)
-class Objective:
+class StepConfig:
     """What decides an optimiser step, apart from the model and the data. Rates are functions of the step >= 1."""
 
     seed: int
@@ -50,7 +50,7 @@ class TranslationModule(pl.LightningModule):
 
     automatic_optimization = False
 
-    def __init__(self, model: Transformer, objective: Objective, first_step: int = 0, ranks: Ranks = ALONE) -> None:
+    def __init__(self, model: Transformer, objective: StepConfig, first_step: int = 0, ranks: Ranks = ALONE) -> None:
         super().__init__()
         self.model = model
         self.objective = objective

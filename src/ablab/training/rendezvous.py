@@ -16,7 +16,7 @@ PATIENCE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Where processes find each other: a folder of this machine."""
 
     folder: Path

@@ -11,7 +11,7 @@ from ablab.training.validation import Validation, best
 
 
 @dataclass
-class Course:
+class TrainingState:
     """Progress so far, summed over resumes. `seconds` counts training and validation, not start-up.
 
     `layer_tokens`: by stack, the tokens of those steps in which each layer ran. `product_speeds`: of a large matrix
@@ -64,7 +64,7 @@ class Course:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Course":
+    def from_dict(cls, content: Mapping[str, Any]) -> "TrainingState":
         """The reverse of `as_dict`."""
         validations = [Validation(*values) for values in content["validations"]]
         stretches = [Stretch.model_validate(values) for values in content.get("stretches", [])]
@@ -81,16 +81,16 @@ class Plateau:
     patience: int
     min_rate: float
 
-    def rate(self, course: Course) -> float:
+    def rate(self, state: TrainingState) -> float:
         """The rate after the validations so far."""
         by_bleu = self.monitor == "bleu"
-        scores = [validation.bleu if by_bleu else validation.loss for validation in course.validations]
+        scores = [validation.bleu if by_bleu else validation.loss for validation in state.validations]
         better = operator.gt if by_bleu else operator.lt
         return plateau(scores, better=better, peak=self.peak, decay=self.decay, patience=self.patience)
 
 
 @dataclass(frozen=True)
-class Ends:
+class StopCriteria:
     """Everything that can end training, apart from failure. `total_steps`: by steps or epochs, if bounded."""
 
     total_steps: int | None
@@ -99,26 +99,26 @@ class Ends:
     monitor: str
     plateau: Plateau | None
 
-    def reached(self, course: Course) -> str | None:
+    def reached(self, state: TrainingState) -> str | None:
         """Why training was over at this point, if it was: a run may be killed after its last checkpoint."""
-        if not course.validations or course.validations[-1].step != course.step:
+        if not state.validations or state.validations[-1].step != state.step:
             return None
-        return self.before_validation(course) or self.after_validation(course)
+        return self.before_validation(state) or self.after_validation(state)
 
-    def before_validation(self, course: Course) -> str | None:
+    def before_validation(self, state: TrainingState) -> str | None:
         """Why training ends at this step, if it does."""
-        if self.total_steps is not None and course.step >= self.total_steps:
+        if self.total_steps is not None and state.step >= self.total_steps:
             return "steps"
-        if self.max_seconds is not None and course.seconds >= self.max_seconds:
+        if self.max_seconds is not None and state.seconds >= self.max_seconds:
             return "minutes"
         return None
 
-    def after_validation(self, course: Course) -> str | None:
+    def after_validation(self, state: TrainingState) -> str | None:
         """Why training ends after the latest validation, if it does."""
         if self.patience is not None:
-            leader = best(course.validations, self.monitor)
-            if len(course.validations) - 1 - course.validations.index(leader) >= self.patience:
+            leader = best(state.validations, self.monitor)
+            if len(state.validations) - 1 - state.validations.index(leader) >= self.patience:
                 return "patience"
-        if self.plateau is not None and self.plateau.rate(course) < self.plateau.min_rate:
+        if self.plateau is not None and self.plateau.rate(state) < self.plateau.min_rate:
             return "learning rate"
         return None

@@ -14,60 +14,60 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
 from ablab.data.batches import Batch, TrainingSteps
-from ablab.training.callbacks import Listener, Referee
+from ablab.training.callbacks import Callback, EarlyStop
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.cost import ProductTimer
-from ablab.training.distributed import ALONE, Alone
-from ablab.training.loop import Conductor, Following, Outcome, graceful_stop
+from ablab.training.distributed import ALONE, SingleProcess
+from ablab.training.loop import TrainingLoop, TrainingResult, WorkerLoop, graceful_stop
 from ablab.training.module import TranslationModule
-from ablab.training.state import Course, Ends
+from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.validation import Validator
-from ablab.training.workers import Crew, Follower
+from ablab.training.workers import Worker, WorkerGroup
 
 
 def fit(
     module: TranslationModule,
     steps: TrainingSteps,
     validator: Validator,
-    course: Course,
-    ends: Ends,
+    state: TrainingState,
+    ends: StopCriteria,
     checkpoints: Checkpoints,
-    listeners: Sequence[Listener],
+    callbacks: Sequence[Callback],
     *,
     valid_every: int,
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None = None,
-    crew: Crew | Alone = ALONE,
-    referee: Referee | None = None,
+    workers: WorkerGroup | SingleProcess = ALONE,
+    early_stop: EarlyStop | None = None,
     product: ProductTimer | None = None,
-) -> Outcome:
+) -> TrainingResult:
     """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
-    conductor = Conductor(
-        validator, course, ends, checkpoints, listeners, valid_every, optimizer_state, crew, referee, product
+    loop = TrainingLoop(
+        validator, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, early_stop, product
     )
-    with graceful_stop(conductor.ask_to_stop):
-        _loop(module, steps, course, conductor, checkpoints.folder, trainer_options)
-    return conductor.outcome
+    with graceful_stop(loop.ask_to_stop):
+        _loop(module, steps, state, loop, checkpoints.folder, trainer_options)
+    return loop.outcome
 
 
-def follow(
+def fit_worker(
     module: TranslationModule,
     steps: TrainingSteps,
-    course: Course,
-    follower: Follower,
+    state: TrainingState,
+    worker: Worker,
     folder: Path,
     *,
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None,
 ) -> None:
     """Compute what is this process's share of each step, until process 0 says that it is over."""
-    _loop(module, steps, course, Following(follower, course, optimizer_state), folder, trainer_options)
+    _loop(module, steps, state, WorkerLoop(worker, state, optimizer_state), folder, trainer_options)
 
 
 def _loop(
     module: TranslationModule,
     steps: TrainingSteps,
-    course: Course,
+    state: TrainingState,
     callback: pl.Callback,
     folder: Path,
     trainer_options: dict[str, Any],
@@ -76,14 +76,14 @@ def _loop(
     loader: DataLoader[list[Batch]] = DataLoader(
         steps,
         batch_size=None,
-        sampler=range(course.step, len(steps)),
+        sampler=range(state.step, len(steps)),
         # iter() draws from the loader's generator: with one of its own it leaves the default one alone.
         generator=torch.Generator(),
     )
     with _quiet():
         trainer = pl.Trainer(
             max_epochs=1,
-            max_steps=len(steps) - course.step,
+            max_steps=len(steps) - state.step,
             callbacks=[callback],
             logger=False,
             enable_checkpointing=False,

@@ -9,7 +9,7 @@ import torch
 
 from ablab.data.batches import Batch, Sentences, collate, like_lengths
 from ablab.data.prepared import Prepared
-from ablab.decoding.translator import Search, Translator
+from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer
 from ablab.scoring import bleu
@@ -57,7 +57,7 @@ class Validator:
     The search is fixed: validation chooses the weights, and how the test set is decoded must not.
     """
 
-    SEARCH = Search(beam_size=1, max_extra_tokens=50)
+    SEARCH = DecodingConfig(beam_size=1, max_extra_tokens=50)
 
     def __init__(self, prepared: Prepared) -> None:
         self.src, self.tgt = prepared.valid

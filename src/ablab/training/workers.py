@@ -21,8 +21,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ablab.errors import LostError
-from ablab.training.distributed import Group
-from ablab.training.rendezvous import Meeting
+from ablab.training.distributed import ProcessGroup
+from ablab.training.rendezvous import Rendezvous
 from ablab.training.validation import Validation
 
 GRACE = 10.0
@@ -45,7 +45,7 @@ _PROGRAM = (
 )
 
 
-class Crew(Group):
+class WorkerGroup(ProcessGroup):
     """Process 0, and the others as it sees them. They are told what is next through their standard input."""
 
     def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
@@ -105,7 +105,7 @@ class Crew(Group):
         self.check()
 
 
-class Follower(Group):
+class Worker(ProcessGroup):
     """Any other process, as it sees itself."""
 
     def __init__(self, rank: int, size: int, said: "queue.Queue[list[Validation] | None]") -> None:
@@ -128,15 +128,15 @@ class _PartedError(Exception):
 
 
 @contextmanager
-def crew(size: int, follow: Callable[[], None], order: object, *, on_gpu: bool) -> Iterator[Crew]:
-    """Start `follow` in size - 1 processes, each with the same `order`, and meet them; they end with the block.
+def start_workers(size: int, work: Callable[[], None], spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
+    """Start `work` in size - 1 processes, each with the same `spec`, and meet them; they end with the block.
 
     They are started afresh and not forked: CUDA and OpenMP do not outlive a fork. A session of their own keeps the
     terminal's Ctrl-C from them.
     """
-    program = _PROGRAM.format(module=follow.__module__, name=follow.__name__)
+    program = _PROGRAM.format(module=work.__module__, name=work.__name__)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
-    meeting = Meeting(Path(tempfile.mkdtemp(prefix="ablab-")), size, on_gpu)
+    rendezvous = Rendezvous(Path(tempfile.mkdtemp(prefix="ablab-")), size, on_gpu)
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for rank in range(1, size):
@@ -150,14 +150,14 @@ def crew(size: int, follow: Callable[[], None], order: object, *, on_gpu: bool) 
             processes.append(process)
             assert process.stdin is not None
             with suppress(BrokenPipeError):  # noticed when it does not get ready
-                process.stdin.write(pickle.dumps((rank, meeting, order)))
+                process.stdin.write(pickle.dumps((rank, rendezvous, spec)))
                 process.stdin.flush()
-        leader = Crew(processes)
+        leader = WorkerGroup(processes)
         leader.await_ready()
-        meeting.join(0)
+        rendezvous.join(0)
         if on_gpu:
             for process in processes:
-                threading.Thread(target=_watch, args=(process, meeting), daemon=True).start()
+                threading.Thread(target=_watch, args=(process, rendezvous), daemon=True).start()
         yield leader
         leader.dismiss()
     finally:
@@ -168,25 +168,25 @@ def crew(size: int, follow: Callable[[], None], order: object, *, on_gpu: bool) 
                 assert pipe is not None
                 with suppress(BrokenPipeError):
                     pipe.close()
-        meeting.clear()
+        rendezvous.clear()
         if dist.is_initialized():  # it did not end as it should
-            meeting.break_off()
+            rendezvous.break_off()
 
 
 @contextmanager
-def following() -> Iterator[tuple[Any, Callable[[], Follower]]]:
-    """In a process that `crew` has started: its order, and how to join once all is built that it needs."""
+def joining() -> Iterator[tuple[Any, Callable[[], Worker]]]:
+    """In a process that `start_workers` has started: its spec, and how to join once all is built that it needs."""
     orders: BinaryIO = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what libraries print is no reply
     try:
-        rank, meeting, order = pickle.load(orders)
+        rank, rendezvous, spec = pickle.load(orders)
     except EOFError:
         os._exit(PARTED)
     said: queue.Queue[list[Validation] | None] = queue.Queue()
 
     def part() -> None:
-        meeting.clear()
+        rendezvous.clear()
         os._exit(PARTED)
 
     def listen() -> None:
@@ -195,14 +195,14 @@ def following() -> Iterator[tuple[Any, Callable[[], Follower]]]:
             said.put(None if validations is None else [Validation(*values) for values in validations])
         part()  # process 0 is gone, whatever its end was
 
-    def join() -> Follower:
+    def join() -> Worker:
         replies.write(READY)
-        meeting.join(rank)
-        return Follower(rank, meeting.size, said)
+        rendezvous.join(rank)
+        return Worker(rank, rendezvous.size, said)
 
     try:
         threading.Thread(target=listen, daemon=True).start()
-        yield order, join
+        yield spec, join
         dist.destroy_process_group()
         os._exit(0)  # the listener holds standard input, and Python would wait for it
     except _PartedError:
@@ -214,10 +214,10 @@ def following() -> Iterator[tuple[Any, Callable[[], Follower]]]:
         os._exit(1)
 
 
-def _watch(process: "subprocess.Popen[bytes]", meeting: Meeting) -> None:
+def _watch(process: "subprocess.Popen[bytes]", rendezvous: Rendezvous) -> None:
     """NCCL would wait for a process that has died: let go, so that `check` can be reached."""
     if process.wait() != 0:
-        meeting.break_off()
+        rendezvous.break_off()
 
 
 def _how_ended(process: "subprocess.Popen[bytes]") -> str:

@@ -45,9 +45,9 @@ class StudyLauncher(Launcher):
 
         from ablab.study.watch import launch_watched
 
-        def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
+        def launch(board: Any, cells: Iterable[Any], alone: bool, console: Any, on_end: Any = None) -> bool:
             make = partial(self.make, at_most=1 if alone else jobs)
-            return launch_watched(board, cells, make, screen, fail_fast=fail_fast, on_end=on_end)
+            return launch_watched(board, cells, make, console, fail_fast=fail_fast, on_end=on_end)
 
         return launch
 

@@ -31,21 +31,21 @@ class StudySweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Ends the process with a code that tells, unless all is well."""
-        from ablab.console import Screen
+        from ablab.console import Console
         from ablab.errors import BAD_INPUT, UserError
         from ablab.study import hydra as entry
         from ablab.study.sweep import policy_of
 
         words = tuple(arguments) if entry.typed is None else entry.typed
         try:
-            code = self._work(words, policy_of(words), Screen())
+            code = self._work(words, policy_of(words), Console())
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)  # noqa: T201
             raise SystemExit(BAD_INPUT) from None
         if code:
             raise SystemExit(code)
 
-    def _work(self, arguments: tuple[str, ...], policy: Any, screen: Any) -> int:
+    def _work(self, arguments: tuple[str, ...], policy: Any, console: Any) -> int:
         """What an experiment needs first, a search or the tuning of its arms; then the study itself."""
         from ablab.study.definition import define, define_search
         from ablab.study.sweep import sweep
@@ -54,25 +54,25 @@ class StudySweeper(Sweeper):
         launch = _launch_by(self.launcher, policy.fail_fast)
         search = define_search(arguments)
         if search is not None:
-            code = self._search(search, policy, screen)
+            code = self._search(search, policy, console)
             if code:
                 return code
         study = define(arguments)
         _check(self.launcher, [cell.planned.config for cell in study.cells])
-        code = sweep(study, launch, policy, screen)
+        code = sweep(study, launch, policy, console)
         if study.is_tuning and not code:
             define.cache_clear()
-            code = sweep(define(arguments), launch, policy, screen)
+            code = sweep(define(arguments), launch, policy, console)
         return code
 
-    def _search(self, search: Any, policy: Any, screen: Any) -> int:
+    def _search(self, search: Any, policy: Any, console: Any) -> int:
         from ablab.study.search_sweep import search_trials
 
         assert self.launcher is not None
         assert self.config is not None
         _check(self.launcher, [search.base.config])
         jobs = _jobs_of(self.launcher, self.config)
-        return search_trials(search, _launch_by(self.launcher, policy.fail_fast, jobs), policy, screen, jobs=jobs)
+        return search_trials(search, _launch_by(self.launcher, policy.fail_fast, jobs), policy, console, jobs=jobs)
 
 
 def _check(launcher: Launcher, configs: Iterable[Any]) -> None:
@@ -94,7 +94,7 @@ def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> 
     if isinstance(launcher, StudyLauncher):
         return launcher.launching(fail_fast, jobs)
 
-    def launch(board: Any, cells: Iterable[Any], alone: bool, screen: Any, on_end: Any = None) -> bool:
+    def launch(board: Any, cells: Iterable[Any], alone: bool, console: Any, on_end: Any = None) -> bool:
         """By any launcher of Hydra's: what became of the runs is read from the store."""
         size = 1 if alone else len(cells) if isinstance(cells, Sequence) else jobs or 1
         waiting = iter(cells)
@@ -103,7 +103,7 @@ def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> 
             for cell, result in zip(batch, returned, strict=True):
                 _note(board.of(cell.key), result)
                 if on_end is not None and (line := on_end(board.of(cell.key), _code_of(result))) is not None:
-                    screen.say(line)
+                    console.say(line)
         return True
 
     return launch
@@ -143,13 +143,13 @@ class OptunaSweeper(StudySweeper):
         super().__init__()
         self.settings = settings
 
-    def _work(self, arguments: tuple[str, ...], policy: Any, screen: Any) -> int:
+    def _work(self, arguments: tuple[str, ...], policy: Any, console: Any) -> int:
         from ablab.search.settings import of_hydra
         from ablab.study.definition import define_search
 
         search = define_search(arguments, of_hydra(self.settings))
         assert search is not None
-        return self._search(search, policy, screen)
+        return self._search(search, policy, console)
 
 
 ConfigStore.instance().store(

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.search.settings import of_hydra
 from ablab.store.records import write_failure
 from ablab.store.run_folder import RunFolder
@@ -32,7 +32,7 @@ class Fake:
     def __init__(self, endings=None):
         self.endings, self.launched = endings or {}, []
 
-    def __call__(self, board, cells, alone, screen, on_end):
+    def __call__(self, board, cells, alone, console, on_end):
         for cell in cells:
             self.launched.append(cell.arm)
             kind = self.endings.get(cell.arm, "finished")
@@ -46,7 +46,7 @@ class Fake:
             else:
                 write_failure(cell.planned.folder.failure, kind, "x", None, "now")
             if (line := on_end(board.of(cell.key), None)) is not None:
-                screen.say(line)
+                console.say(line)
         return True
 
 
@@ -56,11 +56,11 @@ def _no_evaluations(monkeypatch):
 
 
 def done(search, fake=None, policy=None, jobs=1):
-    screen = Screen(bars=False)
-    screen.console.file = io.StringIO()
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
     fake = fake or Fake()
-    code = search_trials(search, fake, policy or Policy(), screen, jobs=jobs)
-    return code, fake.launched, screen.console.file.getvalue()
+    code = search_trials(search, fake, policy or Policy(), console, jobs=jobs)
+    return code, fake.launched, console.rich.file.getvalue()
 
 
 def outcomes(search):

@@ -4,23 +4,23 @@ import signal
 
 import wandb
 
-from ablab.tracking.tracker import RunCard, WandbMirror
+from ablab.tracking.tracker import RunCard, WandbTracker
 from ablab.tracking.wandb_offline import rows_on_disk
-from ablab.training.callbacks import ToFile, ToMirror
-from tests.mirror.seen import Seen
+from ablab.training.callbacks import MetricsCallback, TrackerCallback
 from tests.run.conftest import TINY, typed
+from tests.tracking.seen import Seen
 
 
 def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
     """Sessions under one id, as after kills: steps that are trained again are not logged again."""
     card = RunCard("rabc", "s1", {"seed": 1}, [], tmp_path)
     for steps in ((10, 20), (20, 30), (20, 30, 40)):
-        mirror = WandbMirror(card, mode="offline", project="x", entity=None)
+        tracker = WandbTracker(card, mode="offline", project="x", entity=None)
         for step in steps:
-            mirror.log(step, {"train/loss": float(step)})
-            mirror.along("layers", step, {"pruning/bleu": 1.0})
-            mirror.table(step, "valid/samples", ["a"], [[1]])
-        mirror.finish(failed=False)
+            tracker.log(step, {"train/loss": float(step)})
+            tracker.along("layers", step, {"pruning/bleu": 1.0})
+            tracker.table(step, "valid/samples", ["a"], [[1]])
+        tracker.finish(failed=False)
         wandb.teardown()  # the sessions of a resumed run are processes; within one, wandb may still be writing
     rows = [row for folder in (tmp_path / "wandb").glob("offline-run-*") for row in Seen.of_folder(folder).history]
     assert sorted(row["step"] for row in rows if "train/loss" in row) == [10, 20, 30, 40]
@@ -31,7 +31,7 @@ def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
 def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
     """The last rows before a kill may be in our file and not in W&B's; the run goes on after them."""
     line = ("smoke=true", *TINY, f"outputs={tmp_path}", "pruning=none", "training.valid_every=2")
-    real = ToFile.on_look
+    real = MetricsCallback.on_look
 
     def on_look(self, measurements):
         real(self, measurements)
@@ -39,8 +39,8 @@ def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ToFile, "on_look", on_look)
-        patch.setattr(ToMirror, "on_look", lambda *_: None)
+        patch.setattr(MetricsCallback, "on_look", on_look)
+        patch.setattr(TrackerCallback, "on_look", lambda *_: None)
         assert typed(*line).code == 130
     wandb.teardown()
     assert typed(*line).code == 0
@@ -52,10 +52,10 @@ def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
 
 
 def test_a_file_that_a_kill_cut_off_is_read_as_far_as_it_goes(trap, tmp_path):
-    mirror = WandbMirror(RunCard("rabc", "s1", {}, [], tmp_path), mode="offline", project="x", entity=None)
+    tracker = WandbTracker(RunCard("rabc", "s1", {}, [], tmp_path), mode="offline", project="x", entity=None)
     for step in range(2000):  # over several blocks of the file
-        mirror.log(step, {"train/loss": 1.0})
-    mirror.finish(failed=False)
+        tracker.log(step, {"train/loss": 1.0})
+    tracker.finish(failed=False)
     (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
     wandb.teardown()
     whole = rows_on_disk(tmp_path / "wandb")

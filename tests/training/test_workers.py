@@ -7,12 +7,12 @@ import torch.distributed as dist
 
 from ablab.errors import LostError
 from ablab.store.records import kind_of
-from ablab.training.workers import crew, following
+from ablab.training.workers import joining, start_workers
 
 
-def follow() -> None:
+def work() -> None:
     """Another process: takes its order, and fails."""
-    with following() as (order, _):
+    with joining() as (order, _):
         if order == "die":
             os.kill(os.getpid(), 9)
         raise RuntimeError(f"CUDA out of memory.\nTried to {order}")
@@ -26,9 +26,9 @@ def follow() -> None:
     ],
 )
 def test_what_ends_a_process_is_said_in_one_line(order, said, kind, capfd):
-    with pytest.raises(LostError) as caught, crew(2, follow, order, on_gpu=False):
+    with pytest.raises(LostError) as caught, start_workers(2, work, order, on_gpu=False):
         pytest.fail("nobody has come")
     assert str(caught.value).startswith(said)
     assert kind_of(caught.value) == kind
     assert not dist.is_initialized()
-    assert ("in follow" in capfd.readouterr().err) == (order == "allocate")  # where it failed, for whoever mends it
+    assert ("in work" in capfd.readouterr().err) == (order == "allocate")  # where it failed, for whoever mends it

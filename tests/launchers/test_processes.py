@@ -14,7 +14,7 @@ from ablab.errors import UserError
 from ablab.launchers import local, task
 from ablab.launchers.base import Job
 from ablab.launchers.local import Places, Processes, _start_server
-from ablab.store.heartbeat import Heart, beating, read_pulse
+from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.records import kind_of, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.tracker import imported_by
@@ -140,8 +140,8 @@ def test_asked_to_stop_it_asks_the_runs(tmp_path):
 def test_a_heart_beats_while_the_block_runs(tmp_path, monkeypatch):
     monkeypatch.setattr("ablab.store.heartbeat.BEAT", 0.01)
     path = tmp_path / ".r1.pulse"
-    with beating(path) as heart:
-        heart.tell(stage="training", step=7, total_steps=9)
+    with heartbeat(path) as beating:
+        beating.tell(stage="training", step=7, total_steps=9)
         deadline = time.monotonic() + 10
         while (pulse := read_pulse(path)) is None or pulse.step != 7:
             assert time.monotonic() < deadline
@@ -153,7 +153,7 @@ def test_a_heart_beats_while_the_block_runs(tmp_path, monkeypatch):
 
 
 def test_a_pulse_that_cannot_be_written_ends_nothing(tmp_path):
-    Heart(tmp_path / "nowhere" / ".r1.pulse").beat()
+    Heartbeat(tmp_path / "nowhere" / ".r1.pulse").beat()
 
 
 def test_failures_count_attempts(tmp_path):

@@ -6,14 +6,14 @@ import torch
 from ablab.data.batches import Sentences, like_lengths
 from ablab.decoding import speed, translator
 from ablab.decoding.speed import ROUNDS, Paced, sentences_per_second
-from ablab.decoding.translator import Search
+from ablab.decoding.translator import DecodingConfig
 from ablab.model.tokens import EOS
 from ablab.model.transformer import Transformer
 from ablab.pruning.strategies import Kept
 from ablab.pruning.surgery import prune
 from tests.model.arms import build, source, stir, words
 
-SEARCH = Search(beam_size=3, length_penalty=0.6, max_extra_tokens=50)
+SEARCH = DecodingConfig(beam_size=3, length_penalty=0.6, max_extra_tokens=50)
 
 
 def lively():
@@ -47,7 +47,7 @@ def test_a_pace_takes_away_the_end_and_nothing_else():
                 assert torch.equal(mine[..., EOS], other[..., EOS])
 
 
-@pytest.mark.parametrize("search", [Search(), SEARCH])
+@pytest.mark.parametrize("search", [DecodingConfig(), SEARCH])
 @pytest.mark.parametrize("batch_tokens", [4096, 12])
 def test_a_model_makes_a_step_for_each_token_of_the_longest_source(search, batch_tokens, monkeypatch):
     """Summed over the batches and turns, whatever the model would have said."""

@@ -12,8 +12,8 @@ from ablab import identity
 from ablab.config import compose
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
-from tests.mirror.seen import Seen
 from tests.run.conftest import TINY, typed
+from tests.tracking.seen import Seen
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import io
 
 import pytest
 
-from ablab.console import Screen
+from ablab.console import Console
 from ablab.errors import UserError
 from ablab.store.records import read_failure, write_failure
 from ablab.study.progress import Board
 from ablab.study.watch import launch_watched
-from tests.launching.test_launcher import NoGpu
+from tests.launchers.test_launcher import NoGpu
 
 
 def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
@@ -17,12 +17,12 @@ def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
     failed = study.cells[0].planned.folder.failure
     write_failure(failed, "error", "of another day", None, "now")
     before, heard = read_failure(failed), []
-    screen = Screen(bars=False)
-    screen.console.file = io.StringIO()
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
 
     def make(on_end, on_look):
         return NoGpu(1, on_end=on_end, on_look=on_look)
 
     with pytest.raises(UserError, match="no GPU"):
-        launch_watched(Board(study), study.cells, make, screen, fail_fast=False, on_end=lambda *_: heard.append(_))
+        launch_watched(Board(study), study.cells, make, console, fail_fast=False, on_end=lambda *_: heard.append(_))
     assert (heard, read_failure(failed)) == ([], before)

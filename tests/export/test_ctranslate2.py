@@ -11,7 +11,7 @@ from ablab.data.batches import Sentences
 from ablab.data.tokenizer import train_tokenizer
 from ablab.decoding.greedy import forbid, greedy
 from ablab.decoding.hypotheses import length_penalty
-from ablab.decoding.translator import Search, Translator
+from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.errors import UserError
 from ablab.export.ctranslate2 import POSITIONS, to_ctranslate2
 from ablab.export.translator import CTranslate2Translator
@@ -89,7 +89,7 @@ def test_every_arm_says_what_ours_says(arm, tokenizers, tmp_path):
     model = lively(arm.build())
     exported = export(model, tokenizers, tmp_path / "out")
     for beam_size in (1, 4):
-        assert assert_equal_searches(model, tokenizers, exported, Search(beam_size, 0.0, EXTRA)) >= 4
+        assert assert_equal_searches(model, tokenizers, exported, DecodingConfig(beam_size, 0.0, EXTRA)) >= 4
 
 
 @pytest.mark.usefixtures("_permitted")
@@ -98,12 +98,12 @@ def test_stacks_of_unequal_depth_and_positions_beyond_the_table(depths, tokenize
     changes = {"model.encoder_layers": depths[0], "model.decoder_layers": depths[1]}
     model = lively(build("pre", {**changes, "position.kind": "learned", "position.max_length": 5}))
     exported = export(model, tokenizers, tmp_path / "out")
-    assert assert_equal_searches(model, tokenizers, exported, Search(1, 0.0, EXTRA)) >= 4
+    assert assert_equal_searches(model, tokenizers, exported, DecodingConfig(1, 0.0, EXTRA)) >= 4
 
 
 def test_scores_follow_our_length_penalty(tokenizers, tmp_path):
     exported = export(lively(build("post")), tokenizers, tmp_path / "out")
-    for hypotheses in exported.hypotheses(SOURCES, Search(4, 0.6, EXTRA)):
+    for hypotheses in exported.hypotheses(SOURCES, DecodingConfig(4, 0.6, EXTRA)):
         assert len(hypotheses) == 4
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         for h in hypotheses:
@@ -123,7 +123,7 @@ def test_small_integers_translate_text_in_order_and_leave_the_model_alone(beam_s
         assert any(together)
         search = {"beam_size": beam_size, "length_penalty": 0.6, "threads": 2}
         assert together == [exported.translate([sentence], **search)[0] for sentence in sentences]
-    scores = [exported.hypotheses([[7, 8, 9]], Search())[0][0].log_prob for exported in (full, small)]
+    scores = [exported.hypotheses([[7, 8, 9]], DecodingConfig())[0][0].log_prob for exported in (full, small)]
     assert scores[0] != scores[1]
     assert scores[0] == pytest.approx(scores[1], abs=1)
 
@@ -139,10 +139,10 @@ def test_the_folder_is_complete_and_says_how_it_is_used(tokenizers, tmp_path):
 def test_a_sentence_beyond_the_positions_is_refused(tokenizers, tmp_path):
     exported = export(lively(build("pre")), tokenizers, tmp_path / "out")
     longest = POSITIONS - 51
-    (found,) = exported.hypotheses([[5] * longest], Search(1, 0.0, 50))
+    (found,) = exported.hypotheses([[5] * longest], DecodingConfig(1, 0.0, 50))
     assert len(found[0].ids) <= longest + 50
     with pytest.raises(UserError, match=rf"{longest + 1} subwords"):
-        exported.hypotheses([[5] * (longest + 1)], Search(1, 0.0, 50))
+        exported.hypotheses([[5] * (longest + 1)], DecodingConfig(1, 0.0, 50))
 
 
 def _other_norm(model):

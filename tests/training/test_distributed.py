@@ -7,10 +7,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from ablab.training.distributed import Alone, FirstOf, Group
+from ablab.training.distributed import FirstOfMany, ProcessGroup, SingleProcess
 
 
-class _Threads(Group):
+class _Threads(ProcessGroup):
     """Threads in place of processes."""
 
     def __init__(self, rank, size, table, barrier):
@@ -68,6 +68,6 @@ def test_sums_whoever_has_a_gradient_and_none_where_nobody_has_one():
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 @pytest.mark.parametrize("parts", [1, 2, 8])
 def test_every_part_has_one_owner(size, parts):
-    owners = [part for rank in range(size) for part in Group(rank, size).mine(parts)]
-    assert sorted(owners) == list(Alone().mine(parts))
-    assert FirstOf(size).mine(parts) == Group(0, size).mine(parts)
+    owners = [part for rank in range(size) for part in ProcessGroup(rank, size).mine(parts)]
+    assert sorted(owners) == list(SingleProcess().mine(parts))
+    assert FirstOfMany(size).mine(parts) == ProcessGroup(0, size).mine(parts)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import wandb
 
-from ablab.tracking.tracker import Mirror, NoMirror, RunCard, WandbMirror
-from tests.mirror.seen import Seen
+from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker
 from tests.run.conftest import TINY, typed
+from tests.tracking.seen import Seen
 
 
 @pytest.mark.parametrize("where", ["ablab.stages.train.fit", "ablab.complete.evaluate"])
@@ -39,17 +39,17 @@ def test_a_server_that_refuses_makes_the_run_offline(trap, tmp_path, monkeypatch
 
     monkeypatch.setattr(wandb, "init", init)
     card = RunCard("rabc", "s1", {"seed": 1}, [], tmp_path)
-    mirror = WandbMirror(card, mode="online", project="x", entity=None)
-    mirror.log(1, {"train/loss": 2.0})
-    mirror.finish(failed=False)
+    tracker = WandbTracker(card, mode="online", project="x", entity=None)
+    tracker.log(1, {"train/loss": 2.0})
+    tracker.finish(failed=False)
     assert modes == ["online", "offline"]
-    assert mirror.offline_because == "refused"
+    assert tracker.offline_because == "refused"
     assert Seen.of(tmp_path).history[0]["train/loss"] == 2.0
 
 
 def test_both_mirrors_have_the_whole_face():
     """Whoever adds a method adds it to each."""
-    face = {name for name in vars(Mirror) if not name.startswith("_")}
+    face = {name for name in vars(Tracker) if not name.startswith("_")}
     assert face
-    for mirror in (NoMirror, WandbMirror):
-        assert face <= set(vars(mirror))
+    for tracker in (NoTracker, WandbTracker):
+        assert face <= set(vars(tracker))

@@ -6,7 +6,7 @@ import torch
 
 from ablab.store.records import Stretch
 from ablab.training.checkpoints import Checkpoints, Selection
-from ablab.training.state import Course, Ends, Plateau
+from ablab.training.state import Plateau, StopCriteria, TrainingState
 from ablab.training.validation import Validation, best
 
 
@@ -15,40 +15,42 @@ def _course(bleus, losses=None):
     validations = [
         Validation(10 * (i + 1), loss, bleu) for i, (bleu, loss) in enumerate(zip(bleus, losses, strict=True))
     ]
-    return Course(step=10 * len(bleus), seconds=100.0, tokens=1000, validations=validations)
+    return TrainingState(step=10 * len(bleus), seconds=100.0, tokens=1000, validations=validations)
 
 
 def test_best_is_the_first_of_equals_by_the_monitored_score():
-    course = _course([1.0, 7.0, 7.0, 3.0], [4.0, 3.0, 2.0, 2.0])
-    assert best(course.validations, "bleu").step == 20
-    assert best(course.validations, "loss").step == 30
+    state = _course([1.0, 7.0, 7.0, 3.0], [4.0, 3.0, 2.0, 2.0])
+    assert best(state.validations, "bleu").step == 20
+    assert best(state.validations, "loss").step == 30
 
 
 def test_nan_is_never_the_best():
-    course = _course([1.0, 2.0], [3.0, math.nan])
-    assert best(course.validations, "loss").step == 10
+    state = _course([1.0, 2.0], [3.0, math.nan])
+    assert best(state.validations, "loss").step == 10
 
 
 ENDS = {"total_steps": None, "max_seconds": None, "patience": None, "monitor": "bleu", "plateau": None}
 
 
 def test_each_end_on_its_own():
-    course = _course([5.0, 4.0, 3.0])
-    assert Ends(**ENDS).before_validation(course) is None
-    assert Ends(**{**ENDS, "total_steps": 30}).before_validation(course) == "steps"
-    assert Ends(**{**ENDS, "total_steps": 31}).before_validation(course) is None
-    assert Ends(**{**ENDS, "max_seconds": 100.0}).before_validation(course) == "minutes"
-    assert Ends(**{**ENDS, "patience": 2}).after_validation(course) == "patience"
-    assert Ends(**{**ENDS, "patience": 3}).after_validation(course) is None
+    state = _course([5.0, 4.0, 3.0])
+    assert StopCriteria(**ENDS).before_validation(state) is None
+    assert StopCriteria(**{**ENDS, "total_steps": 30}).before_validation(state) == "steps"
+    assert StopCriteria(**{**ENDS, "total_steps": 31}).before_validation(state) is None
+    assert StopCriteria(**{**ENDS, "max_seconds": 100.0}).before_validation(state) == "minutes"
+    assert StopCriteria(**{**ENDS, "patience": 2}).after_validation(state) == "patience"
+    assert StopCriteria(**{**ENDS, "patience": 3}).after_validation(state) is None
     stalled = _course([5.0] * 3, [3.0] * 3)
     decays = Plateau(monitor="loss", peak=1e-3, decay=0.5, patience=1, min_rate=5e-4)
-    assert Ends(**{**ENDS, "plateau": decays}).after_validation(stalled) == "learning rate"
+    assert StopCriteria(**{**ENDS, "plateau": decays}).after_validation(stalled) == "learning rate"
 
 
 def test_a_course_survives_a_checkpoint():
-    course = _course([1.0, 2.0])
-    assert Course.from_dict(course.as_dict()) == course
-    assert Course.from_dict({key: value for key, value in course.as_dict().items() if key != "stretches"}) == course
+    state = _course([1.0, 2.0])
+    assert TrainingState.from_dict(state.as_dict()) == state
+    assert (
+        TrainingState.from_dict({key: value for key, value in state.as_dict().items() if key != "stretches"}) == state
+    )
 
 
 def _stretch(first, **changes):
@@ -58,15 +60,15 @@ def _stretch(first, **changes):
 
 
 def test_stretches_take_turns_and_one_that_kept_nothing_leaves_no_trace():
-    course = Course()
-    course.begin(_stretch(1))
-    assert [(s.first_step, s.last_step) for s in course.stretches_so_far()] == [(1, 0)]
-    course.step = 20
-    course = Course.from_dict(course.as_dict())
+    state = TrainingState()
+    state.begin(_stretch(1))
+    assert [(s.first_step, s.last_step) for s in state.stretches_so_far()] == [(1, 0)]
+    state.step = 20
+    state = TrainingState.from_dict(state.as_dict())
     for code in "bc":  # killed before its first checkpoint, and another
-        course.begin(_stretch(21, code=code))
-    course.step = 50
-    said = [(s.code, s.first_step, s.last_step) for s in Course.from_dict(course.as_dict()).stretches]
+        state.begin(_stretch(21, code=code))
+    state.step = 50
+    said = [(s.code, s.first_step, s.last_step) for s in TrainingState.from_dict(state.as_dict()).stretches]
     assert said == [("a", 1, 20), ("c", 21, 50)]
 
 
@@ -79,5 +81,5 @@ def test_the_last_state_loads_without_running_code(tmp_path):
     optimizer.step()
     checkpoints.save_last({"w": parameter.detach()}, optimizer.state_dict(), _course([1.0]))
     loaded = checkpoints.load_last()
-    assert Course.from_dict(loaded["course"]) == _course([1.0])
+    assert TrainingState.from_dict(loaded["course"]) == _course([1.0])
     assert loaded["optimizer"]["state"][0]["exp_avg"].tolist() == optimizer.state_dict()["state"][0]["exp_avg"].tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from ablab.pruning.curve_files import COLUMNS
 from ablab.scoring import score
-from tests.curves.conftest import pruned, the_run
+from tests.pruning.conftest import pruned, the_run
 
 
 def the_curve(run, label):
@@ -115,7 +115,7 @@ def test_nothing_is_measured_twice(deep, monkeypatch):
 
 def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
     from ablab.stages import prune_curve as measure
-    from ablab.stages.evaluate import Examination
+    from ablab.stages.evaluate import Evaluator
 
     def until_the_race(*_):
         raise KeyboardInterrupt
@@ -124,7 +124,7 @@ def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(measure, "sentences_per_second", until_the_race)
         assert pruned(deep, *words).code == 130
-    monkeypatch.setattr(Examination, "evaluate", _never)
+    monkeypatch.setattr(Evaluator, "evaluate", _never)
     assert pruned(deep, *words).code == 0
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 from ablab.training import loop
 from ablab.training.distributed import ALONE
-from ablab.training.loop import Conductor
+from ablab.training.loop import TrainingLoop
 from ablab.training.module import StepReport, TranslationModule
-from ablab.training.state import Course, Ends
+from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.validation import Validation
 
 STEP, QUEUED, VALIDATING = 1.0, 8.0, 100.0
@@ -62,13 +62,13 @@ class Saving:
     def is_due(self, step: int, seconds: float) -> bool:
         return seconds >= self.seconds_apart
 
-    def save(self, model: object, optimizer: object, course: Course) -> None:
-        self.saved.append(course.step)
+    def save(self, model: object, optimizer: object, state: TrainingState) -> None:
+        self.saved.append(state.step)
 
 
 def train(monkeypatch, seconds_apart: float = 1e9):
     """20 steps of 30 tokens, validated at the end, on a device that is always behind."""
-    clock, course, ears, saving = Clock(), Course(), Ears(), Saving(seconds_apart)
+    clock, state, ears, saving = Clock(), TrainingState(), Ears(), Saving(seconds_apart)
     monkeypatch.setattr(loop, "time", clock)
     monkeypatch.setattr(loop, "padding_share_of", lambda _: 0.0)
 
@@ -85,8 +85,8 @@ def train(monkeypatch, seconds_apart: float = 1e9):
         def optimizers(self, **_):
             return SimpleNamespace(state_dict=dict)
 
-    ends = Ends(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
-    follows = Conductor(validate, course, ends, saving, [ears], 20, None, ALONE, None, None)
+    ends = StopCriteria(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
+    follows = TrainingLoop(validate, state, ends, saving, [ears], 20, None, ALONE, None, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)
     for step in range(1, 21):
@@ -94,13 +94,13 @@ def train(monkeypatch, seconds_apart: float = 1e9):
         module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0, {})
         follows.on_train_batch_end(trainer, module, None, [], step)
     assert trainer.should_stop
-    return course, ears.looks, saving.saved
+    return state, ears.looks, saving.saved
 
 
 def test_what_a_device_was_still_at_work_on_is_training_and_not_validation(monkeypatch):
-    course, _, _ = train(monkeypatch)
-    assert course.train_seconds == 20 * STEP + 2 * QUEUED
-    assert course.seconds == course.train_seconds + VALIDATING
+    state, _, _ = train(monkeypatch)
+    assert state.train_seconds == 20 * STEP + 2 * QUEUED
+    assert state.seconds == state.train_seconds + VALIDATING
 
 
 def test_each_look_has_the_speed_of_its_own_steps(monkeypatch):
@@ -115,7 +115,7 @@ def test_the_state_is_saved_when_so_much_time_has_passed_since_it_was_saved_befo
 
 def test_whoever_saves_waits_for_the_device_and_that_is_training(monkeypatch):
     """Once at each step that looks or saves."""
-    course, _, saved = train(monkeypatch, seconds_apart=4.0)
+    state, _, saved = train(monkeypatch, seconds_apart=4.0)
     waits = len({10, 20, *saved})
-    assert course.train_seconds == 20 * STEP + waits * QUEUED
-    assert course.seconds == course.train_seconds + VALIDATING
+    assert state.train_seconds == 20 * STEP + waits * QUEUED
+    assert state.seconds == state.train_seconds + VALIDATING

@@ -13,7 +13,7 @@ from ablab.cli import main
 from ablab.pruning.strategies import Kept
 from ablab.pruning.surgery import prune
 from ablab.store.saved_model import find_model, of_run
-from tests.curves.conftest import DEEPER, pruned, the_run
+from tests.pruning.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 
 CPU = torch.device("cpu")
