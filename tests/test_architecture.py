@@ -37,7 +37,6 @@ STOREYS = (
     ("build",),
     ("export",),
     ("stages",),
-    ("complete",),
     ("run",),
     ("launchers",),
     ("study",),

@@ -1,7 +1,8 @@
-"""The door to a run: one process at a time goes in, and only for what is missing."""
+"""A run's story: one process at a time does whatever of it is missing, and nothing twice."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -12,6 +13,10 @@ from ablab.provenance import comes_from_elsewhere
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
+from ablab.tracking.open import open_tracker
+
+if TYPE_CHECKING:
+    from ablab.stages.train import Work
 
 
 class BusyError(UserError):
@@ -19,58 +24,75 @@ class BusyError(UserError):
 
 
 def run(planned: Planned, console: Console) -> Record | None:
-    """Whatever of the run is missing, and nothing twice; None when it was interrupted."""
+    """Train, evaluate, and measure the pruning curve, whatever of these is missing; None when it was interrupted."""
     folder = planned.folder
-    with alone(folder), heartbeat(folder.pulse) as beating:
-        if _to_be_replaced(planned) and (aside := folder.set_aside()):
+    with locked(folder), heartbeat(folder.pulse) as beating:
+        if _is_to_be_replaced(planned) and (aside := folder.set_aside()):
             console.say(f"The earlier run was moved to {aside}")
         record = folder.record()
         if record is not None:
-            _report_reuse(record, console)
+            _say_it_is_finished(record, console)
         if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
-            record = _completed(planned, console, beating)
+            record = _completed(planned, record, console, beating)
         if record is None:
             return None
         folder.failure.unlink(missing_ok=True)
-    console.result(
-        folder,
-        record,
-        folder.evaluation(planned.evaluation_id),
-        folder.curve(planned.curve_id),
-        smoke=planned.config.smoke,
-    )
+    evaluation, curve = folder.evaluation(planned.evaluation_id), folder.curve(planned.curve_id)
+    console.result(folder, record, evaluation, curve, smoke=planned.config.smoke)
     return record
 
 
-def _completed(planned: Planned, console: Console, beating: Heartbeat) -> Record | None:
-    """With rerun=stale, a run that other code began begins anew."""
-    from ablab.complete import complete
+def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
+    from ablab.stages.evaluate import evaluate  # torch from here on
+    from ablab.stages.prune_curve import prune_curve
+    from ablab.stages.train import train
+    from ablab.training.callbacks import run_callbacks
+
+    planned.folder.tidy()
+    work = _prepared(planned, console) if record is None else None  # what is refused no tracker hears of
+    with open_tracker(planned, console.say) as tracker:
+        callbacks = run_callbacks(planned.folder, console, beating, tracker)
+        if work is not None:
+            record = train(work, callbacks)
+        if record is None:
+            return None  # interrupted: the same line continues
+        if planned.lacks_evaluation(record):
+            evaluate(planned, record, callbacks)
+        callbacks.on_result(record, planned.folder.evaluation(planned.evaluation_id))
+        if planned.lacks_curve(record):
+            prune_curve(planned, record, callbacks)
+    return record
+
+
+def _prepared(planned: Planned, console: Console) -> "Work":
+    """Ready to train. With rerun=stale, a run that other code began begins anew."""
+    from ablab.stages.train import prepare_training
 
     try:
-        return complete(planned, console, beating)
+        return prepare_training(planned, console)
     except OtherCodeError:
         if planned.config.rerun != "stale":
             raise
     console.say(f"The earlier run was moved to {planned.folder.set_aside()}")
-    return complete(planned, console, beating)
+    return prepare_training(planned, console)
 
 
-def _to_be_replaced(planned: Planned) -> bool:
+def _is_to_be_replaced(planned: Planned) -> bool:
     if planned.config.rerun == "stale":
         record = planned.folder.record()
         return record is not None and comes_from_elsewhere(record.provenance, record.stretches) is not None
     return planned.config.rerun
 
 
-def _report_reuse(record: Record, console: Console) -> None:
+def _say_it_is_finished(record: Record, console: Console) -> None:
     console.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
     if (origin := comes_from_elsewhere(record.provenance, record.stretches)) is not None:
         console.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
 
 
 @contextmanager
-def alone(folder: RunFolder) -> Iterator[None]:
-    """Nobody else works on this run meanwhile; the lock ends with the process, however it ends."""
+def locked(folder: RunFolder) -> Iterator[None]:
+    """BusyError where another process works on this run. The lock ends with the process, however it ends."""
     lock = FileLock(folder.lock)
     try:
         folder.lock.parent.mkdir(parents=True, exist_ok=True)

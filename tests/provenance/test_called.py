@@ -34,8 +34,8 @@ ARM = (
 """Whatever can be on is on."""
 
 STAGES = {
-    "training": ("ablab.complete.begin", "ablab.complete.train"),
-    "evaluation": ("ablab.complete.evaluate",),
+    "training": ("ablab.stages.train.prepare_training", "ablab.stages.train.train"),
+    "evaluation": ("ablab.stages.evaluate.evaluate",),
     "curve": ("ablab.stages.prune_curve.measure",),
 }
 
@@ -94,7 +94,7 @@ def _listed(name: str, stage: str | None = None) -> bool:
 @pytest.fixture(scope="module")
 def called(tmp_path_factory) -> dict[str, set[str]]:
     """By stage, what one run of all stages calls."""
-    importlib.import_module("ablab.complete")
+    importlib.import_module("ablab.stages.train")
     importlib.import_module("ablab.stages.prune_curve")
     found: dict[str, set[str]] = {stage: set() for stage in STAGES}
     with pytest.MonkeyPatch.context() as patch:

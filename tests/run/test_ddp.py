@@ -107,7 +107,7 @@ def started(outputs: Path, at: int) -> tuple[Any, int]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory) -> RunFolder:
-    FRESH.set_forkserver_preload(["ablab.complete"])
+    FRESH.set_forkserver_preload(["ablab.stages.prune_curve", "ablab.stages.train"])
     outputs = tmp_path_factory.mktemp("alone")
     assert typed(*LINE, ONE, f"outputs={outputs}").code == 0
     return the_run(outputs)
@@ -128,14 +128,14 @@ def test_two_devices_stopped_and_continued_are_one(alone, tmp_path, monkeypatch)
     """Bit for bit: with one part a device the sums are the same sums."""
     line, before = (*LINE, *TWO, f"outputs={tmp_path}"), children(os.getpid())
     with monkeypatch.context() as patch:
-        original = MetricsCallback.on_look
+        original = MetricsCallback.on_log
 
-        def on_look(self, measurements):
+        def on_log(self, measurements):
             original(self, measurements)
             if measurements.step == 40:
                 signal.raise_signal(signal.SIGINT)
 
-        patch.setattr(MetricsCallback, "on_look", on_look)
+        patch.setattr(MetricsCallback, "on_log", on_log)
         stopped = typed(*line)
     assert stopped.code == 130
     assert "continues from there" in stopped.out

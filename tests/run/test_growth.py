@@ -31,13 +31,13 @@ def store(tmp_path_factory) -> Path:
     outputs = tmp_path_factory.mktemp("store")
     assert typed(*DONE, f"outputs={outputs}").code == 0
 
-    def stop_at_10(self, measurements, original=MetricsCallback.on_look):
+    def stop_at_10(self, measurements, original=MetricsCallback.on_log):
         original(self, measurements)
         if measurements.step == 10:
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MetricsCallback, "on_look", stop_at_10)
+        patch.setattr(MetricsCallback, "on_log", stop_at_10)
         assert typed(*STOPPED, f"outputs={outputs}").code == 130
     return outputs
 

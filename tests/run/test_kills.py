@@ -106,7 +106,7 @@ def the_run(outputs):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    FRESH.set_forkserver_preload(["ablab.complete", "tests.run.test_kills"])
+    FRESH.set_forkserver_preload(["ablab.stages.prune_curve", "ablab.stages.train", "tests.run.test_kills"])
     outputs = tmp_path_factory.mktemp("undisturbed")
     assert typed(*LINE, f"outputs={outputs}").code == 0
     return the_run(outputs)

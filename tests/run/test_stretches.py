@@ -23,15 +23,15 @@ STEP = 4
 
 def stopped_at(step: int, line) -> RunFolder:
     """A run with a checkpoint after this step."""
-    look = MetricsCallback.on_look
+    look = MetricsCallback.on_log
 
-    def on_look(self, measurements):
+    def on_log(self, measurements):
         look(self, measurements)
         if measurements.step == step:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MetricsCallback, "on_look", on_look)
+        patch.setattr(MetricsCallback, "on_log", on_log)
         assert typed(*line).code == INTERRUPTED
     return the_run(next(word for word in line if word.startswith("outputs=")).removeprefix("outputs="))
 

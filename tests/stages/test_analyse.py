@@ -11,7 +11,6 @@ import torch
 from ablab.analysis import attentions, masked
 from ablab.build import load_model
 from ablab.cli import main
-from ablab.console import Console
 from ablab.data.prepared import prepare
 from ablab.plan import reopened
 from ablab.stages import analyse as look
@@ -19,7 +18,7 @@ from ablab.stages.analyses import SITES
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.run_folder import all_runs
 from ablab.store.saved_model import of_run
-from ablab.tracking.tracker import NoTracker
+from ablab.training.callbacks import Callback
 from ablab.training.validation import true_loss
 from tests.run.conftest import Said, make_store, typed
 
@@ -173,11 +172,11 @@ def test_an_interruption_loses_one_artefact_and_other_settings_only_what_they_ch
     assert changed == {(run.run_id, key) for key in HEADS}
 
 
-def test_a_mirror_is_told_of_every_picture(outputs):
+def test_callbacks_are_told_of_every_picture(outputs):
     told = []
 
-    class Told(NoTracker):
-        def picture(self, step, key, path, caption):
+    class Told(Callback):
+        def on_picture(self, step, key, path, caption):
             assert path.exists()
             told.append((step, key))
 
@@ -185,7 +184,7 @@ def test_a_mirror_is_told_of_every_picture(outputs):
     record = run.record()
     planned = reopened(run, record, [])
     wanted = look.Wanted("scalenorm_g", {"analysis": "scalenorm_g"})
-    look.add_artefacts(planned, record, [wanted], Console(), Told())
+    look.add_artefacts(planned, record, [wanted], Told())
     assert told == [(record.cost.steps, "analysis/scalenorm_g")]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ablab.console import Console
-from ablab.run import BusyError, alone, run
+from ablab.run import BusyError, locked, run
 from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.records import write_failure
 from ablab.study.design import Arm
@@ -33,7 +33,7 @@ def test_states_are_read_from_the_store(study):
     assert entry_of(cell).state is State.INTERRUPTED
     write_failure(folder.failure, "error", "x", None, "now")
     assert entry_of(cell).state is State.FAILED
-    with alone(folder):
+    with locked(folder):
         assert entry_of(cell).state is State.RUNNING
     assert entry_of(cell).state is State.FAILED
 

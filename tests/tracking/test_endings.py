@@ -10,7 +10,7 @@ from tests.run.conftest import TINY, typed
 from tests.tracking.seen import Seen
 
 
-@pytest.mark.parametrize("where", ["ablab.stages.train.fit", "ablab.complete.evaluate"])
+@pytest.mark.parametrize("where", ["ablab.stages.train.fit", "ablab.stages.evaluate.evaluate"])
 def test_the_run_is_finished_as_failed_when_something_raises(where, trap, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("out of memory")

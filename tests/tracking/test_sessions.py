@@ -31,16 +31,16 @@ def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
 def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
     """The last rows before a kill may be in our file and not in W&B's; the run goes on after them."""
     line = ("smoke=true", *TINY, f"outputs={tmp_path}", "pruning=none", "training.valid_every=2")
-    real = MetricsCallback.on_look
+    real = MetricsCallback.on_log
 
-    def on_look(self, measurements):
+    def on_log(self, measurements):
         real(self, measurements)
         if measurements.step == 6:
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(MetricsCallback, "on_look", on_look)
-        patch.setattr(TrackerCallback, "on_look", lambda *_: None)
+        patch.setattr(MetricsCallback, "on_log", on_log)
+        patch.setattr(TrackerCallback, "on_log", lambda *_: None)
         assert typed(*line).code == 130
     wandb.teardown()
     assert typed(*line).code == 0

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from types import SimpleNamespace
 
 from ablab.training import loop
+from ablab.training.callbacks import Callback
 from ablab.training.distributed import ALONE
 from ablab.training.loop import TrainingLoop
 from ablab.training.module import StepReport, TranslationModule
@@ -36,21 +37,14 @@ class OnDevice:
         return 1.0
 
 
-class Ears:
+class Ears(Callback):
     """Remembers the looks."""
 
     def __init__(self) -> None:
         self.looks: list[dict[str, float]] = []
 
-    def on_step(self, *_: object) -> None:
-        """Nothing."""
-
-    def on_look(self, measurements) -> None:
-        """One more."""
+    def on_log(self, measurements) -> None:
         self.looks.append(asdict(measurements))
-
-    def on_validation(self, *_: object) -> None:
-        """Nothing."""
 
 
 class Saving:
@@ -86,7 +80,7 @@ def train(monkeypatch, seconds_apart: float = 1e9):
             return SimpleNamespace(state_dict=dict)
 
     ends = StopCriteria(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
-    follows = TrainingLoop(validate, state, ends, saving, [ears], 20, None, ALONE, None, None)
+    follows = TrainingLoop(validate, state, ends, saving, ears, 20, None, ALONE, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)
     for step in range(1, 21):

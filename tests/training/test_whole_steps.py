@@ -18,6 +18,7 @@ from ablab.model.drophead import DropHead
 from ablab.model.modes import evaluating
 from ablab.model.streams import reseed
 from ablab.model.tokens import PAD, SPECIAL
+from ablab.training.callbacks import Callback
 from ablab.training.module import TranslationModule
 from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.trainer import fit
@@ -63,7 +64,7 @@ def training_steps() -> TrainingSteps:
     return TrainingSteps(src, tgt, batch_tokens=60, seed=SEED, micro_batches=2, total=STEPS)
 
 
-class Notes:
+class Notes(Callback):
     """Writes down the state after every step."""
 
     def __init__(self, module: TranslationModule) -> None:
@@ -75,12 +76,6 @@ class Notes:
         assert report.step == state.step
         said = (report.learning_rate, report.drophead, float(report.loss), float(report.grad_norm), report.ran)
         self.states.append(State(parameters_of(self.module.model), *said))
-
-    def on_look(self, *_: object) -> None:
-        """Nothing."""
-
-    def on_validation(self, *_: object) -> None:
-        """Nothing."""
 
 
 def through_lightning(config, model, steps, folder) -> list[State]:
@@ -102,7 +97,7 @@ def through_lightning(config, model, steps, folder) -> list[State]:
         state,
         ends,
         build_checkpoints(config, folder),
-        [notes],
+        notes,
         valid_every=3,
         trainer_options=trainer_options(config),
     )

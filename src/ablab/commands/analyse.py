@@ -8,7 +8,7 @@ from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.fields import Count, Group, read_words
 from ablab.plan import Planned, reopened
-from ablab.run import alone
+from ablab.run import locked
 from ablab.stages.analyses import Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.records import Record
@@ -86,14 +86,16 @@ def _analyse(one: _Opened, console: Console) -> None:
     console.say(f"{folder.run_id}  {one.record.name}")
     if one.record.former:
         console.say(one.record.former)
-    with alone(folder):
+    with locked(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
             from ablab.stages.analyse import add_artefacts
             from ablab.tracking.open import open_tracker
+            from ablab.training.callbacks import Callbacks, ConsoleCallback, TrackerCallback
 
             with open_tracker(one.planned, console.say) as tracker:
-                add_artefacts(one.planned, one.record, lacking, console, tracker)
+                told = Callbacks([ConsoleCallback(console), TrackerCallback(tracker, folder.metrics)])
+                add_artefacts(one.planned, one.record, lacking, told)
         else:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)

@@ -13,7 +13,7 @@ from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
 from ablab.pruning.strategies import Depths, targets
-from ablab.run import alone
+from ablab.run import locked
 from ablab.store.records import Curve, Point, Record
 from ablab.store.run_folder import find_run
 from ablab.store.saved_model import of_run
@@ -108,17 +108,19 @@ def _shapes(config: Config) -> Iterator[str]:
 
 
 def _curve(planned: Planned, record: Record, console: Console) -> Curve:
-    with alone(planned.folder):
+    with locked(planned.folder):
         known = planned.folder.curve(planned.curve_id)
         if known is not None:
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
             return known
-        from ablab.stages.prune_curve import add_curve
+        from ablab.stages.prune_curve import prune_curve
         from ablab.tracking.open import open_tracker
+        from ablab.training.callbacks import Callbacks, ConsoleCallback, TrackerCallback
 
         with open_tracker(planned, console.say) as tracker:
-            return add_curve(planned, record, console, tracker)
+            told = Callbacks([ConsoleCallback(console), TrackerCallback(tracker, planned.folder.metrics)])
+            return prune_curve(planned, record, told)
 
 
 def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[str]:
@@ -133,7 +135,7 @@ def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[s
         ]
     from ablab.pruning.surgery import save_pruned
 
-    with alone(planned.folder):
+    with locked(planned.folder):
         place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)
     full = curve.points[0]
     return [

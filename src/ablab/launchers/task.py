@@ -16,7 +16,7 @@ from ablab.store.records import kind_of, write_failure
 if TYPE_CHECKING:
     from ablab.plan import Planned
 
-PRELOADED = ["ablab.complete", "ablab.launchers.task", "ablab.config.values"]
+PRELOADED = ["ablab.stages.prune_curve", "ablab.stages.train", "ablab.launchers.task", "ablab.config.values"]
 """What the server of processes on one machine imports once for all runs."""
 
 

@@ -10,7 +10,7 @@ _CORPORA = "ablab.data.corpora.CORPORA"
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
-        "ablab.stages.train.begin",
+        "ablab.stages.train.prepare_training",
         "ablab.stages.train.train",
         "ablab.store.records.NOTHING_LEARNT",
         _CORPORA,

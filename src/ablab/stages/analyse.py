@@ -11,7 +11,6 @@ from ablab.analysis import attentions, cross_attention, importance, learned_scal
 from ablab.analysis.inspect import FINAL
 from ablab.analysis.plot import draw
 from ablab.build import load_model, set_threads
-from ablab.console import Console
 from ablab.data.batches import Sentences
 from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.tokenizer import Tokenizer
@@ -23,26 +22,27 @@ from ablab.stages.analyses import SITES, Wanted
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
 from ablab.store.saved_model import of_run
-from ablab.tracking.tracker import Tracker
+from ablab.training.callbacks import Callback
 from ablab.training.validation import true_loss
 
 END = "</s>"
 
 
-def add_artefacts(
-    planned: Planned, record: Record, lacking: Sequence[Wanted], console: Console, tracker: Tracker
-) -> None:
+def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
     """Computed, drawn, mirrored, written."""
-    opened = _Opened.of(planned, record, console)
-    with console.counting_bar("looking inside", sum(opened.passes(each.settings) for each in lacking)) as bar:
+    opened = _Opened.of(planned, record, callbacks.on_message)
+    passes = sum(opened.passes(each.settings) for each in lacking)
+    with callbacks.counting("looking inside", passes) as advance:
         for each in lacking:
-            artefact = MAKERS[each.settings["analysis"]](opened, each.settings, bar.advance)
+            artefact = MAKERS[each.settings["analysis"]](opened, each.settings, advance)
             made = {"code": code_digest("analysis"), "ended": now()}
             artefact = artefact.model_copy(update={"settings": dict(each.settings), "provenance": made})
             path = planned.folder.artefacts / f"{each.key}.json"
             picture = path.with_suffix(".png")
             draw(artefact, picture)
-            tracker.picture(record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}")
+            callbacks.on_picture(
+                record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}"
+            )
             # Last: an artefact that can be read is one that is drawn.
             write_artefact(path, artefact)
 
@@ -52,14 +52,14 @@ class _Opened:
     """A finished run's model and vocabularies, and its validation set where that is asked for."""
 
     planned: Planned
-    console: Console
+    say: Callable[[str], None]
     model: Transformer
     tokenizers: tuple[Tokenizer, Tokenizer]
 
     @classmethod
-    def of(cls, planned: Planned, record: Record, console: Console) -> "_Opened":
+    def of(cls, planned: Planned, record: Record, say: Callable[[str], None]) -> "_Opened":
         device = set_threads(planned.config.trainer)
-        return cls(planned, console, *load_model(of_run(planned.folder, record), device))
+        return cls(planned, say, *load_model(of_run(planned.folder, record), device))
 
     def passes(self, settings: Mapping[str, Any]) -> int:
         """How often the model runs: what the bar counts."""
@@ -70,7 +70,7 @@ class _Opened:
     @cached_property
     def valid(self) -> tuple[Sentences, Sentences]:
         """Source and target ids of validation."""
-        return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.console.say).valid
+        return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.say).valid
 
     def loss(self, count: int) -> Callable[[], float]:
         """Loss on so many validation pairs, always the same ones: nats per target token, without label smoothing."""

@@ -19,6 +19,7 @@ from ablab.build import (
 from ablab.build.training import trainer_options
 from ablab.data.prepared import Prepared, prepare
 from ablab.plan import Planned
+from ablab.training.callbacks import Callback
 from ablab.training.cost import parameter_count
 from ablab.training.distributed import FirstOfMany
 from ablab.training.module import TranslationModule
@@ -39,7 +40,7 @@ class DryRun:
     total_steps: int | None
 
 
-class _Clock:
+class _Clock(Callback):
     """Notes when each step has ended, on the device too."""
 
     def __init__(self) -> None:
@@ -55,12 +56,6 @@ class _Clock:
         """Without the first, unless there is no other."""
         counted = self._times[1:] if len(self._times) > 2 else self._times
         return (counted[-1] - counted[0]) / (len(counted) - 1)
-
-    def on_look(self, *_: object) -> None:
-        """Nothing."""
-
-    def on_validation(self, *_: object) -> None:
-        """Nothing."""
 
 
 class _Glance(Validator):
@@ -95,7 +90,7 @@ def dry_run(planned: Planned) -> DryRun:
             state,
             ends,
             build_checkpoints(config, Path(folder)),
-            [clock],
+            clock,
             valid_every=STEPS,
             trainer_options=trainer_options(config),
         )

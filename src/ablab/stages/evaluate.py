@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
-from ablab.console import Console
 from ablab.data.batches import Sentences
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.files import write_lines
@@ -16,32 +15,35 @@ from ablab.provenance import code_digest, other_judge
 from ablab.scoring import looks_tokenised, score
 from ablab.store.records import Evaluation, Record, now
 from ablab.store.saved_model import of_run
+from ablab.training.callbacks import Callback
 
 
 class Evaluator:
     """The test text of a configuration, ready to be put before the model, whole or pruned."""
 
-    def __init__(self, planned: Planned, console: Console) -> None:
+    def __init__(self, planned: Planned, callbacks: Callback) -> None:
         config = planned.config
         test = config.data.test_split()
         pairs = test.pairs[: config.data.test_pairs]
-        self.planned, self.console, self.name = planned, console, test.name
+        self.planned, self.callbacks, self.name = planned, callbacks, test.name
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.raw = keep_raw(planned.outputs / "corpora", test.name, self.sources, self.references)
         self.search: DecodingConfig = build_search(config)
         if looks_tokenised(self.references):
-            console.say(f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text")
+            callbacks.on_message(
+                f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
+            )
 
     def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
         """Translate, score, and add one evaluation to the run."""
         count = self.planned.config.decoding.n_best
         began = time.perf_counter()
-        with self.console.counting_bar(f"translating {self.name}", len(self.sources)) as bar:
+        with self.callbacks.counting(f"translating {self.name}", len(self.sources)) as advance:
             encoded: Sentences = translator.encode(self.sources)
             if count == 1:
-                hypotheses, n_best = translator.best(encoded, self.search, bar.advance), None
+                hypotheses, n_best = translator.best(encoded, self.search, advance), None
             else:
-                found = translator.hypotheses(encoded, self.search, bar.advance)
+                found = translator.hypotheses(encoded, self.search, advance)
                 n_best = [translator.texts(beams[:count]) for beams in found]
                 hypotheses = [beams[0][1] for beams in n_best]
         seconds = time.perf_counter() - began
@@ -67,13 +69,14 @@ class Evaluator:
         return evaluation
 
 
-def evaluate(planned: Planned, record: Record, console: Console) -> Evaluation:
+def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:
     """The evaluation of the whole model that the configuration asks for."""
+    callbacks.on_stage("evaluating")
     if (changed := other_judge(record.provenance)) is not None:
-        console.say(changed)
+        callbacks.on_message(changed)
     device = set_threads(planned.config.trainer)
     translator = Translator(*load_model(of_run(planned.folder, record), device))
-    return Evaluator(planned, console).evaluate(translator, planned.evaluation_id, planned.evaluation)
+    return Evaluator(planned, callbacks).evaluate(translator, planned.evaluation_id, planned.evaluation)
 
 
 def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:

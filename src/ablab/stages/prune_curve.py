@@ -9,7 +9,6 @@ import torch
 from ablab import identity
 from ablab.build import build_strategy, load_model, set_threads
 from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning
-from ablab.console import Console
 from ablab.data.prepared import prepare
 from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
@@ -17,13 +16,13 @@ from ablab.files import read_json, write_json
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
-from ablab.pruning.curve_files import PICTURE, mirror_curve, write_artefacts
+from ablab.pruning.curve_files import PICTURE, write_artefacts
 from ablab.pruning.strategies import Depths, Kept, targets
 from ablab.pruning.surgery import prune
 from ablab.stages.evaluate import Evaluator
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.store.saved_model import of_run
-from ablab.tracking.tracker import Tracker
+from ablab.training.callbacks import Callback
 from ablab.training.cost import parameter_count
 from ablab.training.validation import Validator
 
@@ -69,21 +68,21 @@ Chosen = list[tuple[str, Kept]]
 """The points of all curves: the name of the curve, and the layers that remain."""
 
 
-def measure(planned: Planned, record: Record, console: Console) -> Curve:
+def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
     """The curve that the configuration asks for. Scores that were measured before are not measured again."""
     if (changed := other_judge(record.provenance)) is not None:
-        console.say(changed)
-    bench = _Bench.begin(planned, record, console)
+        callbacks.on_message(changed)
+    bench = _Bench.begin(planned, record, callbacks)
     chosen = bench.choose()
     combinations = bench.validated.combinations
     distinct = list(dict.fromkeys(kept for _, kept in chosen))
     evaluations = {kept: bench.evaluate(kept) for kept in distinct}
-    with console.counting_bar("validating and timing", len(distinct) * (2 + ROUNDS)) as bar:
+    with callbacks.counting("validating and timing", len(distinct) * (2 + ROUNDS)) as advance:
         scores = {}
         for kept in distinct:
             scores[kept] = (bench.validated.loss(kept), bench.validated.bleu(kept))
-            bar.advance(1)
-        speeds = bench.speeds(distinct, bar.advance)
+            advance(1)
+        speeds = bench.speeds(distinct, advance)
     full = speeds[Kept.all_of(bench.full)]
     return Curve(
         curve_id=planned.curve_id,
@@ -110,18 +109,18 @@ class _Bench:
     """A trained model between validation and test set, and nothing of one confused with the other."""
 
     planned: Planned
-    console: Console
+    callbacks: Callback
     translator: Translator
     validated: Validated
     examination: Evaluator
 
     @classmethod
-    def begin(cls, planned: Planned, record: Record, console: Console) -> "_Bench":
+    def begin(cls, planned: Planned, record: Record, callbacks: Callback) -> "_Bench":
         device = set_threads(planned.config.trainer)
         translator = Translator(*load_model(of_run(planned.folder, record), device))
-        prepared = prepare(planned.config.data, planned.outputs / "corpora", console.say)
+        prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message)
         validated = Validated(translator.model, Validator(prepared), planned.folder.validated_layers)
-        return cls(planned, console, translator, validated, Evaluator(planned, console))
+        return cls(planned, callbacks, translator, validated, Evaluator(planned, callbacks))
 
     @property
     def full(self) -> Depths:
@@ -143,8 +142,8 @@ class _Bench:
             for target in targets(name, self.full, pruning.depths)
         ]
         strategy = build_strategy(pruning, self.translator.model, self.validated)
-        with self.console.counting_bar("combinations looked at", None) as bar:
-            self.validated.progress = bar.advance
+        with self.callbacks.counting("combinations looked at", None) as advance:
+            self.validated.progress = advance
             return [(name, strategy(self.full, target)) for name, target in wanted]
 
     def evaluate(self, kept: Kept) -> Evaluation:
@@ -188,11 +187,12 @@ class _Bench:
         return Translator(prune(self.translator.model, kept), (source, target))
 
 
-def add_curve(planned: Planned, record: Record, console: Console, tracker: Tracker) -> Curve:
+def prune_curve(planned: Planned, record: Record, callbacks: Callback) -> Curve:
     """As the configuration asks; the table and the picture then show it beside the run's other curves."""
-    curve = measure(planned, record, console)
+    callbacks.on_stage("pruning")
+    curve = measure(planned, record, callbacks)
     write_artefacts(planned.folder, curve, record.name)
-    mirror_curve(tracker, record.cost.steps, curve, planned.folder.artefacts / PICTURE)
+    callbacks.on_curve(record.cost.steps, curve, planned.folder.artefacts / PICTURE)
     # Last: a curve that can be read is one that is drawn.
     planned.folder.write_curve(curve)
     return curve

@@ -2,6 +2,7 @@
 
 import resource
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from statistics import median
@@ -30,19 +31,10 @@ from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.search.stopping import Stopping
 from ablab.stages.worker import WorkerSpec, run_worker
-from ablab.store.heartbeat import Heartbeat
-from ablab.store.metrics import MetricsFile, read_metrics
+from ablab.store.metrics import read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
-from ablab.tracking.tracker import Tracker
-from ablab.training.callbacks import (
-    AttentionMapCallback,
-    Callback,
-    ConsoleCallback,
-    HeartbeatCallback,
-    MetricsCallback,
-    TrackerCallback,
-)
+from ablab.training.callbacks import AttentionMapCallback, Callback, Callbacks
 from ablab.training.checkpoints import Weights
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.distributed import ALONE, SingleProcess
@@ -63,13 +55,14 @@ class Work(Start):
     prepared: Prepared
 
 
-def train(work: Work, console: Console, tracker: Tracker, beating: Heartbeat) -> Record | None:
+def train(work: Work, callbacks: Callbacks) -> Record | None:
     """Train from the start or from the last checkpoint; None when interrupted."""
     planned = work.planned
-    outcome = _fit(work, console, tracker, beating)
+    callbacks.on_stage("training")
+    outcome = _fit(work, callbacks)
     if outcome.state in ("interrupted", "stopped"):
-        tracker.summary({"state": outcome.state, "reason": outcome.reason})
-        console.say(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
+        callbacks.on_summary({"state": outcome.state, "reason": outcome.reason})
+        callbacks.on_message(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
         return None
     record = _finish(work, outcome)
     planned.folder.write_record(record)
@@ -81,7 +74,7 @@ def _emulates_bfloat16(config: Config) -> bool:
     return config.training.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False
 
 
-def begin(planned: Planned, console: Console) -> Work:
+def prepare_training(planned: Planned, console: Console) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
     check_devices(planned.config.trainer)
     stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, console.say)
@@ -127,31 +120,23 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
         )
 
 
-def _fit(work: Work, console: Console, tracker: Tracker, beating: Heartbeat) -> TrainingResult:
+def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     planned, state = work.planned, work.state
     config = planned.config
     ends = build_ends(config, work.steps)
     if (end := ends.reached(state)) is not None:
         return TrainingResult("finished", end)
-    early_stop = None if config.search_trial is None else Stopping(config.search_trial, console.say)
+    attention = AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, callbacks)
+    told = Callbacks([*callbacks.callbacks, attention])
+    if config.search_trial is not None:
+        told.callbacks.append(_SearchCallback(config.search_trial, callbacks.on_message))
     # It may have been killed between the word and the end; and what it did before it was a trial is news.
-    if early_stop is not None and state.validations and (said := early_stop(state.validations, ends.total_steps)):
+    if state.validations and (said := told.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", said)
     validator = Validator(work.prepared)
     with ExitStack() as stack:
-        metrics = MetricsFile(planned.folder.metrics, from_step=state.step)
-        stack.callback(metrics.close)
-        bar = stack.enter_context(console.training_bar())
-        to_mirror = TrackerCallback(tracker, validator.sources, validator.references)
-        if state.step:
-            to_mirror.replay(read_metrics(planned.folder.metrics))
-        callbacks: list[Callback] = [
-            MetricsCallback(metrics),
-            ConsoleCallback(console, bar),
-            HeartbeatCallback(beating),
-            to_mirror,
-            AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, tracker),
-        ]
+        stack.callback(told.on_fit_end)
+        told.on_fit_start(state, validator)
         ranks = stack.enter_context(_workers(work))
         return fit(
             TranslationModule(work.model, build_objective(config, state), first_step=state.step, ranks=ranks),
@@ -160,14 +145,23 @@ def _fit(work: Work, console: Console, tracker: Tracker, beating: Heartbeat) -> 
             state,
             ends,
             work.checkpoints,
-            callbacks,
+            told,
             valid_every=config.training.valid_every,
             trainer_options=trainer_options(config),
             optimizer_state=work.optimizer_state,
             workers=ranks,
-            early_stop=early_stop,
             product=ProductTimer(device_of(config.trainer.accelerator), DTYPES[config.training.precision]),
         )
+
+
+class _SearchCallback(Callback):
+    """A trial of a search asks after each validation whether to go on."""
+
+    def __init__(self, trial: str, say: Callable[[str], None]) -> None:
+        self.stopping = Stopping(trial, say)
+
+    def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
+        return self.stopping(validations, total_steps)
 
 
 def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:

@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytorch_lightning as pl
 
 from ablab.data.batches import Batch, padding_share_of
-from ablab.training.callbacks import Callback, EarlyStop, Measurements
+from ablab.training.callbacks import Callback, Measurements
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compile import as_written
 from ablab.training.cost import ProductTimer
@@ -78,17 +78,16 @@ class TrainingLoop(pl.Callback):
         state: TrainingState,
         ends: StopCriteria,
         checkpoints: Checkpoints,
-        callbacks: Sequence[Callback],
+        callbacks: Callback,
         valid_every: int,
         optimizer_state: dict[str, Any] | None,
         workers: WorkerGroup | SingleProcess,
-        early_stop: EarlyStop | None,
         product: ProductTimer | None,
     ) -> None:
         self.validator, self.state, self.ends = validator, state, ends
         self.checkpoints, self.callbacks = checkpoints, callbacks
         self.valid_every, self.optimizer_state = valid_every, optimizer_state
-        self.workers, self.early_stop, self.product = workers, early_stop, product
+        self.workers, self.product = workers, product
         self.outcome = TrainingResult("interrupted", "it had not begun")
         self.stop_asked = False
         self._last_look = (0.0, 0)
@@ -142,8 +141,7 @@ class TrainingLoop(pl.Callback):
         """One more step."""
         self.state.count(report.step, report.tokens, report.ran)
         self.state.train_seconds += self._elapsed()
-        for callback in self.callbacks:
-            callback.on_step(self.state, self.ends.total_steps)
+        self.callbacks.on_step(self.state, self.ends.total_steps)
 
     def _elapsed(self) -> float:
         """Seconds since the last call, added to the course."""
@@ -175,8 +173,7 @@ class TrainingLoop(pl.Callback):
             padding=padding_share_of(batch),
         )
         self._last_look = (self.state.train_seconds, self.state.tokens)
-        for callback in self.callbacks:
-            callback.on_look(measurements)
+        self.callbacks.on_log(measurements)
         return True
 
     def _validate(self, module: TranslationModule, end: str | None) -> TrainingResult | None:
@@ -187,14 +184,13 @@ class TrainingLoop(pl.Callback):
             is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
             validations.append(validation)
             # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
-            for callback in self.callbacks:
-                callback.on_validation(validation, translations, is_best)
+            self.callbacks.on_validation(validation, translations, is_best)
         if self.product is not None and self.product.due(self.state.seconds):
             self.state.product_speeds.append(self.product.speed())
         self._elapsed()
         self._save(module)
         end = end or self.ends.after_validation(self.state)
-        said = None if self.early_stop is None else self.early_stop(validations, self.ends.total_steps)
+        said = self.callbacks.stops(validations, self.ends.total_steps)
         self._elapsed()
         if end is not None:
             return TrainingResult("finished", end)

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
 from ablab.data.batches import Batch, TrainingSteps
-from ablab.training.callbacks import Callback, EarlyStop
+from ablab.training.callbacks import Callback
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.cost import ProductTimer
 from ablab.training.distributed import ALONE, SingleProcess
@@ -32,19 +32,16 @@ def fit(
     state: TrainingState,
     ends: StopCriteria,
     checkpoints: Checkpoints,
-    callbacks: Sequence[Callback],
+    callbacks: Callback,
     *,
     valid_every: int,
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None = None,
     workers: WorkerGroup | SingleProcess = ALONE,
-    early_stop: EarlyStop | None = None,
     product: ProductTimer | None = None,
 ) -> TrainingResult:
     """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
-    loop = TrainingLoop(
-        validator, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, early_stop, product
-    )
+    loop = TrainingLoop(validator, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, product)
     with graceful_stop(loop.ask_to_stop):
         _loop(module, steps, state, loop, checkpoints.folder, trainer_options)
     return loop.outcome
