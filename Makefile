@@ -1,4 +1,5 @@
-# Two commands on a fresh machine with Python >= 3.10 and < 3.14:
+# Commands on a fresh machine with Python >= 3.10 and < 3.14:
+#   make install    environment in .venv, pinned install
 #   make train      environment, pinned install, the default experiment, its result
 #   make test       the same environment with development tools; lint, types, tests
 #   make test-all   with the slow tests: those that learn something, and every arm end to end
@@ -9,10 +10,12 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all lint clean
+.PHONY: help install train test test-all lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
+
+install: $(VENV)/.installed
 
 train: $(VENV)/.installed
 	$(BIN)/python train.py
