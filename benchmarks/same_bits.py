@@ -1,4 +1,4 @@
-"""Whether two checkouts give equal bits: 20 steps of four arms, every weight, moment, loss and translation compared.
+"""Whether two checkouts give equal bits: 20 steps of four arms, then their translations, pruning curves and analyses.
 
     python benchmarks/same_bits.py [another checkout ...]
 
@@ -58,14 +58,29 @@ last = torch.load(run / "checkpoints" / "last.pt", weights_only=True)
 add("model", last["model"])
 add("optimizer", last["optimizer"])
 add("validations", json.loads((run / "record.json").read_text())["validations"])
-trained = digest.hexdigest()[:16]
+bits = [digest.hexdigest()[:16]]
+(whole,) = (path for path in (run / "evaluations").glob("*.txt"))
+add("translations", whole.read_text())
+bits.append(digest.hexdigest()[:16])
+words = [f"run={run}", f"outputs={sys.argv[1]}", "logger=none", "trainer.progress=false"]
+if main(["prune", *words, "pruning=greedy", "save=none"]):
+    sys.exit(1)
 for path in sorted((run / "evaluations").glob("*.txt")):
-    add("translations", path.read_text())
+    add("pruned", path.read_text())
+add("kept", json.loads((run / "validated_layers.json").read_text()))
+bits.append(digest.hexdigest()[:16])
+if main(["analyse", *words, "heads=true", "sentences=10"]):
+    sys.exit(1)
+for path in sorted((run / "artefacts").glob("*.json")):
+    found = json.loads(path.read_text())
+    if found.get("settings"):
+        add(path.name, {key: found.get(key) for key in ("series", "slices")})
+bits.append(digest.hexdigest()[:16])
 try:
-    codes = [code_digest("training"), code_digest("evaluation")]
+    codes = [code_digest(stage) for stage in ("training", "evaluation", "curve", "analysis")]
 except TypeError:  # a checkout of a time when there was one for all
-    codes = [code_digest()] * 2
-print(json.dumps([trained, digest.hexdigest()[:16], *codes]))
+    codes = [code_digest()] * 4
+print(json.dumps([*bits, *codes]))
 """
 
 
@@ -75,10 +90,10 @@ def main() -> int:
     found = {checkout: _of(checkout) for checkout in checkouts}
     for arm in ARMS:
         for checkout, arms in found.items():
-            print(f"{arm:<32}{arms[arm][0]}  {arms[arm][1]}  {checkout}", flush=True)
-    for number, stage in enumerate(("training", "evaluation")):
+            print(f"{arm:<32}{'  '.join(arms[arm][:4])}  {checkout}", flush=True)
+    for number, stage in enumerate(("training", "evaluation", "curve", "analysis")):
         bits = [[arms[arm][number] for arm in ARMS] for arms in found.values()]
-        digests = sorted({arms["default"][2 + number] for arms in found.values()})
+        digests = sorted({arms["default"][4 + number] for arms in found.values()})
         same = all(each == bits[0] for each in bits)
         print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'} under {' and '.join(digests)}")
         if same and len(digests) > 1:
@@ -90,7 +105,7 @@ def main() -> int:
 
 
 def _of(checkout: Path) -> dict[str, list[str]]:
-    """By arm: bits of training, of training and evaluation, and the digests of the code."""
+    """By arm: bits up to each stage, and the digests of the code of each stage."""
     found = {}
     for arm, words in ARMS.items():
         with tempfile.TemporaryDirectory(prefix="ablab-same-bits-") as outputs:

@@ -107,14 +107,13 @@ RUN = (
         "run",
         "ablab.run.run",
         (
-            Step("lock", "ablab.run.alone"),
+            Step("lock", "ablab.run.locked"),
             Step("record so far", "ablab.store.run_folder.RunFolder.record"),
-            Step("what is missing", "ablab.complete.complete"),
         ),
     ),
     Step(
         "stage: before training",
-        "ablab.stages.train.begin",
+        "ablab.stages.train.prepare_training",
         (
             Step("prepare", "ablab.data.prepared.prepare"),
             Step("build", "ablab.build.training.build_start"),
@@ -126,7 +125,7 @@ RUN = (
         (
             Step("fit", "ablab.training.trainer.fit"),
             Step("one step", "ablab.training.module.TranslationModule.training_step"),
-            Step("between steps", "ablab.training.loop.Conductor.on_train_batch_end"),
+            Step("between steps", "ablab.training.loop.TrainingLoop.on_train_batch_end"),
             Step("select", "ablab.training.checkpoints.Checkpoints.choose"),
             Step("record", "ablab.store.run_folder.RunFolder.write_record"),
         ),
@@ -142,14 +141,14 @@ RUN = (
     ),
     Step(
         "stage: pruning curve",
-        "ablab.stages.prune_curve.add_curve",
+        "ablab.stages.prune_curve.prune_curve",
         (
             Step("choose layers", "ablab.build.pruning.build_strategy"),
             Step("remove layers", "ablab.pruning.surgery.prune"),
             Step("record", "ablab.store.run_folder.RunFolder.write_curve"),
         ),
     ),
-    Step("result", "ablab.console.Screen.result"),
+    Step("result", "ablab.console.Console.result"),
 )
 """From the command line to the record, in order."""
 
@@ -172,7 +171,7 @@ ADDITIONS = (
         ("ablab.model.positions.POSITIONS",),
         "conf/position",
     ),
-    Addition("feed-forward", ("ablab.model.layers.FeedForward",), ("ablab.build.model._Parts.feed_forward",)),
+    Addition("feed-forward", ("ablab.model.layers.FeedForward",), ("ablab.build.model.ModelBuilder.feed_forward",)),
     Addition(
         "initialiser",
         ("ablab.model.initialisation.Xavier",),
@@ -204,8 +203,8 @@ ADDITIONS = (
         ("ablab.build.pruning.STRATEGIES",),
         "conf/pruning",
     ),
-    Addition("callback", ("ablab.training.callbacks.Listener",), ("ablab.stages.train._fit",)),
-    Addition("tracker", ("ablab.tracking.tracker.Mirror",), ("ablab.tracking.open._mirror",), "conf/logger"),
+    Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.training.callbacks.run_callbacks",)),
+    Addition("tracker", ("ablab.tracking.tracker.Tracker",), ("ablab.tracking.open._tracker",), "conf/logger"),
     Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
     Addition(
         "report metric",
@@ -216,14 +215,14 @@ ADDITIONS = (
 )
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Where is ScaleNorm's g set?", ("ablab.model.norms.ScaleNorm", "ablab.build.model._Parts.norm")),
+    ("Where is ScaleNorm's g set?", ("ablab.model.norms.ScaleNorm", "ablab.build.model.ModelBuilder.norm")),
     (
         "Where do pre-norm and post-norm differ?",
-        ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model._Parts.residuals"),
+        ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model.ModelBuilder.residuals"),
     ),
     (
         "Where are the word embeddings tied?",
-        ("ablab.model.embedding.WordTables",),
+        ("ablab.model.embedding.TiedEmbeddings",),
     ),
     (
         "Where does LayerDrop draw the layers that a step skips?",

@@ -9,7 +9,7 @@ from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First
 
 
 def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    """How the layers that remain are chosen."""
+    """The pruning strategy that the configuration names, ready to choose the layers that remain."""
     return STRATEGIES[pruning.kind](pruning, model, judge)
 
 

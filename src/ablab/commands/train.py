@@ -8,7 +8,7 @@ MANY = ("-m", "--multirun")
 
 
 def train(arguments: Sequence[str]) -> int:
-    """Whatever of it is missing."""
+    """Plan the run that the words describe, and do whatever of it is missing; with -m, every run of a study."""
     if any(word in MANY for word in arguments):
         from ablab.study.hydra import multirun
 

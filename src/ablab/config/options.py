@@ -137,7 +137,7 @@ class Adam(Optim):
 
 
 class Logger(Option):
-    """Where a run is mirrored to, if anywhere: the record on disk is the truth. A sweep sets `group` and `arm`."""
+    """The tracker of a run, if it has one: the record on disk is the truth. A sweep sets `group` and `arm`."""
 
     role: ClassVar[Role] = RUNTIME
     group: str | None

@@ -31,7 +31,7 @@ class Values(NamedTuple):
 
 
 def values_of(overrides: Sequence[Override]) -> Values:
-    """What Hydra's compose gives for these overrides of single values."""
+    """Compose the YAML files and these overrides with Hydra, into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
     base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())))
     fields = [override for override in overrides if not _chooses(override)]

@@ -1,0 +1,1 @@
+"""Corpora, tokenizers, and the batches of each training step."""

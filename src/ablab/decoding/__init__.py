@@ -1,0 +1,1 @@
+"""Greedy and beam search, and a translator from text to text."""

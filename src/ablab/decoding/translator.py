@@ -75,7 +75,10 @@ class DecodingConfig:
 
 
 class Translator:
-    """A model with its vocabularies. Puts the model in evaluation, and back as it was, around each call."""
+    """Translates text with a model and its two tokenizers.
+
+    Puts the model in evaluation, and back as it was, around each call.
+    """
 
     def __init__(self, model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
         self.model = model

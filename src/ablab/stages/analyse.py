@@ -29,7 +29,7 @@ END = "</s>"
 
 
 def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
-    """Computed, drawn, mirrored, written."""
+    """Compute each artefact that is missing, draw it, tell the callbacks, write it."""
     opened = _Opened.of(planned, record, callbacks.on_message)
     passes = sum(opened.passes(each.settings) for each in lacking)
     with callbacks.counting("looking inside", passes) as advance:

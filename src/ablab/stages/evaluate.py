@@ -1,4 +1,4 @@
-"""Evaluations of a run: translate the test text with its weights, or with some of its layers, score, store."""
+"""Evaluation: translate the test set with a run's weights, or with some of its layers, score and store."""
 
 import hashlib
 import json
@@ -70,7 +70,7 @@ class Evaluator:
 
 
 def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:
-    """The evaluation of the whole model that the configuration asks for."""
+    """Translate the test set with the selected weights, score it, and store the evaluation."""
     callbacks.on_stage("evaluating")
     if (changed := other_judge(record.provenance)) is not None:
         callbacks.on_message(changed)

@@ -1,4 +1,4 @@
-"""The story of a curve: choose layers on validation, judge on test, time in turns."""
+"""The pruning curve of a run: choose layers on validation, score on test, time in turns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -188,7 +188,7 @@ class _Bench:
 
 
 def prune_curve(planned: Planned, record: Record, callbacks: Callback) -> Curve:
-    """As the configuration asks; the table and the picture then show it beside the run's other curves."""
+    """Measure quality against depth as the configuration asks, and draw it beside the run's other curves."""
     callbacks.on_stage("pruning")
     curve = measure(planned, record, callbacks)
     write_artefacts(planned.folder, curve, record.name)

@@ -121,6 +121,7 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
 
 
 def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
+    """Train from `work.state` until something ends it."""
     planned, state = work.planned, work.state
     config = planned.config
     ends = build_ends(config, work.steps)
@@ -182,6 +183,7 @@ def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:
 
 
 def _finish(work: Work, outcome: TrainingResult) -> Record:
+    """Select the weights, tell divergence from success, and make the record."""
     planned, state = work.planned, work.state
     config = planned.config
     selected = _select(work) if outcome.state == "finished" else None

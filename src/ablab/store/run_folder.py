@@ -139,7 +139,7 @@ class RunFolder:
         return _read(path, Record)
 
     def write_record(self, record: Record) -> None:
-        """Training has ended."""
+        """Write record.json, whole or not at all: from then on the run counts as trained."""
         write_json(self.path / "record.json", record.model_dump())
 
     def evaluation(self, evaluation_id: str) -> Evaluation | None:
@@ -190,7 +190,7 @@ class RunFolder:
         return sorted(found, key=lambda curve: (curve.ended, curve.curve_id))
 
     def write_curve(self, curve: Curve) -> None:
-        """A curve is complete when it can be read."""
+        """Write a pruning curve, whole or not at all."""
         write_json(self.path / "curves" / f"{curve.curve_id}.json", curve.model_dump())
 
     def set_aside(self) -> Path | None:

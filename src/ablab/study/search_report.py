@@ -23,7 +23,7 @@ FRESH = 3
 
 
 def write_report(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, tracker: bool) -> None:
-    """trials.csv, search.json, and history.png or pareto.png; mirrored to W&B as a run of their own."""
+    """trials.csv, search.json, and history.png or pareto.png; in W&B they are a run of their own."""
     columns, rows = _columns(trials), [_row(trials, trial, told) for trial in told]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([columns, *rows])

@@ -1,4 +1,4 @@
-"""Configuration in, the mirror of a run out."""
+"""Opens the tracker that a run's configuration names."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, cl
 
 @contextmanager
 def open_tracker(planned: Planned, say: Callable[[str], None]) -> Iterator[Tracker]:
-    """Where the run is mirrored to: always closed, and told whether it ended well."""
-    with closing(_mirror(planned, say)) as tracker:
+    """The run's tracker; it is closed whatever happens, and told whether the run ended well."""
+    with closing(_tracker(planned, say)) as tracker:
         yield tracker
 
 
-def _mirror(planned: Planned, say: Callable[[str], None]) -> Tracker:
+def _tracker(planned: Planned, say: Callable[[str], None]) -> Tracker:
     config = planned.config
     logger = config.logger
     if not isinstance(logger, WandbLogger):

@@ -1,4 +1,4 @@
-"""Where a run is mirrored to. The record on disk is the truth; a mirror may fail and cost nothing but itself."""
+"""Trackers: Weights & Biases, or none. The record on disk is the truth; a tracker that fails costs only itself."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from ablab.tracking.wandb_offline import AXIS, STEP, row_of, rows_on_disk
 
 @dataclass(frozen=True)
 class RunCard:
-    """What a mirror must know of a run to show it beside others."""
+    """What a tracker must know of a run to show it beside others."""
 
     run_id: str
     name: str
@@ -74,7 +74,7 @@ class NoTracker:
 
 
 def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
-    """Modules that a mirror of this kind and mode will import, and that may be imported once for many runs."""
+    """Modules that a tracker of this kind and mode will import, and that may be imported once for many runs."""
     return ("ablab.tracking.wandb_preload",) if (kind, mode) == ("wandb", "offline") else ()
 
 
@@ -168,7 +168,7 @@ class WandbTracker:
         self._run.summary.update(dict(values))
 
     def finish(self, *, failed: bool) -> None:
-        """Flush and close; a mirror that cannot be closed must not take a finished run with it."""
+        """Flush and close; a tracker that cannot be closed must not take a finished run with it."""
         with suppress(self._wandb.errors.Error):
             self._run.finish(exit_code=int(failed))
 

@@ -5,7 +5,7 @@ It takes seconds. Most of them go to what W&B Launch needs, which `wandb.init` i
 
 import os
 
-# As in mirror.py, and before wandb is imported.
+# As in tracker.py, and before wandb is imported.
 os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
 import wandb.sdk.launch.inputs.internal  # noqa: F401

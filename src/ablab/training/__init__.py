@@ -1,0 +1,1 @@
+"""The training loop: loss, schedules, validation, checkpoints, several processes."""

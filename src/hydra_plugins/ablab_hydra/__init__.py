@@ -1,0 +1,1 @@
+"""The launchers and sweepers that Hydra finds: ablab's studies behind `-m`."""
