@@ -78,6 +78,12 @@ def folder_name(text: str) -> str:
     return f"{kept.lstrip('.')[:60].encode()[:LONGEST].decode(errors='ignore')}-{digest}"
 
 
+def json_digest(content: object, digits: int) -> str:
+    """So many hex digits of the SHA-256 of plain values, whatever the order of their keys."""
+    text = json.dumps(content, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
 def sha256(path: Path) -> str:
     """Hex digest of a file's bytes."""
     digest = hashlib.sha256()

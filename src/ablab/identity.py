@@ -1,7 +1,5 @@
 """What a run is called: a hash of everything that decides its weights, and of nothing else."""
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +8,7 @@ from ablab.config import Composed, Config
 from ablab.config.groups import implied_choices
 from ablab.config.schema import all_fields
 from ablab.fields import Role, as_typed
+from ablab.files import json_digest
 
 SCHEMA = 2
 """Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
@@ -43,12 +42,12 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
 
 def run_id(content: dict[str, Any]) -> str:
     """`r` and 11 hex digits of the SHA-256 of a recipe."""
-    return "r" + _digest(content)
+    return "r" + json_digest(content, 11)
 
 
 def condition_id(content: dict[str, Any]) -> str:
     """`c` and 11 hex digits: the run id's recipe without its seed."""
-    return "c" + _digest({key: value for key, value in content.items() if key != "seed"})
+    return "c" + json_digest({key: value for key, value in content.items() if key != "seed"}, 11)
 
 
 def evaluation(config: Config, kept: Mapping[str, Sequence[int]] | None = None) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def evaluation(config: Config, kept: Mapping[str, Sequence[int]] | None = None) 
 
 def evaluation_id(settings: dict[str, Any]) -> str:
     """`e` and 11 hex digits of the settings' SHA-256."""
-    return "e" + _digest(settings)
+    return "e" + json_digest(settings, 11)
 
 
 def curve(config: Config) -> dict[str, Any]:
@@ -80,7 +79,7 @@ def curve(config: Config) -> dict[str, Any]:
 
 def curve_id(settings: dict[str, Any]) -> str:
     """`p` and 11 hex digits of the settings' SHA-256."""
-    return "p" + _digest(settings)
+    return "p" + json_digest(settings, 11)
 
 
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
@@ -108,8 +107,3 @@ def distinct(names: Sequence[str]) -> list[str]:
     parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # a list's commas part nothing
     common = set.intersection(*(set(mine) for mine in parts)) if len(parts) > 1 else set()
     return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]
-
-
-def _digest(content: dict[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:11]

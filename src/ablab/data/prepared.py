@@ -1,7 +1,5 @@
 """A corpus made ready for training: chosen pairs, tokenizer, ids. Made once, then shared by every run."""
 
-import hashlib
-import json
 import math
 import os
 import shutil
@@ -22,7 +20,7 @@ from ablab.data.corpus import Corpus, Pair
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json, read_lines, sha256, write_json, write_lines
+from ablab.files import json_digest, read_json, read_lines, sha256, write_json, write_lines
 from ablab.seeding import derive
 
 PREPARATION = 2
@@ -84,7 +82,7 @@ def corpus_id(corpus: Corpus) -> str:
         "options": corpus.part(Role.RECIPE),
         "digest": corpus.train_digest(),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return json_digest(content, 16)
 
 
 def nested_subsample(count: int, wanted: int | None) -> list[int]:

@@ -1,7 +1,5 @@
 """Any finished runs of a store as a selection, one arm for each recipe."""
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
+from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
 from ablab.report.selection import ArmRuns, Run, Selection, way_of
 from ablab.store.records import Curve, Evaluation, Record
@@ -88,7 +87,7 @@ def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], out
         ways[arm] = next((one.evaluations[way] for one in runs if way in one.evaluations), None)
         arms.append(ArmRuns(arm, [one.run(way, curve) for one in sorted(runs, key=lambda one: one.recipe["seed"])]))
     ids = sorted(folder.run_id for folder, _ in found)
-    name = f"{kind}-{hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:11]}"
+    name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
     return Selection(name, said, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)

@@ -1,11 +1,10 @@
 """From a study, by name or by its words, to a selection: every run that it should have, and what it said at first."""
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ablab.fields import flatten
+from ablab.files import json_digest
 from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
@@ -82,7 +81,7 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         ("ways to judge differ", judged(study), registered.judged),
     ):
         if any(now.get(arm, one) != one for arm, one in then.items()):
-            aside.append(hashlib.sha256(json.dumps(now, sort_keys=True).encode()).hexdigest()[:7])
+            aside.append(json_digest(now, 7))
             said.append(f"{what} from those of the first launch")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):
         aside += ["seeds", *map(str, study.seeds)]

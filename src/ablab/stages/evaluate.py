@@ -1,7 +1,5 @@
 """Evaluation: translate the test set with a run's weights, or with some of its layers, score and store."""
 
-import hashlib
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
 from ablab.decoding.translator import DecodingConfig, Translator
-from ablab.files import write_lines
+from ablab.files import json_digest, write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
 from ablab.scoring import looks_tokenised, score
@@ -81,7 +79,7 @@ def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluatio
 
 def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:
     """Raw sources and references, once for all runs, in a folder named by their content."""
-    digest = hashlib.sha256(json.dumps([name, sources, references]).encode()).hexdigest()[:16]
+    digest = json_digest([name, sources, references], 16)
     folder = corpora / digest
     if not (folder / "references.txt").exists():
         write_lines(folder / "sources.txt", sources)

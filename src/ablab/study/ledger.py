@@ -1,7 +1,5 @@
 """What a study leaves beside its runs, and what has become of each run: read from the store, whoever did the work."""
 
-import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +11,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ablab.errors import UserError
-from ablab.files import folder_name, read_json, write_json
+from ablab.files import folder_name, json_digest, read_json, write_json
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
@@ -159,7 +157,7 @@ def _said(study: Study) -> dict[str, Any]:
         "seeds": list(study.seeds),
         "claims": [claim.model_dump() for claim in study.claims],
     }
-    return {**content, "digest": hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:11]}
+    return {**content, "digest": json_digest(content, 11)}
 
 
 def link(study: Study) -> None:

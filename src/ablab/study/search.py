@@ -1,7 +1,5 @@
 """A search as typed or declared: what is searched, how, and the name that this gives it. No trial is begun here."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +10,7 @@ from ablab.config import compose_arm
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json
+from ablab.files import json_digest, read_json
 from ablab.plan import Planned, plan
 from ablab.search.settings import Interval, SearchBlock, Settings
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
@@ -49,7 +47,7 @@ class SearchStudy:
         words = {word.partition("=")[0]: word for word in self.common if not _is_runtime(word.partition("=")[0])}
         base = [self.base.run_id, *([self.base.evaluation_id] if "decoding_speed" in self.settings.objectives else [])]
         content = {**said, "space": self.space.said, "common": sorted(words.values()), "base": base}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:11]
+        return json_digest(content, 11)
 
     @property
     def name(self) -> str:

@@ -1,12 +1,11 @@
 """What a study is once it is defined: arms by seeds, and the run that each pair of them is."""
 
-import hashlib
-import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ablab.files import json_digest
 from ablab.plan import Planned
 from ablab.study.claims import Settled
 from ablab.study.design import Arm
@@ -112,4 +111,4 @@ class Study:
 def digest_of(cells: Sequence[Cell]) -> str:
     """11 hex digits: the same runs, judged alike, are the same study, in whichever order they were typed."""
     tasks = sorted({(cell.planned.run_id, cell.planned.evaluation_id, cell.planned.curve_id) for cell in cells})
-    return hashlib.sha256(json.dumps(tasks).encode()).hexdigest()[:11]
+    return json_digest(tasks, 11)

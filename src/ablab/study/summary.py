@@ -140,7 +140,7 @@ PICTURES = {"learning_curves": draw_learning, "depth_quality": draw_depths}
 
 
 def close(study: Study, entries: Mapping[str, Entry]) -> None:
-    """Write arms.csv, learning_curves.png and depth_quality.png, and send them to W&B. What cannot be drawn is left out."""
+    """Write arms.csv, learning_curves.png and depth_quality.png, and send them to W&B, but what cannot be drawn."""
     rows = [figures_of(row) for row in rows_of(study, entries)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
