@@ -67,19 +67,20 @@ class Stopping:
 
         folder, number = _parts(trial)
         try:
-            door = TrialHandle.read(folder)
+            handle = TrialHandle.read(folder)
+            self._storage = open_storage(handle.storage, folder)
             self._study: Any = load_study(
-                study_name=door.study,
-                storage=open_storage(door.storage, folder),
-                pruner=stopping_rule(door.stopping, first_step=door.first_step, last_step=door.last_step),
+                study_name=handle.study,
+                storage=self._storage,
+                pruner=stopping_rule(handle.stopping, first_step=handle.first_step, last_step=handle.last_step),
             )
-            self._storage = self._study._storage
-            self._trial = self._storage.get_trial_id_from_study_id_trial_number(self._study._study_id, number)
+            study_id = self._storage.get_study_id_from_name(handle.study)
+            self._trial = self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"search_trial={trial}: no such trial ({' '.join(str(error).split())})") from None
-        self._by = VALIDATED.get(door.objective)
+        self._by = VALIDATED.get(handle.objective)
         self._several = len(self._study.directions) > 1
-        self._rule, self._say = door.stopping, say
+        self._rule, self._say = handle.stopping, say
 
     def __call__(self, validations: Sequence[Scored], total_steps: int | None) -> str | None:
         """Report what is new; why the run is to end now, if it is. A storage out of reach costs no training."""

@@ -64,7 +64,7 @@ class Trials:
             directions = [objective.direction for objective in self.objectives]
             create_study(study_name=name, storage=storage, directions=directions, load_if_exists=True)
         self._study = load_study(study_name=name, storage=storage, sampler=sampler, pruner=rule)
-        self._storage = self._study._storage
+        self._storage = storage
 
     def all(self) -> list[Trial]:
         """In the order of their numbers."""
@@ -74,22 +74,36 @@ class Trials:
         """Asked for, and not told: going on now, or left behind by a kill. Each has all its values."""
         for frozen in self._study.get_trials(deepcopy=False):
             if not frozen.state.is_finished() and len(frozen.params) < len(self.space.dimensions):
-                self._suggest(frozen._trial_id)
+                self._complete(frozen.number)
         return [trial for trial in self.all() if trial.outcome is None]
 
     def ask(self) -> Trial:
         """The next one."""
-        self._suggest(self._storage.create_new_trial(self._study._study_id))
+        self._study.ask(self.space.distributions())
         return self.all()[-1]
 
-    def _suggest(self, trial_id: int) -> None:
-        """Values for the keys that have none yet."""
+    def _complete(self, number: int) -> None:
+        """Values for the keys that have none yet, the same that `ask` would have given."""
         from optuna import Trial as Suggesting
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        self._study._thread_local.cached_all_trials = None
-        trial = Suggesting(self._study, trial_id)
+        trial = Suggesting(self._study, self._id_of(number))
         for key, distribution in self.space.distributions().items():
-            trial._suggest(key, distribution)
+            if isinstance(distribution, CategoricalDistribution):
+                trial.suggest_categorical(key, distribution.choices)
+            elif isinstance(distribution, IntDistribution):
+                trial.suggest_int(
+                    key, distribution.low, distribution.high, step=distribution.step, log=distribution.log
+                )
+            else:
+                assert isinstance(distribution, FloatDistribution)
+                trial.suggest_float(
+                    key, distribution.low, distribution.high, step=distribution.step, log=distribution.log
+                )
+
+    def _id_of(self, number: int) -> int:
+        study_id = self._storage.get_study_id_from_name(self._study.study_name)
+        return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
 
     def tell(
         self,
@@ -105,7 +119,7 @@ class Trials:
         """How it ended. One that diverged is a poor one to the sampler, and to several objectives a failed one."""
         from optuna.trial import TrialState
 
-        trial_id = self._storage.get_trial_id_from_study_id_trial_number(self._study._study_id, number)
+        trial_id = self._id_of(number)
         said = {"outcome": outcome, "steps": steps, "total_steps": total_steps, "run_id": run_id, "reason": reason}
         for key, value in said.items():
             if value is not None:
