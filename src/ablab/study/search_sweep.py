@@ -3,9 +3,8 @@
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -19,31 +18,16 @@ from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.records import Record
 from ablab.study.definition import announced
 from ablab.study.ledger import RESULTS, Entry, State, register
-from ablab.study.progress import Board
 from ablab.study.search import SearchStudy
 from ablab.study.search_progress import SearchBoard
 from ablab.study.search_report import closing_lines, write_report
 from ablab.study.study import Cell
-from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Policy
+from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 
 
-class OnEnd(Protocol):
-    """Hears of each run that has ended, and words it for the screen."""
-
-    def __call__(self, entry: Entry, code: int | None) -> str | None:
-        """`code`: its process's, where there is one. None: nothing to say."""
-
-
-class LaunchAsked(Protocol):
-    """Makes runs that it asks for one by one, as places get free."""
-
-    def __call__(self, board: Board, cells: Iterable[Cell], alone: bool, console: Console, on_end: OnEnd) -> bool:
-        """One at a time if `alone`; False when somebody has stopped it."""
-
-
-def search_trials(search: SearchStudy, launch: LaunchAsked, policy: Policy, console: Console, *, jobs: int) -> int:
+def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
     """Whatever is left of the search's trials; the exit code. `jobs`: how many may run at a time."""
-    with _alone(search):
+    with _locked(search):
         trials = open_trials(search, jobs=jobs)
         if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
             raise UserError(
@@ -52,15 +36,15 @@ def search_trials(search: SearchStudy, launch: LaunchAsked, policy: Policy, cons
         if search.experiment is not None and not trials.all():
             # Before any trial: claims that come after them could be chosen by what they have shown.
             register(announced(search), already_done=0)
-        _door(search).write(search.folder)
-        return _Story(search, trials, policy, console).tell(launch)
+        _handle_of(search).write(search.folder)
+        return _SearchSweep(search, trials, policy, console).tell(launch)
 
 
 def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
     """Those of the search's storage."""
     from ablab.search.sampling import StatelessSampler, stopping_rule
 
-    settings, door = search.settings, _door(search)
+    settings, door = search.settings, _handle_of(search)
     return Trials(
         search.study_name,
         search.space,
@@ -82,7 +66,7 @@ def known_trials(search: SearchStudy) -> Trials | None:
         return None
 
 
-def _door(search: SearchStudy) -> TrialHandle:
+def _handle_of(search: SearchStudy) -> TrialHandle:
     settings, training = search.settings, search.base.config.training
     return TrialHandle(
         search.study_name,
@@ -95,7 +79,7 @@ def _door(search: SearchStudy) -> TrialHandle:
 
 
 @contextmanager
-def _alone(search: SearchStudy) -> Iterator[None]:
+def _locked(search: SearchStudy) -> Iterator[None]:
     """One command at a time asks for trials; the lock ends with the process, however it ends."""
     lock = FileLock(search.folder / "search.lock")
     try:
@@ -111,7 +95,7 @@ def _alone(search: SearchStudy) -> Iterator[None]:
         lock.release()
 
 
-class _Story:
+class _SearchSweep:
     def __init__(self, search: SearchStudy, trials: Trials, policy: Policy, console: Console) -> None:
         self.search, self.trials, self.policy, self.console = search, trials, policy, console
         self.board = SearchBoard(search, trials)
@@ -120,7 +104,7 @@ class _Story:
         self.attempts: Counter[int] = Counter()
         self.failures = 0
 
-    def tell(self, launch: LaunchAsked) -> int:
+    def tell(self, launch: Launch) -> int:
         settings = self.search.settings
         rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
         self.console.say(
@@ -141,7 +125,7 @@ class _Story:
         complete = sum(trial.outcome is not None for trial in told) >= settings.trials
         return DONE if complete and best_of(told, self.trials.objectives) is not None else FAILED
 
-    def _work(self, launch: LaunchAsked) -> bool:
+    def _work(self, launch: Launch) -> bool:
         """Until every trial is told; False when somebody has stopped it."""
         alone = False
         self._wait_for_left()

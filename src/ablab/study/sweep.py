@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -35,10 +35,19 @@ class Policy:
     fail_fast: bool = False
 
 
-class Launch(Protocol):
-    """Makes runs."""
+class OnEnd(Protocol):
+    """Hears of each run that has ended, and words it for the console."""
 
-    def __call__(self, board: Board, cells: Sequence[Cell], alone: bool, console: Console) -> bool:
+    def __call__(self, entry: Entry, code: int | None) -> str | None:
+        """`code`: its process's, where there is one. None: nothing to say."""
+
+
+class Launch(Protocol):
+    """Makes runs, and asks for them one by one as places get free."""
+
+    def __call__(
+        self, board: Board, cells: Iterable[Cell], alone: bool, console: Console, on_end: OnEnd | None = None
+    ) -> bool:
         """One at a time if `alone`; False when somebody has stopped it."""
 
 

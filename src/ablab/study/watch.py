@@ -8,9 +8,10 @@ from rich.live import Live
 from ablab.console import Console
 from ablab.errors import BUSY, UNSUITABLE, UserError
 from ablab.launchers.base import Ending, Job, Launcher
-from ablab.study.ledger import Entry, State
+from ablab.study.ledger import State
 from ablab.study.progress import NEVER_AGAIN, Board, ended_line
 from ablab.study.study import Cell
+from ablab.study.sweep import OnEnd
 from ablab.tracking.tracker import imported_by
 
 REFRESH = 1.0
@@ -27,7 +28,7 @@ def launch_watched(
     console: Console,
     *,
     fail_fast: bool,
-    on_end: Callable[[Entry, int], str | None] | None = None,
+    on_end: OnEnd | None = None,
 ) -> bool:
     """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board.
 

@@ -3,13 +3,22 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+if TYPE_CHECKING:
+    from ablab.config import Config
+    from ablab.console import Console
+    from ablab.launchers.base import Ending
+    from ablab.launchers.base import Launcher as RunLauncher
+    from ablab.study.progress import Board
+    from ablab.study.study import Cell
+    from ablab.study.sweep import Launch, OnEnd
 
 
 class StudyLauncher(Launcher):
@@ -28,7 +37,7 @@ class StudyLauncher(Launcher):
         """The word that gives each run a GPU, as it was typed; None where they get none."""
         return None
 
-    def check(self, configs: Iterable[Any]) -> None:
+    def check(self, configs: Iterable["Config"]) -> None:
         """UserError where these runs would hold GPUs and leave them idle."""
         from ablab.errors import UserError
 
@@ -36,16 +45,24 @@ class StudyLauncher(Launcher):
             raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
 
     @abstractmethod
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+    def make(
+        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+    ) -> "RunLauncher":
         """The launcher, for at most so many runs at a time."""
 
-    def launching(self, fail_fast: bool, jobs: int | None = None) -> Any:
+    def launching(self, fail_fast: bool, jobs: int | None = None) -> "Launch":
         """How the study sweeper uses it: with a board on the screen; `jobs`: at most so many runs at a time."""
         from functools import partial
 
         from ablab.study.watch import launch_watched
 
-        def launch(board: Any, cells: Iterable[Any], alone: bool, console: Any, on_end: Any = None) -> bool:
+        def launch(
+            board: "Board",
+            cells: "Iterable[Cell]",
+            alone: bool,
+            console: "Console",
+            on_end: "OnEnd | None" = None,
+        ) -> bool:
             make = partial(self.make, at_most=1 if alone else jobs)
             return launch_watched(board, cells, make, console, fail_fast=fail_fast, on_end=on_end)
 
@@ -64,7 +81,7 @@ class StudyLauncher(Launcher):
         return [_returned(words, endings.get(tuple(words))) for words in job_overrides]
 
 
-def _returned(words: Sequence[str], ending: Any) -> JobReturn:
+def _returned(words: Sequence[str], ending: "Ending | None") -> JobReturn:
     done = ending is not None and ending.code == 0
     returned = JobReturn(overrides=list(words), status=JobStatus.COMPLETED if done else JobStatus.FAILED)
     returned.return_value = None if done else RuntimeError(f"{' '.join(words)}: see log.txt in its folder")
@@ -104,7 +121,9 @@ class LocalLauncher(StudyLauncher):
         said = ",".join(map(str, self.places.gpus))
         return f"hydra.launcher.gpus=[{said}]" if said else None
 
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+    def make(
+        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+    ) -> "RunLauncher":
         """With all places, or with fewer."""
         from ablab.launchers.local import Processes
 
@@ -160,7 +179,9 @@ class RayLauncher(StudyLauncher):
         """Of the cluster."""
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+    def make(
+        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+    ) -> "RunLauncher":
         """As many tasks as the cluster has room for, or at most so many."""
         from ablab.launchers.ray import RayTasks
 
@@ -232,7 +253,9 @@ class SubmititLauncher(StudyLauncher):
         number = self.queue.parameters.get("gpus_per_node")
         return None if number is None else f"hydra.launcher.gpus_per_node={number}"
 
-    def make(self, on_end: Callable[[Any], None], on_look: Callable[[], None], *, at_most: int | None = None) -> Any:
+    def make(
+        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+    ) -> "RunLauncher":
         """All in the queue, or at most so many."""
         from ablab.launchers.slurm import SubmititJobs
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
@@ -14,6 +14,15 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from hydra_plugins.ablab_hydra.launchers import StudyLauncher
+
+if TYPE_CHECKING:
+    from ablab.config import Config
+    from ablab.console import Console
+    from ablab.study.ledger import Entry
+    from ablab.study.progress import Board
+    from ablab.study.search import SearchStudy
+    from ablab.study.study import Cell
+    from ablab.study.sweep import Launch, OnEnd, Policy
 
 
 class StudySweeper(Sweeper):
@@ -29,7 +38,7 @@ class StudySweeper(Sweeper):
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
-    def sweep(self, arguments: list[str]) -> Any:
+    def sweep(self, arguments: list[str]) -> None:
         """Ends the process with a code that tells, unless all is well."""
         from ablab.console import Console
         from ablab.errors import BAD_INPUT, UserError
@@ -45,7 +54,7 @@ class StudySweeper(Sweeper):
         if code:
             raise SystemExit(code)
 
-    def _work(self, arguments: tuple[str, ...], policy: Any, console: Any) -> int:
+    def _work(self, arguments: tuple[str, ...], policy: "Policy", console: "Console") -> int:
         """What an experiment needs first, a search or the tuning of its arms; then the study itself."""
         from ablab.study.definition import define, define_search
         from ablab.study.sweep import sweep
@@ -65,7 +74,7 @@ class StudySweeper(Sweeper):
             code = sweep(define(arguments), launch, policy, console)
         return code
 
-    def _search(self, search: Any, policy: Any, console: Any) -> int:
+    def _search(self, search: "SearchStudy", policy: "Policy", console: "Console") -> int:
         from ablab.study.search_sweep import search_trials
 
         assert self.launcher is not None
@@ -75,7 +84,7 @@ class StudySweeper(Sweeper):
         return search_trials(search, _launch_by(self.launcher, policy.fail_fast, jobs), policy, console, jobs=jobs)
 
 
-def _check(launcher: Launcher, configs: Iterable[Any]) -> None:
+def _check(launcher: Launcher, configs: "Iterable[Config]") -> None:
     """Before anything is written; of other launchers nothing is known."""
     if isinstance(launcher, StudyLauncher):
         launcher.check(configs)
@@ -89,12 +98,18 @@ def _jobs_of(launcher: Launcher, config: DictConfig) -> int:
     return next((number for number in said if isinstance(number, int) and number > 0), 1)
 
 
-def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> Any:
+def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> "Launch":
     """`jobs`: at most so many at a time."""
     if isinstance(launcher, StudyLauncher):
         return launcher.launching(fail_fast, jobs)
 
-    def launch(board: Any, cells: Iterable[Any], alone: bool, console: Any, on_end: Any = None) -> bool:
+    def launch(
+        board: "Board",
+        cells: "Iterable[Cell]",
+        alone: bool,
+        console: "Console",
+        on_end: "OnEnd | None" = None,
+    ) -> bool:
         """By any launcher of Hydra's: what became of the runs is read from the store."""
         size = 1 if alone else len(cells) if isinstance(cells, Sequence) else jobs or 1
         waiting = iter(cells)
@@ -114,7 +129,7 @@ def _code_of(result: JobReturn) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _note(entry: Any, result: JobReturn) -> None:
+def _note(entry: "Entry", result: JobReturn) -> None:
     """What became of a run is in the store, unless it failed before it could write."""
     from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED
     from ablab.launchers.base import note_failure

@@ -15,7 +15,7 @@ from ablab.errors import DONE, STOPPED
 from ablab.launchers.task import perform
 from ablab.plan import plan
 from ablab.store.run_folder import RunFolder
-from ablab.study.search_sweep import _door, known_trials, open_trials
+from ablab.study.search_sweep import _handle_of, known_trials, open_trials
 from tests.study.searches.conftest import SPACE, WORDS, done, outcomes, searched
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def test_a_poor_run_is_stopped_by_its_own_process_and_can_be_finished_alone(tmp_
         trials._storage.set_trial_intermediate_value(trial_id, 4, 0.1)
         trials.tell(one.number, "finished", [0.1], steps=8, total_steps=8)
     search_folder = search.folder
-    _door(search).write(search_folder)
+    _handle_of(search).write(search_folder)
     poor = trials.ask()
     words = search.words(poor.number, poor.words)
     folder = plan(compose(words)).folder
