@@ -69,8 +69,9 @@ def test_a_model_makes_a_step_for_each_token_of_the_longest_source(search, batch
 def test_models_take_turns(monkeypatch):
     turns = []
     monkeypatch.setattr("ablab.decoding.speed._translate", lambda model, *_: turns.append(model))
-    assert len(sentences_per_second(["a", "b"], Sentences.of([[5]]), SEARCH)) == 2
-    assert turns == ["a", "b"] * (ROUNDS + 1)
+    first, second = lively(), lively()
+    assert len(sentences_per_second([first, second], Sentences.of([[5]]), SEARCH)) == 2
+    assert [model is first for model in turns] == [True, False] * (ROUNDS + 1)
 
 
 def test_the_rate_counts_sentences():
