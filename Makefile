@@ -20,8 +20,9 @@ install: $(VENV)/.installed
 train: $(VENV)/.installed
 	$(BIN)/python train.py
 
+# One process more than two cores have: many tests wait for processes of their own.
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-all: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile -m ''

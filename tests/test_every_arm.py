@@ -11,6 +11,9 @@ from ablab.plan import plan
 from ablab.run import run
 from ablab.store.metrics import read_metrics
 
+OFTEN = ("pre", "scalenorm_fixnorm")
+"""Trained in every run of the tests; the others among the slow ones."""
+
 SENTENCES = [
     ("a dog runs in the snow", "ein hund rennt im schnee"),
     ("a cat sleeps on the sofa", "eine katze schläft auf dem sofa"),
@@ -35,7 +38,9 @@ def text(tmp_path_factory):
     ("layerdrop", "drophead"),
     [pytest.param(0.0, "drophead=none", marks=pytest.mark.slow), (0.2, "drophead=vshape drophead.p=0.2")],
 )
-@pytest.mark.parametrize("norm", groups()["norm"])
+@pytest.mark.parametrize(
+    "norm", [norm if norm in OFTEN else pytest.param(norm, marks=pytest.mark.slow) for norm in groups()["norm"]]
+)
 def test_an_arm_trains_and_translates(norm, layerdrop, drophead, text, tmp_path):
     words = f"""
         pruning=none data=text data.train={text}/train data.valid={text}/valid data.test={text}/test data.vocab_size=80

@@ -146,6 +146,7 @@ def test_a_failure_while_saving_leaves_nothing(deep, monkeypatch):
     assert (sorted(run.pruned.iterdir()) if run.pruned.exists() else []) == before
 
 
+@pytest.mark.slow
 def test_several_runs_are_drawn_together(deep, tmp_path):
     one, other = the_run(deep), make_store(tmp_path, "logger=none", "pruning=none").run
     words = ["pruning.curves=[decoder]", "save=none", f"picture={tmp_path}/both.png"]

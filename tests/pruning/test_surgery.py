@@ -53,7 +53,7 @@ def skipping(arm, kept):
     return model
 
 
-@pytest.mark.parametrize("kept", KEPT[:2], ids=lambda kept: kept.name)
+@pytest.mark.parametrize("kept", KEPT[:1], ids=lambda kept: kept.name)
 @pytest.mark.parametrize("arm", [*ARMS, LEARNED], ids=lambda arm: arm.name)
 def test_surgery_is_skipping(arm, kept):
     assert_same(outputs(prune(stirred(arm), kept)), outputs(skipping(arm, kept)))

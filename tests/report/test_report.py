@@ -98,6 +98,7 @@ def test_the_page_needs_nothing_from_outside(reported):
         assert f'id="chart-{key}"' in own
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_people_write_cannot_break_the_page(tmp_path):
     (tmp_path / "x.yaml").write_text(EXPERIMENT.replace("Is an arm", "</script><b>Is & an 100 % $arm_"))
     fill(
@@ -177,6 +178,7 @@ def test_it_says_by_which_scores_settings_were_chosen(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_runs_are_compared_ad_hoc(reported):
     outputs = reported.words[1]
     ids = [reported.study.cells[i].planned.run_id for i in (0, 5)]
@@ -192,6 +194,7 @@ def test_runs_are_compared_ad_hoc(reported):
         assert re.search(r"^the defaults.* 5$", out, flags=re.M), out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_smoke_runs_are_told(tmp_path):
     words = ("norm=pre,post", "seed=1,2", "smoke=true", "logger=none")
     fill(words, {"norm=pre": 0.2, "norm=post": 0.3}, outputs=tmp_path)

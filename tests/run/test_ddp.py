@@ -113,6 +113,7 @@ def alone(tmp_path_factory) -> RunFolder:
     return the_run(outputs)
 
 
+@pytest.mark.slow
 def test_the_run_has_what_could_go_wrong(alone):
     """Or the equalities below would say little."""
     config = compose([*LINE, ONE]).config
@@ -124,6 +125,7 @@ def test_the_run_has_what_could_go_wrong(alone):
     assert min(losses) < losses[0]
 
 
+@pytest.mark.slow
 def test_two_devices_stopped_and_continued_are_one(alone, tmp_path, monkeypatch):
     """Bit for bit: with one part a device the sums are the same sums."""
     line, before = (*LINE, *TWO, f"outputs={tmp_path}"), children(os.getpid())

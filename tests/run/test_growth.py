@@ -97,6 +97,7 @@ def test_every_run_is_found_continued_evaluated_pruned_and_reported(store, grown
     assert all(RunFolder(outputs / "runs" / run).record() is not None for run in runs)
 
 
+@pytest.mark.slow
 def test_another_value_of_it_is_another_run(store, grown, tmp_path):
     outputs = tmp_path / "outputs"
     shutil.copytree(store, outputs)

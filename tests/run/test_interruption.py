@@ -140,6 +140,7 @@ def test_a_killed_process_loses_nothing(undisturbed, tmp_path):
     _same(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_stopped_process_says_so_by_its_exit_code(tmp_path):
     done = _start_and_kill((*LINE, f"outputs={tmp_path}"), tmp_path, signal.SIGINT, at=10)
     assert done.returncode == 130

@@ -153,7 +153,7 @@ def test_the_undisturbed_run_ends_by_patience(undisturbed):
     assert undisturbed.curves()
 
 
-OFTEN = ("mid-accumulation", "between selection and record")
+OFTEN = ("mid-accumulation",)
 
 
 @pytest.mark.parametrize("where", [pytest.param(w, marks=[] if w in OFTEN else pytest.mark.slow) for w in KILLS])
