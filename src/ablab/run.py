@@ -1,4 +1,4 @@
-"""A run's story: one process at a time does whatever of it is missing, and nothing twice."""
+"""Execution of one run under its lock: train, evaluate and prune whatever is missing, and repeat nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class BusyError(UserError):
 
 
 def run(planned: Planned, console: Console) -> Record | None:
-    """Train, evaluate, and measure the pruning curve, whatever of these is missing; None when it was interrupted."""
+    """Train, evaluate and measure the pruning curve, as far as they are missing; return None if interrupted."""
     folder = planned.folder
     with locked(folder), heartbeat(folder.pulse) as beating:
         if _is_to_be_replaced(planned) and (aside := folder.set_aside()):
@@ -65,7 +65,7 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
 
 
 def _prepared(planned: Planned, console: Console) -> "Work":
-    """Ready to train. With rerun=stale, a run that other code began begins anew."""
+    """Prepare training. With rerun=stale, a run that began under other code starts anew."""
     from ablab.stages.train import prepare_training
 
     try:
@@ -92,7 +92,7 @@ def _say_it_is_finished(record: Record, console: Console) -> None:
 
 @contextmanager
 def locked(folder: RunFolder) -> Iterator[None]:
-    """BusyError where another process works on this run. The lock ends with the process, however it ends."""
+    """Hold the run's lock; BusyError if another process works on the run. The lock always ends with the process."""
     lock = FileLock(folder.lock)
     try:
         folder.lock.parent.mkdir(parents=True, exist_ok=True)
