@@ -22,9 +22,7 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 
 
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
-    """Return a line for each field. Where options set fields of other groups, as corpora do, the line has the final
-    value.
-    """
+    """Return a line per field; where options set fields of other groups, as corpora do of training, the final value."""
     sections: dict[str, dict[str, str]] = {TOP: {}}
     files = [(TOP, conf_dir() / "config.yaml")]
     files += [(group, path) for group, option in chosen.items() for path in option_files(group, option)]

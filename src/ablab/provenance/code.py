@@ -43,8 +43,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Definition:
-    """One definition: `parts`, its canonical form with methods apart, and `uses`, the definitions it names, in order.
-    """
+    """One definition: `parts`, its canonical form with methods apart; `uses`, the definitions it names, in order."""
 
     parts: Sequence[tuple[str, Any]]
     uses: Sequence[Key]

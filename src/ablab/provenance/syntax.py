@@ -145,8 +145,7 @@ class _Form:
         return ["AnnAssign", said, self.of(node.target), self.of(node.value)]
 
     def _text(self, node: ast.JoinedStr) -> Tree:
-        """Return the form of an f-string, adjacent constants joined, as their split depends on the version of Python.
-        """
+        """Return the form of an f-string. Adjacent constants are joined: their split depends on Python's version."""
         parts: list[Tree] = []
         for value in node.values:
             if not isinstance(value, ast.Constant):
