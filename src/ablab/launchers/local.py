@@ -32,8 +32,7 @@ class Places:
 
     @classmethod
     def of(cls, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> "Places":
-        """Divide the cores among the jobs; with GPUs, default to as many jobs as places. UserError for values below 1.
-        """
+        """Divide the cores among the jobs; with GPUs, default to one job per place. UserError for values below 1."""
         for key, value in (("jobs", jobs), ("threads", threads), ("per_gpu", per_gpu)):
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
@@ -112,8 +111,7 @@ class _Running:
 
 
 def _start_server(jobs: Sequence[Job]) -> None:
-    """Start the server, ignoring SIGTERM as it ignores SIGINT: a signal to the whole group must not take it from its
-    runs.
+    """Start the server, ignoring SIGTERM as it does SIGINT: a signal to the whole group must not take it from its runs.
 
     If it already runs, nothing happens.
     """

@@ -52,25 +52,25 @@ class NoTracker:
     """A tracker that ignores all calls."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def summary(self, values: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def finish(self, *, failed: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
@@ -137,8 +137,7 @@ class WandbTracker:
         self._log({STEP: step, **values})
 
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        """Log a row with an x of its own. Each key is defined by itself: a pattern would not take precedence over `*`.
-        """
+        """Log a row with an x of its own. Each key is defined alone: a pattern would not take precedence over `*`."""
         self._run.define_metric(f"{AXIS}{axis}", hidden=True)
         for key in values:
             self._run.define_metric(key, step_metric=f"{AXIS}{axis}")
