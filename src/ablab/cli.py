@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return FAILED if isinstance(error, LostError) else BAD_INPUT
     except OSError as error:
-        # A full disk, a folder without permission, a file where a folder should be: no fault of the program.
+        # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
         print(f"error: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)  # noqa: T201

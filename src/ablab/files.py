@@ -28,7 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        # mkstemp makes files private; a shared store wants what any new file would get.
+        # mkstemp makes files private; a shared store needs the permissions of any new file.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     finally:

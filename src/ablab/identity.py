@@ -104,6 +104,6 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
 
 def distinct(names: Sequence[str]) -> list[str]:
     """Return display names without the parts that all of them share."""
-    parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # a list's commas part nothing
+    parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # keeps a list whole
     common = set.intersection(*(set(mine) for mine in parts)) if len(parts) > 1 else set()
     return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]

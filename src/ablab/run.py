@@ -49,13 +49,13 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
     from ablab.training.callbacks import run_callbacks
 
     planned.folder.tidy()
-    work = _prepared(planned, console) if record is None else None  # what is refused no tracker hears of
+    work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     with open_tracker(planned, console.say) as tracker:
         callbacks = run_callbacks(planned.folder, console, beating, tracker)
         if work is not None:
             record = train(work, callbacks)
         if record is None:
-            return None  # interrupted: the same line continues
+            return None  # interrupted; the same command continues it
         if planned.lacks_evaluation(record):
             evaluate(planned, record, callbacks)
         callbacks.on_result(record, planned.folder.evaluation(planned.evaluation_id))
@@ -97,12 +97,12 @@ def locked(folder: RunFolder) -> Iterator[None]:
     try:
         folder.lock.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
-    except Timeout:  # of the family of OSError, so it comes first
+    except Timeout:  # a subclass of OSError, so it comes first
         raise BusyError(f"{folder.run_id} is being worked on by another process; wait for it, or stop it") from None
     except OSError as error:
         raise UserError(f"outputs: nothing can be written in {folder.lock.parent} ({error.strerror})") from None
     try:
-        # Not every file system that machines share passes locks on.
+        # Not every shared file system supports locks across machines.
         pulse = read_pulse(folder.pulse)
         if pulse is not None and not pulse.is_here and pulse.is_fresh:
             raise BusyError(f"{folder.run_id} is being worked on by a process on {pulse.host}; wait for it, or stop it")

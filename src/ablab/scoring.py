@@ -63,7 +63,7 @@ def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) ->
 
     metric = BLEU(
         effective_order=True, force=True
-    )  # changes the sentence's own score only, and silences a warning about it
+    )  # affects only the sentence's own score and silences a warning about it
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one = metric.sentence_score(hypothesis, [reference])

@@ -82,7 +82,7 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
         raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
     words = options.words
     if record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
-        words = [f"pruning={default_choices()['pruning']}", *words]  # it was trained without a curve
+        words = [f"pruning={default_choices()['pruning']}", *words]  # the run was trained without a curve
     return reopened(folder, record, words), record
 
 
@@ -112,7 +112,7 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
         known = planned.folder.curve(planned.curve_id)
         if known is not None:
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
-            write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
+            write_artefacts(planned.folder, known, record.name)  # other curves may be new
             return known
         from ablab.stages.prune_curve import prune_curve
         from ablab.tracking.open import open_tracker

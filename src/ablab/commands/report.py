@@ -37,7 +37,7 @@ from ablab.study.summary import open_study_tracker
 
 def mirror_report(document: Document, study: Study) -> None:
     """Log the report to W&B under `report/`, with the verdicts also in the summary, where lists of runs show them."""
-    moment = int(time.time())  # later than the comparison with which the study has ended
+    moment = int(time.time())  # after the comparison logged at the end of the study
     with open_study_tracker(study) as tracker:
         for table in tables(document):
             tracker.table(moment, f"report/{table.key}", table.columns, table.rows)
@@ -171,7 +171,7 @@ def _write(document: Document, folder: Path) -> bool:
         names = {path.name for path in made.iterdir()}
         for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
             if path.name not in names:
-                path.unlink(missing_ok=True)  # of an earlier report, which this one replaces
+                path.unlink(missing_ok=True)  # left by an earlier report, which this one replaces
         for name in names:
             (made / name).replace(folder / name)
     return before != {**data, "made": None}

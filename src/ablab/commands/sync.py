@@ -48,7 +48,7 @@ def _check_server() -> None:
     try:
         urllib.request.urlopen(server, timeout=REACH_SECONDS).close()
     except urllib.error.HTTPError:
-        return  # somebody answered
+        return  # the server answered
     except (OSError, ValueError) as error:
         raise UserError(
             f"W&B is out of reach at {server} ({getattr(error, 'reason', error)}); nothing was sent"

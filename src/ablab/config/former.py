@@ -63,7 +63,7 @@ def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:
     if "optim" in values:
         optim = dict(values["optim"])
         schedule = {key: optim.pop(key) for key in ("warmup_steps", "decay", "decay_patience", "min_lr")}
-        schedule["decay_patience"] += 1  # it decayed one validation later than it said
+        schedule["decay_patience"] += 1  # SCHEMA 1 decayed one validation late
         values |= {"schedule": {"kind": optim.pop("schedule"), **schedule}, "optim": {"kind": "adam", **optim}}
     for group, discriminator in (("drophead", "schedule"), ("pruning", "strategy")):
         if group in values:

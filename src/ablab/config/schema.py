@@ -171,7 +171,7 @@ class Config(Architecture):
         """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
         if self.optim.lr is not None:
             return self.optim.lr
-        assert isinstance(self.schedule, Noam)  # config.rules
+        assert isinstance(self.schedule, Noam)  # checked by config.rules
         return float((self.model.d_model * self.schedule.warmup_steps) ** -0.5)
 
 

@@ -11,7 +11,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "valid_pairs": 16,
         "test_pairs": 16,
         "vocab_size": 300,
-        # Of the built-in corpus, which would otherwise be generated whole.
+        # For the built-in corpus, which would otherwise be generated whole.
         "train_size": 400,
         "valid_size": 16,
         "test_size": 16,

@@ -117,7 +117,7 @@ class Launcher(ABC):
         if jobs:
             self._attempts.update({job.key: _attempts(job) for job in jobs})
             self.start(jobs)
-            if self.stopping:  # asked while they were being started
+            if self.stopping:  # requested while they were being started
                 self.end(kill=self.stopping > 1)
         return len(jobs) == room
 
@@ -143,7 +143,7 @@ class Launcher(ABC):
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
-            yield  # Python delivers signals to the main thread alone
+            yield  # Python delivers signals only to the main thread
             return
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
@@ -157,7 +157,7 @@ class Launcher(ABC):
 
 def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> None:
     """Record a failure for a run that could not do so itself."""
-    with suppress(OSError):  # where nothing can be written, the exit code of the sweep must do
+    with suppress(OSError):  # if nothing can be written, the exit code of the sweep must suffice
         folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(folder.failure, kind, line, log, now())
 

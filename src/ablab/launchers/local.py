@@ -74,14 +74,14 @@ class Processes(Launcher):
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Start a process for each job; the first call starts the server with the imports that its jobs need."""
-        if not self._has_server:  # no oftener, since starting it is deaf to SIGTERM for a moment
+        if not self._has_server:  # only once, since SIGTERM is ignored while it starts
             _start_server(jobs)
             self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
             words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
             process = self._context.Process(target=task.work, args=(words, str(job.folder.log), environment))
-            process.start()  # the first time, while the server imports, long enough for somebody to stop it
+            process.start()  # the first call lasts until the server has imported; a stop may come meanwhile
             self._running[process.sentinel] = _Running(job, process, environment)
 
     def ended(self) -> Iterator[Ending]:
@@ -98,7 +98,7 @@ class Processes(Launcher):
     def end(self, *, kill: bool) -> None:
         """Send a signal to each process: SIGINT, or SIGKILL to kill."""
         for running in self._running.values():
-            with suppress(ProcessLookupError):  # it has ended, and nobody has looked yet
+            with suppress(ProcessLookupError):  # it has ended since the last check
                 if running.process.pid is not None:
                     os.kill(running.process.pid, signal.SIGKILL if kill else signal.SIGINT)
 

@@ -145,11 +145,11 @@ def _connect(address: str | None) -> None:
     import ray
 
     if address is not None and (place := re.fullmatch(r"(?:ray://)?\[?([^\]]+?)\]?:(\d+)", address)):
-        try:  # Ray itself tries for minutes
+        try:  # Ray itself would retry for minutes
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
         except OSError as error:
             raise UserError(f"hydra.launcher.address={address}: nobody answers there ({error})") from None
-    # Nothing is told to anybody but those whom the user has chosen.
+    # No usage data leaves the machine unless the user asks for it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"address": address or "local"}
     if address is None:

@@ -109,7 +109,7 @@ class SubmititJobs(Launcher):
             if self.queue.cluster == "slurm":
                 handle.cancel(check=False)
                 continue
-            with suppress(ProcessLookupError):  # its own way gives a second to write a checkpoint
+            with suppress(ProcessLookupError):  # submitit's cancel leaves only a second for the checkpoint
                 os.kill(int(handle.job_id), signal.SIGINT if kill else signal.SIGTERM)
 
 
@@ -148,7 +148,7 @@ class Work:
         def preempted(received: int, frame: object) -> None:
             if not asked:
                 asked.append(received)
-                signal.raise_signal(signal.SIGTERM)  # training answers it with a checkpoint
+                signal.raise_signal(signal.SIGTERM)  # training then writes a checkpoint
 
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         signal.signal(number, preempted)

@@ -71,14 +71,14 @@ def _stopped_by_search(trial: str | None) -> bool:
 
     try:
         return Stopping(trial).has_stopped
-    except UserError:  # the storage is out of reach: whoever searches will read there what it was told
+    except UserError:  # the storage is out of reach; the search will read the outcome there
         return False
 
 
 def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
     """Compose and execute a run, write all output into the log, and exit with a code that tells the outcome."""
-    os.setpgid(0, 0)  # the terminal's Ctrl-C is for the launcher, which passes it on
-    # Whoever started the sweep may have told it to ignore them.
+    os.setpgid(0, 0)  # Ctrl-C in the terminal must reach only the launcher, which passes it on
+    # The parent process may have set these signals to be ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ.update(environment)

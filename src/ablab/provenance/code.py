@@ -141,7 +141,7 @@ def code_of(definitions: Mapping[Key, Definition]) -> Code:
     """Return one digest for all definitions, and one for each part by name."""
     colours = {key: _hash([key.name, each.parts]) for key, each in definitions.items()}
     while True:
-        # A name alone does not say which of two definitions it means: what it leads to does.
+        # A name does not distinguish two definitions that share it; the definitions they use do.
         finer = {
             key: _hash([colours[key], [colours.get(used) for used in each.uses]]) for key, each in definitions.items()
         }

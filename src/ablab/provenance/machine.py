@@ -32,7 +32,7 @@ def provenance() -> dict[str, Any]:
         "evaluation_code": evaluation.digest,
         "definitions": {
             "training": dict(training.definitions),
-            # Most of what judges a model also trains it.
+            # Without those of training, which are most of them.
             "evaluation": dict(evaluation.definitions.items() - training.definitions.items()),
         },
         "commit": _git("rev-parse", "HEAD"),

@@ -49,7 +49,7 @@ class Scopes:
     def targets(self, name: str) -> Targets:
         """Return the possible targets of a name; a builtin name is LOCAL."""
         for depth, scope in enumerate(reversed(self._stack)):
-            # Functions do not see the names of the class around them.
+            # Functions do not see the names of the enclosing class.
             if name in scope.bound and (depth == 0 or not scope.is_class):
                 return scope.bound[name]
         return self._names.get(name, (LOCAL,))
@@ -69,7 +69,7 @@ def bindings(nodes: Sequence[ast.AST]) -> dict[str, Targets]:
             elsewhere.update(node.names)
         elif (own := _bound_by(node)) is not None:
             bound.setdefault(own, {})[LOCAL] = None
-        if isinstance(node, COMPREHENSIONS):  # a walrus in it binds in the scope around it
+        if isinstance(node, COMPREHENSIONS):  # a walrus inside binds in the enclosing scope
             waiting += [each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
         elif not isinstance(node, OWN_SCOPE):
             waiting += reversed(list(ast.iter_child_nodes(node)))

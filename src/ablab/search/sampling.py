@@ -41,7 +41,7 @@ class StatelessSampler(BaseSampler):
         text = f"{self.seed} {trial.number} {key}"
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
         if self.kind == "tpe":
-            # Running trials count as poor ones, so that those that run at a time differ.
+            # Running trials count as poor ones, so that concurrent trials differ.
             return TPESampler(seed=seed, constant_liar=self.several_at_a_time)
         if self.kind == "nsga2":
             return _OrderedNSGAII(seed=seed, population_size=POPULATION)

@@ -195,7 +195,7 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
     if isinstance(dimension, Levels):
         return dimension
     value: Any = None
-    for corner in space.corners():  # the first in which an option reads it
+    for corner in space.corners():  # up to the first in which an option reads it
         others = [word for word in corner if key_of(word) != key_of_now(dimension.key)]
         value = compose_arm([*common, *others, f"{dimension.key}={_first(dimension)}"]).config
         for part in key_of_now(dimension.key).split("."):

@@ -26,10 +26,10 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
         journal = _journal(folder / JOURNAL)
         try:
             return JournalStorage(journal)
-        except Exception as error:  # whatever it meets in lines that are JSON, and say something else
+        except Exception as error:  # any error from JSON lines with other content
             raise _spoilt(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
     try:
-        # Alembic, by which Optuna makes its tables, talks.
+        # Alembic, with which Optuna creates its tables, logs too much.
         logging.getLogger("alembic").setLevel(logging.ERROR)
         return optuna.storages.RDBStorage(_with_driver(url))
     except Exception as error:
@@ -116,7 +116,7 @@ def _journal(path: Path) -> "JournalFileBackend":
         backend = JournalFileBackend(str(path), lock_obj=lock)
         lock.acquire()
         try:
-            _check(path)  # with the lock, for else a line may be half written
+            _check(path)  # under the lock: otherwise a line may be half written
         finally:
             lock.release()
         return backend

@@ -43,7 +43,7 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             callbacks.on_picture(
                 record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}"
             )
-            # Last: an artefact that can be read is one that is drawn.
+            # Last, so that an artefact that can be read has been drawn.
             write_artefact(path, artefact)
 
 

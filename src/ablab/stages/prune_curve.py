@@ -193,6 +193,6 @@ def prune_curve(planned: Planned, record: Record, callbacks: Callback) -> Curve:
     curve = measure(planned, record, callbacks)
     write_artefacts(planned.folder, curve, record.name)
     callbacks.on_curve(record.cost.steps, curve, planned.folder.artefacts / PICTURE)
-    # Last: a curve that can be read is one that is drawn.
+    # Last, so that a curve that can be read has been drawn.
     planned.folder.write_curve(curve)
     return curve

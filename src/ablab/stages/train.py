@@ -44,7 +44,7 @@ from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
 from ablab.training.workers import WorkerGroup, start_workers
 
-code("training")  # of what has just been imported: a server of processes outlives an edit of the sources
+code("training")  # digest of the code just imported: a server of processes outlives edits of the sources
 
 
 @dataclass
@@ -131,7 +131,7 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     told = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
         told.callbacks.append(_SearchCallback(config.search_trial, callbacks.on_message))
-    # It may have been killed between the word and the end; and what it did before it was a trial is news.
+    # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (said := told.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", said)
     validator = Validator(work.prepared)
@@ -260,7 +260,7 @@ def _speed(work: Work) -> float:
     """Return the median of measured target tokens per second: pauses and other processes must not affect the figure."""
     rows = read_metrics(work.planned.folder.metrics)
     looks = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row]
-    if not looks:  # it diverged before the first
+    if not looks:  # it diverged before the first measurement
         return work.state.tokens / max(work.state.train_seconds, 1e-9)
     return median(looks)
 

@@ -53,7 +53,7 @@ class MetricsFile:
     def _rows(path: Path) -> Iterator[dict[str, Any]]:
         if path.exists():
             with path.open(encoding="utf-8", newline="") as file:
-                # A crash cuts off the last row; what is left of it may look like smaller numbers.
+                # A crash may cut off the last row, and a cut number may read as a smaller one.
                 whole = [line for line in file if line.endswith("\n")]
             yield from (row for row in csv.DictReader(whole) if (row.get("step") or "").isdigit())
 

@@ -90,7 +90,7 @@ class WandbTracker:
 
     def __init__(self, card: RunCard, *, mode: Literal["offline", "online"], project: str, entity: str | None) -> None:
         if mode == "offline":
-            # Else wandb may send reports on itself, offline or not.
+            # Otherwise wandb may send error reports, even offline.
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 

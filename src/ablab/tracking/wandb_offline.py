@@ -54,7 +54,7 @@ def _records(data: bytes) -> Iterator[bytes]:
     place, parts = FILE_HEADER, b""
     while place + PIECE_HEADER <= len(data):
         if BLOCK - place % BLOCK < PIECE_HEADER:
-            place += BLOCK - place % BLOCK  # what no header fits into is filled up
+            place += BLOCK - place % BLOCK  # a rest too short for a header is padding
             continue
         length, kind = int.from_bytes(data[place + 4 : place + 6], "little"), data[place + 6]
         piece = data[place + PIECE_HEADER : place + PIECE_HEADER + length]

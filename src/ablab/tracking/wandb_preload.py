@@ -5,7 +5,7 @@ The import takes seconds. Most of them go to what W&B Launch needs, which `wandb
 
 import os
 
-# As in tracker.py, and before wandb is imported.
+# As in tracker.py; it must precede the import of wandb.
 os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
 import wandb.sdk.launch.inputs.internal  # noqa: F401

@@ -138,7 +138,7 @@ def _note(entry: "Entry", result: JobReturn) -> None:
     raised = result.status is not JobStatus.COMPLETED
     if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED, STOPPED)):
         return
-    # The property raises what the job has raised; this is what it holds.
+    # The property would raise the job's exception; the attribute holds it.
     said = " ".join(str(result._return_value).split()) if raised else "see the launcher's log"
     note_failure(entry.cell.planned.folder, "error", said, None)
 
