@@ -33,7 +33,7 @@ class Norm(Option):
 
 
 class ScaleNorm(Norm):
-    """`learn_g`: false keeps g at sqrt(d_model)."""
+    """ScaleNorm with its gain g. `learn_g`: false keeps g at sqrt(d_model)."""
 
     learn_g: bool
 
@@ -59,7 +59,7 @@ class Position(Option):
 
 
 class LearnedPosition(Position):
-    """`max_length`: size of the table; later positions share its last vector."""
+    """A learned table of position vectors. `max_length`: its size; later positions share its last vector."""
 
     max_length: Count
 
@@ -100,19 +100,22 @@ class Schedule(Option):
 
 
 class Noam(Schedule):
-    """`warmup_steps`: until the peak; 1 for no warm-up."""
+    """The schedule with warm-up of Vaswani et al. 2017. `warmup_steps`: steps until the peak; 1 for no warm-up."""
 
     warmup_steps: Count
 
 
 class Cosine(Noam):
-    """`min_lr`: the rate of the last step."""
+    """A cosine schedule after a warm-up. `min_lr`: the rate of the last step."""
 
     min_lr: Annotated[float, Field(ge=0)]
 
 
 class Plateau(Schedule):
-    """`decay` multiplies the rate after `decay_patience` validations without a better one; below `min_lr` it ends."""
+    """A rate that falls when validation stops improving.
+
+    `decay` multiplies the rate after `decay_patience` validations without a better one; below `min_lr` training ends.
+    """
 
     decay: Annotated[float, Field(gt=0, lt=1)]
     decay_patience: Count
@@ -166,7 +169,7 @@ class RulePruning(Pruning):
 
 
 class RandomPruning(RulePruning):
-    """`seed` decides the draws."""
+    """Random choice of layers. `seed` decides the draws."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
 

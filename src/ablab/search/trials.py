@@ -43,7 +43,7 @@ class Trial:
 
 
 class Trials:
-    """The trials in an Optuna study. A missing study is created, or raises KeyError unless `make`."""
+    """The trials in an Optuna study. A missing study is created; with `make=False` it is a KeyError."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from ablab.store.records import Evaluation, Record
 
 PAIRS = 4
 LONGEST = 80
-"""Bytes of UTF-8 of the longer side: some 14 words of English or German, 40 Cyrillic or 26 Chinese characters."""
+"""Maximum bytes of UTF-8 of the longer side: some 14 English or German words, 40 Cyrillic or 26 Chinese characters."""
 
 
 def readable_pairs(sources: Sequence[str], references: Sequence[str], count: int = PAIRS) -> list[int]:

@@ -121,7 +121,7 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
 
 
 def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
-    """Train from `work.state` until something ends it."""
+    """Train from `work.state` until training ends for any reason."""
     planned, state = work.planned, work.state
     config = planned.config
     ends = build_ends(config, work.steps)
