@@ -1,4 +1,4 @@
-"""`python -m ablab <verb>`, the same as `ablab <verb>`."""
+"""Entry point of `python -m ablab <verb>`, equivalent to `ablab <verb>`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`ablab <verb>`; the scripts at the root of a checkout call the same."""
+"""The command line `ablab <verb>`, which the scripts at the root of a checkout also call."""
 
 import errno
 import sys
@@ -10,11 +10,11 @@ from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
 VERBS = ("train", "study", "prune", "report", "translate", "analyse", "export", "sync", "selfcheck")
-"""In the order of the help page. Nothing heavy is imported before a verb needs it."""
+"""All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit code is 0 only when it did what was asked."""
+    """Run one verb and return its exit code, which is 0 only if the verb did what was asked."""
     wait_politely()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in (*HELP, "help"):
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return FAILED if isinstance(error, LostError) else BAD_INPUT
     except OSError as error:
-        # A full disk, a folder without permission, a file where a folder should be: no fault of the program.
+        # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
         print(f"error: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)  # noqa: T201

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes: a bar, a line per validation, and at the end a table."""
+"""Console output of a run: progress bars, a line per validation, and a table of results at the end."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,19 +12,19 @@ from ablab.store.run_folder import RunFolder
 
 
 class Console:
-    """One console for everything, so that lines and bars do not run into each other. No bar without a terminal."""
+    """One console for all output, so that lines and bars do not overwrite each other. No bars without a terminal."""
 
     def __init__(self, *, bars: bool = True, stderr: bool = False) -> None:
         self.rich = RichConsole(highlight=False, soft_wrap=True, stderr=stderr)
         self.bars = bars and self.rich.is_terminal
 
     def say(self, line: str) -> None:
-        """One plain line."""
+        """Print one plain line."""
         self.rich.print(Text(line))
 
     @contextmanager
     def training_bar(self) -> Iterator["TrainingBar"]:
-        """A bar for the steps of training."""
+        """Show a bar for training steps."""
         columns = (
             TextColumn("step {task.completed:,.0f}"),
             BarColumn(bar_width=30),
@@ -37,7 +37,7 @@ class Console:
 
     @contextmanager
     def counting_bar(self, title: str, total: int | None) -> Iterator["CountingBar"]:
-        """A bar for so many like things; None: nobody knows how many."""
+        """Show a bar that counts items; `total` is None if their number is unknown."""
         columns = (
             TextColumn(f"{title} {{task.completed:,.0f}}"),
             BarColumn(bar_width=30),
@@ -50,7 +50,7 @@ class Console:
     def result(
         self, folder: RunFolder, record: Record, evaluation: Evaluation | None, curve: Curve | None, *, smoke: bool
     ) -> None:
-        """The end of a run: what came out, what it cost, where it lies, what to type next."""
+        """Print the results of a run, its cost, its folder and suggested next commands."""
         self.rich.print()
         for key, value in _rows(record, evaluation, smoke=smoke).items():
             self.rich.print(Text.assemble((f"{key:<12}", "bold"), value))
@@ -62,7 +62,7 @@ class Console:
         self.say(f"Results: {folder.path}")
 
     def curve(self, curve: Curve) -> None:
-        """The points of a depth-quality curve as a table, layers counted from 1."""
+        """Print the points of a pruning curve as a table, layers counted from 1."""
         full = curve.points[0]
         heading = [curve.label, "encoder", "decoder", "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
         rows = [
@@ -86,30 +86,28 @@ class Console:
 
 
 class TrainingBar:
-    """Step, loss, tokens per second, time left."""
+    """A progress bar with step, loss, tokens per second and time left."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=None, shown="")
 
     def show(self, step: int, total: int | None) -> None:
-        """Where training is."""
         self._progress.update(self._task, completed=step, total=total)
 
     def describe(self, text: str) -> None:
-        """Loss and speed."""
+        """Show a text, such as loss and speed, on the bar."""
         self._progress.update(self._task, shown=text)
 
 
 class CountingBar:
-    """How many are done."""
+    """A progress bar that counts completed items."""
 
     def __init__(self, progress: Progress, total: int | None) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=total)
 
     def advance(self, count: int) -> None:
-        """So many more."""
         self._progress.advance(self._task, count)
 
 
@@ -123,7 +121,7 @@ def _layers(kept: Sequence[int], depth: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
-    """Columns under each other: the first `left` to the left, the others to the right. Nothing is cut off."""
+    """Yield rows with aligned columns: the first `left` to the left, the others to the right. Nothing is cut off."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
@@ -192,7 +190,7 @@ def _next_lines(record: Record, evaluation: Evaluation | None, *, smoke: bool) -
 
 
 def duration(seconds: float) -> str:
-    """`48 s`, `9 min 58 s`, `2 h 5 min`."""
+    """Format seconds as `48 s`, `9 min 58 s` or `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

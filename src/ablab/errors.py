@@ -1,4 +1,4 @@
-"""Exit codes of all commands, and what may be said to the user in one line, without a traceback."""
+"""Exit codes of all commands, and errors that are reported to the user in one line, without a traceback."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -10,34 +10,35 @@ DONE = 0
 FAILED = 1
 BAD_INPUT = 2
 BUSY = 3
-"""Another process is at the run; only processes of a sweep end with it."""
+"""Another process works on the run; only processes of a sweep end with this code."""
 STOPPED = 4
-"""A search has stopped the run as a poor trial; only processes of a sweep end with it."""
+"""A search has stopped the run as a poor trial; only processes of a sweep end with this code."""
 UNSUITABLE = 5
-"""The machine lacks what the words ask for, such as a GPU; only processes of a sweep end with it."""
+"""The machine lacks something the settings require, such as a GPU; only processes of a sweep end with this code."""
 INTERRUPTED = 130
 
 
 class UserError(Exception):
-    """Bad input: says what is wrong, what came and what is allowed. Scripts print it and exit with 2."""
+    """Bad input. The message names the problem, the value and what is allowed; scripts print it and exit with 2."""
 
 
 class MachineError(UserError):
-    """This machine lacks what the words ask for, so that it would refuse every run that asks for it."""
+    """This machine lacks something the settings require, so that every run with these settings would fail on it."""
 
 
 class OtherCodeError(UserError):
-    """A run cannot go on from its checkpoint as it began: its code, libraries or threads were others."""
+    """A run cannot resume from its checkpoint because its code, libraries or threads have changed."""
 
 
 class LostError(UserError):
-    """A process that a run needs has ended; no fault of the input. Scripts print it and exit with 1."""
+    """A process that a run needs has ended; the input is not at fault. Scripts print the message and exit with 1."""
 
 
 def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> str:
-    """`allowed: a, b, c; did you mean b?` for an unknown name, the nearest first where there is one.
+    """Return `allowed: a, b, c; did you mean b?` for an unknown name, with the nearest name if one is near enough.
 
-    `likeness`: 0.6 to 1, how alike names must be to be proposed; high where another name is another experiment.
+    `likeness`: similarity from 0.6 to 1 that a proposed name must have; high where another name means another
+    experiment.
     """
     names = sorted(allowed)
     near = get_close_matches(str(given), names, n=1, cutoff=likeness)
@@ -46,7 +47,7 @@ def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> 
 
 
 def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
-    """The first thing wrong in the order of `values`, in one line: `key=value: what is allowed`."""
+    """Return the first error in the order of `values` as one line: `key=value: what is allowed`."""
     order = {key: number for number, key in enumerate(values)}
     detail = min(error.errors(), key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
     key = prefix + ".".join(str(part) for part in detail["loc"])
@@ -63,6 +64,6 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
 
 
 def reason(error: ValidationError) -> str:
-    """What is wrong first in a file, and where in it."""
+    """Return the first error in a file and its location."""
     first = error.errors()[0]
     return ": ".join(part for part in (".".join(map(str, first["loc"])), first["msg"]) if part)

@@ -1,7 +1,7 @@
-"""Every field of the configuration is one of three kinds; the run's identity follows from them.
+"""Base classes and annotations of configuration fields, each with a role from which the identity of runs follows.
 
-*Recipe* decides the selected weights and makes the run id. *Evaluation* decides how the finished weights are
-judged; it names an evaluation inside the run. *Runtime* is where and how the work is done; it names nothing.
+*Recipe* fields decide the selected weights and make the run id. *Evaluation* fields decide how the finished weights are
+judged; they name an evaluation inside the run. *Runtime* fields say where and how to compute; they name nothing.
 """
 
 import json
@@ -17,7 +17,7 @@ from ablab.errors import UserError, choices, first_error
 
 
 class Role(Enum):
-    """What a field decides."""
+    """The part of a run's identity that a field decides."""
 
     RECIPE = "recipe"
     EVALUATION = "evaluation"
@@ -28,7 +28,7 @@ EVALUATION = Role.EVALUATION
 RUNTIME = Role.RUNTIME
 
 DropProbability = Annotated[float, Field(ge=0, lt=1)]
-"""A rate of dropping: below 1, since what is always dropped learns nothing."""
+"""A dropping rate, below 1: a part that is always dropped learns nothing."""
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -36,8 +36,8 @@ Count = Annotated[int, Field(ge=1)]
 class Formerly:
     """Marks a field that was added to the schema later, with the value that every run had before it existed.
 
-    While the field has that value it stays out of the recipe, so that no id changes; where an old record lacks the
-    field, the value is filled in. Of a union (a group of options), `value` is the nested mapping of its part.
+    While the field has that value it stays out of the recipe, so that no id changes; if an old record lacks the field,
+    the value is filled in. For a union (a group of options), `value` is the nested mapping of its part.
     """
 
     value: Any
@@ -45,10 +45,10 @@ class Formerly:
 
 @dataclass(frozen=True)
 class ReadIf:
-    """Marks a field that has an effect only under some values of `others`, fields beside it.
+    """Marks a field that has an effect only under some values of the sibling fields `others`.
 
-    `test` gets the values of those. `needs`: what gives the field effect, as one would type it. A field without effect
-    stays out of the recipe, and typing it is refused.
+    `test` gets the values of those fields. `needs`: settings that give the field an effect, as a user would type them.
+    A field without effect stays out of the recipe, and typing it is refused.
     """
 
     others: tuple[str, ...]
@@ -56,13 +56,13 @@ class ReadIf:
     needs: str
 
     def holds(self, group: "Group") -> bool:
-        """Whether the field has an effect in this group."""
+        """Return whether the field has an effect in this group."""
         return self.test(*(getattr(group, other) for other in self.others))
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What the annotation of a field says beside its type."""
+    """The role and marks that the annotation of a field adds to its type."""
 
     role: Role
     formerly: Formerly | None
@@ -70,9 +70,9 @@ class Marks:
 
 
 class Group(BaseModel):
-    """A typed part of the configuration. No coercion: `1` and `"1"` must not become two names of one run.
+    """A typed part of the configuration. Values are not coerced: `1` and `"1"` must not become two names of one run.
 
-    A field bears the group's role, unless its annotation names another: `path: Annotated[str, RUNTIME]`.
+    A field has the role of its group, unless its annotation names another: `path: Annotated[str, RUNTIME]`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -85,16 +85,16 @@ class Group(BaseModel):
         return {**later, **values} if later and isinstance(values, Mapping) else values
 
     def effective(self) -> "Group":
-        """The group that has the same effect with nothing idle in it, such as DropHead at rate 0: none."""
+        """Return the group with the same effect and no idle fields, such as DropHead `none` for DropHead at rate 0."""
         return self
 
     def is_read(self, name: str) -> bool:
-        """Whether the other fields give this one an effect."""
+        """Return whether the other fields give this one an effect."""
         condition = type(self).marks()[name].read_if
         return condition is None or condition.holds(self)
 
     def part(self, role: Role) -> dict[str, Any]:
-        """The fields of one role as nested plain values, without those that have no effect."""
+        """Return the fields of one role as nested plain values, without fields that have no effect."""
         content: dict[str, Any] = {}
         for name, marks in type(self).marks().items():
             if not self.is_read(name):
@@ -115,7 +115,7 @@ class Group(BaseModel):
     @classmethod
     @cache
     def marks(cls) -> Mapping[str, Marks]:
-        """The marks of each direct field; remembered, since planning a large study asks 100,000 times."""
+        """Return the marks of each direct field; cached, since planning a large study asks 100,000 times."""
 
         def first(field: Any, kind: type) -> Any:
             return next((mark for mark in field.metadata if isinstance(mark, kind)), None)
@@ -127,7 +127,7 @@ class Group(BaseModel):
 
     @classmethod
     def walk(cls, prefix: str = "") -> Iterator[tuple[str, Role]]:
-        """Dotted name and role of every leaf."""
+        """Yield the dotted name and role of every leaf."""
         for name, marks in cls.marks().items():
             inner = cls.model_fields[name].annotation
             if isinstance(inner, type) and issubclass(inner, Group):
@@ -137,7 +137,7 @@ class Group(BaseModel):
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested mapping by dotted names."""
+    """Return a nested mapping as a flat one with dotted names."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -148,7 +148,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def as_typed(value: object) -> str:
-    """A field's value as one would type it: `null`, `true`, `[encoder,cross]`."""
+    """Format a field's value as a user would type it: `null`, `true`, `[encoder,cross]`."""
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":")).replace('"', "")
@@ -158,7 +158,10 @@ AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 
 def read_words(kind: type[AnyGroup], arguments: Sequence[str]) -> AnyGroup:
-    """Plain strings: a run's display name, commas and all, must not meet Hydra's grammar."""
+    """Parse `key=value` words into a group of options; UserError for unknown, missing or invalid keys.
+
+    Values are plain strings, as a run's display name with its commas would not survive Hydra's grammar.
+    """
     words: dict[str, Any] = {}
     for argument in arguments:
         key, equals, value = argument.partition("=")

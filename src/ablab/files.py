@@ -1,4 +1,4 @@
-"""Writing that is all or nothing: a reader sees the old content or the new, never half of either."""
+"""Atomic writing, and reading, of text, JSON and line files: a reader sees the old content or the new, never a mix."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from ablab.errors import UserError
 from ablab.lines import lines_of, text_of
 
 LONGEST = 100
-"""Bytes of a folder's name."""
+"""Maximum length of a folder's name in bytes."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, put in its place when the block ends well and removed when it does not."""
+    """Yield a temporary path beside `path`; it replaces `path` if the block succeeds and is removed otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
@@ -28,7 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        # mkstemp makes files private; a shared store wants what any new file would get.
+        # mkstemp makes files private; a shared store needs the permissions of any new file.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     finally:
@@ -36,23 +36,23 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def half_written(folder: Path) -> Iterator[Path]:
-    """What a kill has left of files and folders that were being replaced: `tempfile` gives them such names."""
+    """Yield files and folders that a kill left half-written, recognised by the names that `tempfile` gives them."""
     yield from (path for path in folder.glob(".*") if re.fullmatch(r"\..+\.[a-z0-9_]{8}", path.name))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file's content at once."""
+    """Replace the file's content atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Replace the file's content at once. NaN is refused: JSON has none."""
+    """Replace the file's content atomically. NaN is refused: JSON has none."""
     write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; UserError where it is none."""
+    """Return the content of a JSON file; UserError if it is not valid JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -60,17 +60,17 @@ def read_json(path: Path) -> Any:
 
 
 def write_lines(path: Path, sentences: Iterable[str]) -> None:
-    """Replace the file's content at once, with one sentence a line."""
+    """Replace the file's content atomically, with one sentence per line."""
     write_text(path, text_of(sentences))
 
 
 def read_lines(path: Path) -> list[str]:
-    """The sentences that `write_lines` wrote, as many as there were; UserError where the file is not UTF-8."""
+    """Return the sentences that `write_lines` wrote, in the same number; UserError if the file is not UTF-8."""
     return lines_of(path.read_bytes(), path)
 
 
 def folder_name(text: str) -> str:
-    """The text itself where that can be a folder; otherwise what is left of it, and a digest that keeps it apart."""
+    """Return the text if it can name a folder; otherwise its usable characters and a digest that keeps it unique."""
     if len(text.encode()) <= LONGEST and "/" not in text and not text.startswith(".") and text.isprintable():
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -79,13 +79,13 @@ def folder_name(text: str) -> str:
 
 
 def json_digest(content: object, digits: int) -> str:
-    """So many hex digits of the SHA-256 of plain values, whatever the order of their keys."""
+    """Return the first `digits` hex digits of the SHA-256 of plain values; the order of keys does not matter."""
     text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
 def sha256(path: Path) -> str:
-    """Hex digest of a file's bytes."""
+    """Return the hex digest of a file's bytes."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

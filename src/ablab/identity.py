@@ -1,4 +1,4 @@
-"""What a run is called: a hash of everything that decides its weights, and of nothing else."""
+"""Identity of runs, evaluations and curves: each id is a hash of exactly the settings that decide the result."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from ablab.fields import Role, as_typed
 from ablab.files import json_digest
 
 SCHEMA = 2
-"""Raised when a recipe's meaning changes, so that no old name comes to mean a new experiment."""
+"""Raised when a recipe's meaning changes, so that an old id never refers to a new experiment."""
 
 
 def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
-    """Everything that decides the selected weights, as plain values; settings without effect are left out.
+    """Return everything that decides the selected weights, as plain values; settings without effect are left out.
 
-    `origin`: the digest of the weights that training starts from, where that is not random ones.
+    `origin`: digest of the weights that training starts from; None for random ones.
     """
     content = config.part(Role.RECIPE)
     content["schema"] = SCHEMA
@@ -41,19 +41,19 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
 
 
 def run_id(content: dict[str, Any]) -> str:
-    """`r` and 11 hex digits of the SHA-256 of a recipe."""
+    """Return `r` and 11 hex digits of the SHA-256 of a recipe."""
     return "r" + json_digest(content, 11)
 
 
 def condition_id(content: dict[str, Any]) -> str:
-    """`c` and 11 hex digits: the run id's recipe without its seed."""
+    """Return `c` and 11 hex digits of the SHA-256 of a recipe without its seed."""
     return "c" + json_digest({key: value for key, value in content.items() if key != "seed"}, 11)
 
 
 def evaluation(config: Config, kept: Mapping[str, Sequence[int]] | None = None) -> dict[str, Any]:
-    """How the selected weights are judged: the test text, the search, how many sentences, and which layers remain.
+    """Return the settings of an evaluation: test text, search, number of sentences and remaining layers.
 
-    `kept`: indices per stack; None when all remain.
+    `kept`: indices per stack; None if all remain.
     """
     return {
         **({} if kept is None else {"kept": {stack: list(layers) for stack, layers in kept.items()}}),
@@ -68,22 +68,22 @@ def evaluation(config: Config, kept: Mapping[str, Sequence[int]] | None = None) 
 
 
 def evaluation_id(settings: dict[str, Any]) -> str:
-    """`e` and 11 hex digits of the settings' SHA-256."""
+    """Return `e` and 11 hex digits of the settings' SHA-256."""
     return "e" + json_digest(settings, 11)
 
 
 def curve(config: Config) -> dict[str, Any]:
-    """How depth-quality curves are made: the evaluation of each point, and how layers are chosen."""
+    """Return the settings of pruning curves: the evaluation of each point and the choice of layers."""
     return {**evaluation(config), "pruning": config.pruning.part(Role.EVALUATION)}
 
 
 def curve_id(settings: dict[str, Any]) -> str:
-    """`p` and 11 hex digits of the settings' SHA-256."""
+    """Return `p` and 11 hex digits of the settings' SHA-256."""
     return "p" + json_digest(settings, 11)
 
 
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
-    """`norm=scalenorm,layerdrop=0.2,s1`: what differs from a plain `python train.py`, and the seed."""
+    """Return the differences from a plain `python train.py` and the seed: `norm=scalenorm,layerdrop=0.2,s1`."""
     fields = all_fields(type(composed.config.data))
     implied: dict[str, str] = {}
     for group, option in composed.choices.items():
@@ -103,7 +103,7 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Display names without the parts that all of them have."""
-    parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # a list's commas part nothing
+    """Return display names without the parts that all of them share."""
+    parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # keeps a list whole
     common = set.intersection(*(set(mine) for mine in parts)) if len(parts) > 1 else set()
     return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]

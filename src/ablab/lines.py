@@ -1,8 +1,8 @@
-r"""Sentences as the lines of a text: the one way of reading them, wherever they come from, and of writing them.
+r"""Reading and writing of sentences as lines of text, the same for every source.
 
-A line ends with `\n`, or with `\r\n`, or with the text; no other character ends one, whatever Unicode or Python call a
-line end. A `\r` that is left stands inside a sentence. It becomes a space, as some tools would end a line there. A
-byte order mark before a sentence is no part of it: files that were joined have some in their midst.
+A line ends with `\n`, with `\r\n`, or with the text; no other character ends one, whatever Unicode or Python call a
+line end. A `\r` that is left stands inside a sentence. It becomes a space, as some tools would end a line there. A byte
+order mark before a sentence is no part of it: files that were joined have some in the middle.
 """
 
 import codecs
@@ -15,7 +15,7 @@ _MARKS = re.compile(rb"^(?:%b)+" % codecs.BOM_UTF8, re.MULTILINE)
 
 
 def lines_of(content: bytes, name: object) -> list[str]:
-    """The lines of a text; where it is not UTF-8, UserError says in which line of what `name` names."""
+    """Return the lines of a text. If it is not UTF-8, raise UserError with `name` and the number of the line."""
     whole = canonical(content)
     try:
         return whole.decode("utf-8").split("\n")[:-1]
@@ -26,17 +26,17 @@ def lines_of(content: bytes, name: object) -> list[str]:
 
 
 def text_of(sentences: Iterable[str]) -> str:
-    """What `lines_of` reads as just as many lines."""
+    """Join sentences into a text that `lines_of` reads as the same number of lines."""
     return "".join(f"{one_line(sentence)}\n" for sentence in sentences)
 
 
 def one_line(sentence: str) -> str:
-    """The sentence itself, unless it holds line ends or begins with a byte order mark."""
+    """Return the sentence with line ends replaced by spaces and without leading byte order marks."""
     return sentence.replace("\r\n", " ").replace("\r", " ").replace("\n", " ").lstrip("\ufeff")
 
 
 def canonical(content: bytes) -> bytes:
-    r"""The same lines as `text_of` would write them: equal for texts that differ in line ends and marks alone.
+    r"""Return the lines as `text_of` would write them, equal for texts that differ only in line ends and marks.
 
     Lines are independent of each other, so that a long text may be given in parts that end with `\n`.
     """

@@ -1,4 +1,4 @@
-"""What a run is before it begins: its configuration, its name, its place; no torch."""
+"""The plan of a run: its configuration, ids and folder, determined before training and without torch."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ablab.store.saved_model import SavedModel, find_model
 
 @dataclass(frozen=True)
 class Planned:
-    """A run before anything heavy is imported: what it is, what people call it, where it lies, what it starts from."""
+    """A planned run: its configuration, name, folder, identity and, if any, the model that training starts from."""
 
     composed: Composed
     name: str
@@ -31,32 +31,31 @@ class Planned:
 
     @property
     def config(self) -> Config:
-        """The typed configuration."""
         return self.composed.config
 
     @property
     def run_id(self) -> str:
-        """The name that its recipe gives it."""
+        """The id derived from the recipe."""
         return self.folder.run_id
 
     @property
     def evaluation_id(self) -> str:
-        """The name that the evaluation's settings give it."""
+        """The id derived from the evaluation's settings."""
         return identity.evaluation_id(self.evaluation)
 
     @property
     def curve_id(self) -> str:
-        """The name that the settings of pruning give its curves."""
+        """The id derived from the settings of pruning."""
         return identity.curve_id(self.curve)
 
     def lacks_evaluation(self, record: Record) -> bool:
-        """Whether the selected weights have not met this test set under this search."""
+        """Return whether the selected weights have not been evaluated on this test set with this search."""
         return record.selected is not None and not self.folder.has_evaluation(self.evaluation_id)
 
     def lacks_curve(self, record: Record) -> bool:
-        """Whether the run should have a depth-quality curve of these pruning settings and has none.
+        """Return whether the run should have a pruning curve with these pruning settings and has none.
 
-        One under any search or test set will do: asking for another evaluation asks for no other curve.
+        A curve under any search or test set counts: asking for another evaluation does not ask for another curve.
         """
         if self.config.pruning.kind == "none" or record.selected is None:
             return False
@@ -64,12 +63,11 @@ class Planned:
 
     @property
     def outputs(self) -> Path:
-        """The store."""
         return Path(self.config.outputs)
 
 
 def plan(composed: Composed) -> Planned:
-    """Check what can be checked before the corpus is prepared, and give the run its name."""
+    """Check everything that can be checked before the corpus is prepared, and derive the run's ids."""
     config = composed.config
     config.data.check()
     _check_writable(Path(config.outputs))
@@ -88,7 +86,7 @@ def plan(composed: Composed) -> Planned:
 
 
 def reopened(folder: RunFolder, record: Record, words: Sequence[str]) -> Planned:
-    """A finished run, to be judged in other ways, wherever its folder lies now; `words` as in config.reopen."""
+    """Plan a finished run for other evaluations, wherever its folder lies now; `words` as in config.reopen."""
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     config.data.check()
     _check_writable(folder.outputs)
@@ -104,7 +102,7 @@ def reopened(folder: RunFolder, record: Record, words: Sequence[str]) -> Planned
 
 
 def _origin(config: Config) -> SavedModel | None:
-    """The model that training starts from; its weights must fit."""
+    """Return the model that training starts from, or None; UserError if its architecture does not fit."""
     if config.init_from is None:
         return None
     try:

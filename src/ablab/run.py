@@ -1,4 +1,4 @@
-"""A run's story: one process at a time does whatever of it is missing, and nothing twice."""
+"""Execution of one run under its lock: train, evaluate and prune whatever is missing, and repeat nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class BusyError(UserError):
 
 
 def run(planned: Planned, console: Console) -> Record | None:
-    """Train, evaluate, and measure the pruning curve, whatever of these is missing; None when it was interrupted."""
+    """Train, evaluate and measure the pruning curve, as far as they are missing; return None if interrupted."""
     folder = planned.folder
     with locked(folder), heartbeat(folder.pulse) as beating:
         if _is_to_be_replaced(planned) and (aside := folder.set_aside()):
@@ -49,13 +49,13 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
     from ablab.training.callbacks import run_callbacks
 
     planned.folder.tidy()
-    work = _prepared(planned, console) if record is None else None  # what is refused no tracker hears of
+    work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     with open_tracker(planned, console.say) as tracker:
         callbacks = run_callbacks(planned.folder, console, beating, tracker)
         if work is not None:
             record = train(work, callbacks)
         if record is None:
-            return None  # interrupted: the same line continues
+            return None  # interrupted; the same command continues it
         if planned.lacks_evaluation(record):
             evaluate(planned, record, callbacks)
         callbacks.on_result(record, planned.folder.evaluation(planned.evaluation_id))
@@ -65,7 +65,7 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
 
 
 def _prepared(planned: Planned, console: Console) -> "Work":
-    """Ready to train. With rerun=stale, a run that other code began begins anew."""
+    """Prepare training. With rerun=stale, a run that began under other code starts anew."""
     from ablab.stages.train import prepare_training
 
     try:
@@ -92,17 +92,17 @@ def _say_it_is_finished(record: Record, console: Console) -> None:
 
 @contextmanager
 def locked(folder: RunFolder) -> Iterator[None]:
-    """BusyError where another process works on this run. The lock ends with the process, however it ends."""
+    """Hold the run's lock; BusyError if another process works on the run. The lock always ends with the process."""
     lock = FileLock(folder.lock)
     try:
         folder.lock.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
-    except Timeout:  # of the family of OSError, so it comes first
+    except Timeout:  # a subclass of OSError, so it comes first
         raise BusyError(f"{folder.run_id} is being worked on by another process; wait for it, or stop it") from None
     except OSError as error:
         raise UserError(f"outputs: nothing can be written in {folder.lock.parent} ({error.strerror})") from None
     try:
-        # Not every file system that machines share passes locks on.
+        # Not every shared file system supports locks across machines.
         pulse = read_pulse(folder.pulse)
         if pulse is not None and not pulse.is_here and pulse.is_fresh:
             raise BusyError(f"{folder.run_id} is being worked on by a process on {pulse.host}; wait for it, or stop it")

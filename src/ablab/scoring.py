@@ -1,4 +1,4 @@
-"""BLEU and chrF of detokenised text against raw references, never without their signatures. No torch here."""
+"""BLEU and chrF of detokenised text against raw references, always with their signatures; without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from ablab.errors import UserError
 
 @dataclass(frozen=True)
 class Scores:
-    """Corpus scores of one set of hypotheses, and what other statistics are computed from later.
+    """Corpus scores of one set of hypotheses, and per-sentence counts for later statistics.
 
-    `bleu` and `chrf` in 0..100. `sentences`: per sentence, [system length, reference length, 4 n-gram matches,
-    4 n-gram totals], whose sums give corpus BLEU (sacrebleu's sufficient statistics).
+    `bleu` and `chrf` in 0..100. `sentences`: per sentence, [system length, reference length, 4 n-gram matches, 4 n-gram
+    totals], whose sums give corpus BLEU (sacrebleu's sufficient statistics).
     """
 
     bleu: float
@@ -23,7 +23,7 @@ class Scores:
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
-    """Score one hypothesis per reference; sentences as a reader would see them, not tokenised."""
+    """Score one hypothesis per reference. Sentences must be plain text, not tokenised."""
     from sacrebleu.metrics import BLEU, CHRF
 
     if len(hypotheses) != len(references):
@@ -44,7 +44,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Corpus BLEU alone, for the validations during training."""
+    """Return corpus BLEU alone, for the validations during training."""
     from sacrebleu.metrics import BLEU
 
     value: float = BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score
@@ -52,18 +52,18 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def looks_tokenised(sentences: Sequence[str]) -> bool:
-    """Whether most sentences that end with a full stop have a space before it: scores would be of other things."""
+    """Return whether most sentences that end with a full stop have a space before it, so that scores would mislead."""
     ends = [sentence.rstrip() for sentence in sentences if sentence.rstrip().endswith(".")]
     return len(ends) >= 10 and sum(end.endswith(" .") for end in ends) > len(ends) / 2
 
 
 def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
-    """sacrebleu's sufficient statistics of BLEU, one row per sentence."""
+    """Return sacrebleu's sufficient statistics of BLEU, one row per sentence."""
     from sacrebleu.metrics import BLEU
 
     metric = BLEU(
         effective_order=True, force=True
-    )  # changes the sentence's own score only, and silences a warning about it
+    )  # affects only the sentence's own score and silences a warning about it
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one = metric.sentence_score(hypothesis, [reference])

@@ -1,13 +1,13 @@
-"""One seed, and from it an independent stream for every named purpose and moment.
+"""Seeds: an independent random stream for every named purpose and moment, all derived from one seed.
 
-Nothing is drawn from a state that someone else may have moved: a draw is a function of (seed, name, step,
-micro-batch). So turning one regulariser off moves no other draw, and a resumed run has no state to restore.
+No draw depends on a shared state that other code may have moved: a draw is a function of (seed, name, step,
+micro-batch). Hence turning one regulariser off moves no other draw, and a resumed run has no state to restore.
 """
 
 import hashlib
 
 
 def derive(seed: int, *names: str | int) -> int:
-    """A 63-bit seed for the stream that bears these names; equal names give equal streams on every machine."""
+    """Return a 63-bit seed for the stream with these names; equal names give equal streams on every machine."""
     text = "\0".join(str(name) for name in (seed, *names))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

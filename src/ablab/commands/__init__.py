@@ -1,1 +1,1 @@
-"""The verbs, one file each: a function of the same name takes the words that follow, and gives the exit code."""
+"""The commands, one file per verb: a function of the same name takes the remaining words and returns the exit code."""

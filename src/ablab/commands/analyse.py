@@ -1,4 +1,4 @@
-"""`analyse`: looks inside finished runs, and leaves what it sees as artefacts that a report lays side by side."""
+"""The `analyse` command: inspect finished runs and store artefacts that a report compares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder, find_run
 
 SENTENCES = 200
-"""Of validation, on which heads are masked unless `sentences=` says otherwise."""
+"""Validation sentences for head importance, unless `sentences=` sets another number."""
 
 OPEN = ("data", "trainer", "logger")
-"""Groups of a run's configuration that can be set here: where its text lies, on what device, to whom it is told."""
+"""Groups of a run's configuration that can be set here: location of its text, device, and tracker."""
 
 
 class Options(Group):
-    """What `analyse` takes itself."""
+    """Options of `analyse` itself."""
 
     run: str | None = None
     runs: str | None = None
@@ -33,7 +33,7 @@ class Options(Group):
 
 @dataclass(frozen=True)
 class _Opened:
-    """A finished run, and what it should have."""
+    """A finished run and the artefacts it requires."""
 
     planned: Planned
     record: Record
@@ -41,7 +41,7 @@ class _Opened:
 
 
 def analyse(arguments: Sequence[str]) -> int:
-    """Compute what is missing, say what is there."""
+    """Compute missing artefacts and print a line for each."""
     own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
     options = read_words(Options, own)
     words = [word for word in arguments if word not in own]
@@ -104,7 +104,7 @@ def _analyse(one: _Opened, console: Console) -> None:
 
 
 def _told(artefact: Artefact) -> str:
-    """Its extremes, where a number is what one would ask for."""
+    """Return its title, with the extreme values if it is a series or a single matrix."""
     if isinstance(artefact, MatrixArtefact):
         if len(artefact.slices) > 1:
             return artefact.title

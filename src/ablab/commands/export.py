@@ -1,4 +1,4 @@
-"""Writes a trained or pruned model for another inference engine, and checks that it says what ours says."""
+"""The `export` command: convert a trained or pruned model for another inference engine, and compare translations."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from ablab.store.saved_model import SavedModel, find_model
 
 
 class Options(Group):
-    """What `export` takes, as `key=value` words."""
+    """Options of `export`, as `key=value` words."""
 
     run: str
     format: Literal["ctranslate2"] = "ctranslate2"
@@ -25,7 +25,7 @@ class Options(Group):
 
 
 def export(arguments: Sequence[str]) -> int:
-    """Convert, translate test sentences with both, say how many differ."""
+    """Convert the model, translate test sentences with both engines, and report how many differ."""
     options = read_words(Options, arguments)
     saved = find_model(options.run, Path(options.outputs))
     folder = _free(options, saved)
@@ -55,25 +55,25 @@ def export(arguments: Sequence[str]) -> int:
 
 
 def _free(options: Options, saved: SavedModel) -> Path:
-    """Where the model goes: by default beside its weights."""
+    """Return the folder for the export, by default inside the model's folder."""
     if options.folder is not None:
         return Path(options.folder)
     return export_folder(saved, options.format, options.quantization)
 
 
 def export_folder(saved: SavedModel, format: str, quantization: str) -> Path:
-    """Where an export lies unless somebody said otherwise."""
+    """Return the default folder of an export."""
     return _home(saved) / "exports" / f"{format}-{quantization}"
 
 
 def _home(saved: SavedModel) -> Path:
-    """The folder that is this model: of its run, or of what was cut out of one."""
+    """Return the folder of the model: that of its run, or that of the pruned model."""
     folder = saved.weights.parent
     return folder.parent if (folder.parent / "record.json").exists() else folder
 
 
 def _test_sources(saved: SavedModel) -> list[str]:
-    """The test sentences that its run was scored on; none where a pruned model was carried away from its run."""
+    """Return the test sentences that its run was scored on; none if a pruned model was moved away from its run."""
     for run in (RunFolder(path) for path in saved.weights.parents if (path / "record.json").exists()):
         for evaluation in run.evaluations():
             path = run.outputs / "corpora" / evaluation.references / "sources.txt"

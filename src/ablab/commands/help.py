@@ -1,4 +1,4 @@
-"""The help pages, from the configuration folder itself; nothing heavy is imported."""
+"""The help pages, generated from the configuration folder without heavy imports."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from ablab.config.listing import listed_fields, typed_choices
 
 
 def overview() -> str:
-    """What `ablab` alone says."""
+    """Return the output of `ablab` without arguments."""
     return "\n".join(
         [
             "ablab: ablation studies of encoder-decoder Transformers in machine translation",
@@ -29,12 +29,12 @@ def overview() -> str:
 
 
 def page(verb: str, words: Sequence[str]) -> str:
-    """What `--help` says beside these words."""
+    """Return the help page of a verb; for train, it depends on the other words."""
     return train_help(words) if verb == "train" else PAGES[verb]()
 
 
 def train_help(words: Sequence[str]) -> str:
-    """Groups and options, the defaults marked; the fields of the options that these words choose."""
+    """Return groups and options with the defaults marked, and the fields of the options that these words choose."""
     defaults = default_choices()
     width = max(len(group) for group in defaults)
     lines = [
@@ -72,7 +72,6 @@ def train_help(words: Sequence[str]) -> str:
 
 
 def study_help() -> str:
-    """How to look at a study."""
     return "\n".join(
         [
             "python study.py experiment=<name> [key=value ...]",
@@ -89,7 +88,6 @@ def study_help() -> str:
 
 
 def report_help() -> str:
-    """How to ask for a report."""
     return "\n".join(
         [
             "python report.py experiment=<name> [key=value ...]",
@@ -111,7 +109,6 @@ def report_help() -> str:
 
 
 def prune_help() -> str:
-    """How to prune."""
     defaults = default_choices()["pruning"]
     options = [f"{option}*" if option == defaults else option for option in groups()["pruning"] if option != "none"]
     fields = (conf_dir() / "pruning" / f"{defaults}.yaml").read_text(encoding="utf-8").splitlines()
@@ -137,7 +134,6 @@ def prune_help() -> str:
 
 
 def translate_help() -> str:
-    """How to translate."""
     return "\n".join(
         [
             "python translate.py run=<id> [key=value ...] < in.txt > out.txt",
@@ -160,7 +156,6 @@ def translate_help() -> str:
 
 
 def analyse_help() -> str:
-    """How to look inside."""
     return "\n".join(
         [
             "ablab analyse run=<id> [key=value ...]",
@@ -181,7 +176,6 @@ def analyse_help() -> str:
 
 
 def export_help() -> str:
-    """How to export."""
     return "\n".join(
         [
             "ablab export run=<id> [key=value ...]",
@@ -200,7 +194,6 @@ def export_help() -> str:
 
 
 def sync_help() -> str:
-    """How to upload."""
     return "\n".join(
         [
             "ablab sync [key=value ...]",
@@ -215,7 +208,6 @@ def sync_help() -> str:
 
 
 def selfcheck_help() -> str:
-    """How to check this machine."""
     return "\n".join(
         [
             "ablab selfcheck resume [key=value ...]",
@@ -240,4 +232,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "sync": sync_help,
     "selfcheck": selfcheck_help,
 }
-"""A page per verb, but for train, whose page depends on the options that were typed."""
+"""The page of each verb except train, whose page depends on the typed options."""

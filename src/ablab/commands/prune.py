@@ -1,4 +1,4 @@
-"""`prune`: depth-quality curves of finished runs, and smaller models cut out of them."""
+"""The `prune` command: pruning curves of finished runs, and smaller models cut out of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,14 +19,14 @@ from ablab.store.run_folder import find_run
 from ablab.store.saved_model import of_run
 
 TOLERANCE = 1.0
-"""BLEU on validation that `save=auto` may give up."""
+"""Loss of validation BLEU that `save=auto` accepts."""
 
 OWN = ("run", "runs", "save", "picture", "outputs")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `prune` takes itself; the other words go to the configuration of each run."""
+    """Options of `prune` itself; the other words go to the configuration of each run."""
 
     runs: Sequence[str]
     save: str
@@ -36,7 +36,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Plain strings: a run's display name must not meet Hydra's grammar."""
+    """Parse the options as plain strings, as a run's display name would not survive Hydra's grammar."""
     own = {key: value for key, equals, value in (word.partition("=") for word in arguments) if equals and key in OWN}
     words = [word for word in arguments if word.partition("=")[0] not in OWN or "=" not in word]
     if ("run" in own) == ("runs" in own):
@@ -54,7 +54,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def prune(arguments: Sequence[str]) -> int:
-    """Measure what is missing, save a pruned model, and draw several runs on one picture."""
+    """Measure missing curves, save a pruned model, and draw several runs in one picture."""
     options = parse(arguments)
     opened = [_open(reference, options) for reference in options.runs]
     _check(opened, options)
@@ -82,12 +82,12 @@ def _open(reference: str, options: Options) -> tuple[Planned, Record]:
         raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
     words = options.words
     if record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
-        words = [f"pruning={default_choices()['pruning']}", *words]  # it was trained without a curve
+        words = [f"pruning={default_choices()['pruning']}", *words]  # the run was trained without a curve
     return reopened(folder, record, words), record
 
 
 def _check(opened: Sequence[tuple[Planned, Record]], options: Options) -> None:
-    """Before anything is measured: that the points can be saved, and the runs drawn on one picture."""
+    """Check, before any measurement, that the points can be saved and the runs drawn in one picture."""
     if options.save not in ("auto", "none"):
         for planned, _ in opened:
             shapes = dict.fromkeys(_shapes(planned.config))
@@ -112,7 +112,7 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
         known = planned.folder.curve(planned.curve_id)
         if known is not None:
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
-            write_artefacts(planned.folder, known, record.name)  # another test set or search may have come since
+            write_artefacts(planned.folder, known, record.name)  # other curves may be new
             return known
         from ablab.stages.prune_curve import prune_curve
         from ablab.tracking.open import open_tracker
@@ -124,7 +124,7 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
 
 
 def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[str]:
-    """Save the model that is asked for; says what was done and what to type next."""
+    """Save the requested model; return lines about the result and the next command."""
     if wanted == "none":
         return []
     point = _smallest_within(curve, TOLERANCE) if wanted == "auto" else _of_shape(curve, wanted)
@@ -150,7 +150,7 @@ def _shape(point: Point) -> str:
 
 
 def _smallest_within(curve: Curve, tolerance: float) -> Point | None:
-    """By validation alone: the test set must not choose."""
+    """Choose by validation alone: the test set must not affect the choice."""
     full = curve.points[0]
     good = [p for p in curve.points if p.valid_bleu >= full.valid_bleu - tolerance and p.parameters < full.parameters]
     return min(good, key=lambda point: (point.parameters, -point.valid_bleu), default=None)

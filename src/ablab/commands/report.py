@@ -1,4 +1,4 @@
-"""`report`: what a study, or any selection of runs, has found; as a page, as tables, as data."""
+"""The `report` command: results of a study, or of any selection of runs, as a page, tables and data."""
 
 import gc
 import time
@@ -36,8 +36,8 @@ from ablab.study.summary import open_study_tracker
 
 
 def mirror_report(document: Document, study: Study) -> None:
-    """Under `report/`, and the verdicts in the summary too, where lists of runs show them."""
-    moment = int(time.time())  # later than the comparison with which the study has ended
+    """Log the report to W&B under `report/`, with the verdicts also in the summary, where lists of runs show them."""
+    moment = int(time.time())  # after the comparison logged at the end of the study
     with open_study_tracker(study) as tracker:
         for table in tables(document):
             tracker.table(moment, f"report/{table.key}", table.columns, table.rows)
@@ -47,7 +47,7 @@ def mirror_report(document: Document, study: Study) -> None:
 
 
 class Options(Group):
-    """What `report` takes itself; the other words are those of a sweep. `resamples`: of each resampling test."""
+    """Options of `report` itself; the other words are those of a sweep. `resamples`: of each resampling test."""
 
     runs: str | None = None
     where: str | None = None
@@ -59,8 +59,10 @@ class Options(Group):
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Records are millions of small lists that live to the end: looking for garbage among them is no use, and takes a
-    third of the time where there are a thousand.
+    """Disable garbage collection while the block runs.
+
+    Records are millions of small lists that live to the end: searching them for garbage is useless, and takes a third
+    of the time with a thousand records.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -73,7 +75,7 @@ def _uncollected() -> Iterator[None]:
 
 @_uncollected()
 def report(arguments: Sequence[str]) -> int:
-    """Compute, write, say where."""
+    """Compute the report, write it, and print where it is."""
     own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
     options, words = read_words(Options, own), [word for word in arguments if word not in own]
     study = None if options.runs is not None or options.where is not None else _study(words)
@@ -96,7 +98,7 @@ def report(arguments: Sequence[str]) -> int:
 
 
 def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:
-    """In W&B: a study that was launched, and there the declared report alone."""
+    """Return whether W&B has a run for this report: only a launched study does, and only for its declared report."""
     return study.folder.exists() and selection.name == study.name
 
 
@@ -133,7 +135,7 @@ def _references(runs: str) -> list[str]:
 
 
 def _asked_for(selection: Selection, options: Options) -> Selection:
-    """With another baseline or metric, where one was typed: a report beside the declared one, without its claims."""
+    """Apply a typed baseline or metric; the result is a report beside the declared one, without its claims."""
     if options.metric is not None and options.metric not in MEASURES:
         raise UserError(f"metric={options.metric}: no such metric; {choices(options.metric, MEASURES)}")
     if options.baseline is not None and selection.arm(options.baseline) is None:
@@ -153,7 +155,7 @@ def _asked_for(selection: Selection, options: Options) -> Selection:
 
 
 def _write(document: Document, folder: Path) -> bool:
-    """Whether it says anything that the report before it did not. All of it, or nothing where something fails."""
+    """Write all files, or none if one fails; return whether the content differs from the previous report."""
     before, data = _said_before(folder / "report.json"), document.model_dump()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
@@ -169,14 +171,14 @@ def _write(document: Document, folder: Path) -> bool:
         names = {path.name for path in made.iterdir()}
         for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
             if path.name not in names:
-                path.unlink(missing_ok=True)  # of an earlier report, which this one replaces
+                path.unlink(missing_ok=True)  # left by an earlier report, which this one replaces
         for name in names:
             (made / name).replace(folder / name)
     return before != {**data, "made": None}
 
 
 def _said_before(path: Path) -> object:
-    """But for when it was made; nothing where there was none."""
+    """Return the previous report without its time; None if there is none."""
     try:
         return {**read_json(path), "made": None}
     except (OSError, UserError, TypeError):

@@ -1,4 +1,4 @@
-"""Proves on this machine what is promised of a resume: killed again and again, a run ends bit for bit the same."""
+"""The `selfcheck` command: a test on this machine that a run killed repeatedly ends with bit-identical results."""
 
 import random
 import signal
@@ -26,14 +26,14 @@ LINE = (
     *("data.test_size=100", "data.vocab_size=500", "optim.batch_tokens=1024", "schedule.warmup_steps=100"),
     "logger=none",
 )
-"""Everything that draws at random is on, and gradients are accumulated."""
+"""Settings with every random component active and with gradient accumulation."""
 
 SOURCE = "import sys; from ablab.cli import main; sys.exit(main(['train', *sys.argv[1:]]))"
 KINDS = ("resume",)
 
 
 class Options(Group):
-    """What `selfcheck resume` takes. `words`: more for the run, separated by spaces."""
+    """Options of `selfcheck resume`. `words`: more for the run, separated by spaces."""
 
     kills: Annotated[int, Field(ge=1)] = 5
     seed: Annotated[int, Field(ge=0)] = 1
@@ -41,7 +41,7 @@ class Options(Group):
 
 
 def selfcheck(arguments: Sequence[str]) -> int:
-    """`selfcheck resume`: 0 when all is equal."""
+    """Run `selfcheck resume`; return 0 if all results are equal."""
     kind, *rest = arguments or [""]
     if kind not in KINDS:
         raise UserError(f"selfcheck {kind!r}: no such check; {choices(kind, KINDS)}")
@@ -67,7 +67,7 @@ def _undisturbed(line: Sequence[str], outputs: Path, console: Console) -> tuple[
 def _killed(
     line: Sequence[str], outputs: Path, whole: Record, seconds: float, options: Options, console: Console
 ) -> RunFolder:
-    """SIGKILL at random moments, spread so that the run comes on between them; then to the end."""
+    """Kill the run with SIGKILL at random moments, spread so that it progresses between them; then let it finish."""
     moments = random.Random(options.seed)
     training = min(seconds, whole.cost.seconds)
     for number in range(1, options.kills + 1):
@@ -113,7 +113,7 @@ def _record(run: RunFolder) -> Record:
 
 
 def _timeless(record: Record) -> dict[str, Any]:
-    """The record without the clock and the machine."""
+    """Return the record without times and facts about the machine."""
     content: dict[str, Any] = record.model_dump(exclude={"ended", "provenance", "runtime", "config", "stretches"})
     content["cost"] = {
         key: content["cost"][key] for key in ("steps", "epochs", "tokens", "parameters", "flops_per_token")

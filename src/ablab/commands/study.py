@@ -1,4 +1,4 @@
-"""`study`: the plan and the state of a study, while it runs or long after; without torch."""
+"""The `study` command: the plan and state of a study, while it runs or later; without torch."""
 
 import json
 import time
@@ -24,7 +24,7 @@ REFRESH = 1.0
 
 
 class Options(Group):
-    """What `study` takes itself; the other words are those of the sweep."""
+    """Options of `study` itself; the other words are those of the sweep."""
 
     check: bool = False
     watch: bool = False
@@ -32,7 +32,7 @@ class Options(Group):
 
 
 def study(arguments: Sequence[str]) -> int:
-    """Show, check or watch."""
+    """Show, check or watch a study."""
     own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
     options = read_words(Options, own)
     rest = [word for word in arguments if word not in own]
@@ -63,7 +63,7 @@ def study(arguments: Sequence[str]) -> int:
 
 
 def _watch(board: Board, console: Console) -> None:
-    """Until nothing runs and nothing is left, or Ctrl-C."""
+    """Show a live view until no run is left to do, or until Ctrl-C."""
     with Live(board, console=console.rich, refresh_per_second=2, transient=True):
         while any(entry.state not in NEVER_AGAIN for entry in board.entries.values()):
             try:
@@ -95,7 +95,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
 
 
 def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:
-    """A row per arm: what makes it another than the baseline, and what has become of its runs."""
+    """Yield a row per arm: its difference from the baseline, and the state of its runs."""
     recipes = {cell.arm: flatten(cell.planned.recipe) for cell in reversed(found.cells)}
     rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
     for arm in found.arms:
@@ -118,13 +118,13 @@ def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried
 
 
 def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """By the recipes, not by the words: what was typed may have no effect, or more than one."""
+    """Return the difference between recipes, not words: a word may have no effect, or more than one."""
     keys = [key for key in {**baseline, **other} if baseline.get(key) != other.get(key)]
     return ", ".join(f"{key}={json.dumps(other.get(key))}".replace('"', "") for key in keys)
 
 
 def _estimate(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> float | None:
-    """Of what nobody has begun, by the steps that were measured; None where none was."""
+    """Estimate the seconds of training left from measured steps; None if a run has no measurement."""
     seconds = 0.0
     for cell in found.runs.values():
         if entries[cell.key].state in NEVER_AGAIN:

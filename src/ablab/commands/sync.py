@@ -1,4 +1,4 @@
-"""Uploads to W&B what was logged offline and is not there yet; W&B's own command does the work."""
+"""The `sync` command: upload offline sessions that W&B lacks, by means of W&B's own command."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ SECONDS, REACH_SECONDS = 600, 10
 
 
 class Options(Group):
-    """What `sync` takes, as `key=value` words."""
+    """Options of `sync`, as `key=value` words."""
 
     outputs: str = "outputs"
     dry_run: bool = False
 
 
 def sync(arguments: Sequence[str]) -> int:
-    """Run by run, the sessions of each in order; stops at the first that the server does not take."""
+    """Upload the sessions of each run in order; stop at the first that the server rejects."""
     options = read_words(Options, arguments)
     outputs = Path(options.outputs)
     if not outputs.is_dir():
@@ -43,12 +43,12 @@ def sync(arguments: Sequence[str]) -> int:
 
 
 def _check_server() -> None:
-    """W&B itself would try again for minutes before it says that nobody is there."""
+    """Check that the server is reachable; W&B itself would retry for minutes before it reports that it is not."""
     server = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
     try:
         urllib.request.urlopen(server, timeout=REACH_SECONDS).close()
     except urllib.error.HTTPError:
-        return  # somebody answered
+        return  # the server answered
     except (OSError, ValueError) as error:
         raise UserError(
             f"W&B is out of reach at {server} ({getattr(error, 'reason', error)}); nothing was sent"
@@ -56,7 +56,7 @@ def _check_server() -> None:
 
 
 def unsynced(place: Path) -> list[Path]:
-    """Offline sessions, the oldest first, that W&B has not marked as sent."""
+    """Return offline sessions, oldest first, that W&B has not marked as sent."""
     sessions = sorted((place / "wandb").glob("offline-run-*"))
     return [session for session in sessions if any(session.glob("*.wandb")) and not any(session.glob("*.wandb.synced"))]
 
@@ -67,7 +67,7 @@ def _places(outputs: Path) -> Iterator[Path]:
 
 
 def _send(sessions: Sequence[Path]) -> str | None:
-    """None when all went well, otherwise the last line of what W&B says."""
+    """Upload the sessions; return None on success, otherwise the last line of W&B's output."""
     command = [sys.executable, "-m", "wandb", "sync", *map(str, sessions)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

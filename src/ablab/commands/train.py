@@ -1,4 +1,4 @@
-"""`train`: one run, or with -m a study of many."""
+"""The `train` command: one run, or with -m a study of many."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ MANY = ("-m", "--multirun")
 
 
 def train(arguments: Sequence[str]) -> int:
-    """Plan the run that the words describe, and do whatever of it is missing; with -m, every run of a study."""
+    """Plan the run that the words describe and do what is missing of it; with -m, do so for every run of a study."""
     if any(word in MANY for word in arguments):
         from ablab.study.hydra import multirun
 

@@ -1,4 +1,4 @@
-"""Translate standard input with a finished run."""
+"""The `translate` command: translate standard input with the model of a finished run."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Options(Group):
-    """What `translate` takes, as `key=value` words."""
+    """Options of `translate`, as `key=value` words."""
 
     run: str
     beam_size: Count = 4
@@ -35,7 +35,7 @@ class Options(Group):
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Typed, or one line that says why not."""
+    """Parse the options; UserError in one line for invalid ones."""
     options = read_words(Options, arguments)
     if options.n_best > options.beam_size:
         raise UserError(f"n_best={options.n_best}: must be at most beam_size={options.beam_size}")
@@ -47,7 +47,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def translate(arguments: Sequence[str]) -> int:
-    """Read sentences, write translations; progress goes to standard error."""
+    """Read sentences and write translations; progress goes to standard error."""
     options = parse(arguments)
     saved = find_model(options.run, Path(options.outputs))
     sentences = _read()
@@ -86,7 +86,7 @@ def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) ->
 def _by_ctranslate2(
     saved: SavedModel, sentences: Sequence[str], search: "DecodingConfig", console: Console
 ) -> list[list[tuple[float, str]]]:
-    """Score and text of each hypothesis; the model is exported first where it has not been."""
+    """Return score and text of each hypothesis; the model is exported first if necessary."""
     from ablab.export.translator import CTranslate2Translator
 
     folder = export_folder(saved, "ctranslate2", "float32")

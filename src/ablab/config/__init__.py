@@ -1,4 +1,4 @@
-"""The typed configuration, and the way from what a user types to it."""
+"""The typed configuration, and its composition from the words of a command line."""
 
 from ablab.config.compose import Composed, compose, compose_arm
 from ablab.config.schema import Config

@@ -1,4 +1,4 @@
-"""From the words on the command line to a valid configuration, or to one line that says what is wrong."""
+"""Composition of the words of a command line into a valid configuration, or into a one-line error."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Composed:
-    """A valid configuration, and how it was chosen: an option per group, and the fields changed beside them.
+    """A valid configuration, with the chosen option of each group and the fields changed beside them.
 
-    `unread`: by its word, why a typed setting has no effect here. The configuration is the same without it.
-    `asked`: the corpus as it was asked for, where a smoke run takes a sliver of it.
+    `unread`: for each typed word without effect, the reason; the configuration is the same without it. `asked`: the
+    corpus as it was asked for, if a smoke run uses a small part of it.
     """
 
     config: Config
@@ -34,9 +34,9 @@ class Composed:
 
 
 def compose(arguments: Sequence[str]) -> Composed:
-    """Compose and validate `key=value` words; UserError names the key, the value and what is allowed.
+    """Compose and validate `key=value` words. UserError names the key, the value and what is allowed.
 
-    A word that has no effect is refused.
+    A word without effect is refused.
     """
     composed = compose_arm(arguments)
     for why in composed.unread.values():
@@ -45,7 +45,7 @@ def compose(arguments: Sequence[str]) -> Composed:
 
 
 def compose_arm(arguments: Sequence[str]) -> Composed:
-    """The same for one arm of many, where a word may have an effect in other arms alone: it is in `unread`."""
+    """Compose one arm of several: a word without effect is reported in `unread`, as other arms may read it."""
     from ablab.config.overrides import check, parse
     from ablab.config.values import values_of
 
@@ -64,7 +64,7 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
 
 
 def validate(values: Mapping[str, Any]) -> Config:
-    """A plain nested mapping as the typed configuration; UserError where a value or a combination is bad."""
+    """Return a plain nested mapping as the typed configuration; UserError for an invalid value or combination."""
     filled = with_options(Config, values)
     try:
         config = Config.model_validate(filled)
@@ -78,7 +78,7 @@ def validate(values: Mapping[str, Any]) -> Config:
 def _without_effect(
     overrides: Sequence["Override"], unread: Collection[str], chosen: Mapping[str, str], config: Config
 ) -> Iterator[tuple[str, str]]:
-    """Each word that changes nothing, and the line that says so."""
+    """Yield each word that changes nothing, with an error message."""
     typed = {override.key_or_group for override in overrides}
     for override in overrides:
         key, line = override.key_or_group, str(override.input_line)
@@ -96,7 +96,7 @@ def _without_effect(
 
 
 def _idle(config: Config, key: str) -> str | None:
-    """The values under which the field has no effect, and what would give it one; None where it has one."""
+    """Return the values under which the field has no effect and those that would give it one; None if it has one."""
     parent: Group = config
     path: tuple[str, ...] = ()
     for part in key.split("."):

@@ -1,4 +1,4 @@
-"""What was called otherwise once: words that people still type, and configurations on record from SCHEMA 1."""
+"""Former names: keys that users may still type, and configurations recorded under SCHEMA 1."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ WORDS = {
     "drophead.schedule": "drophead",
     "pruning.strategy": "pruning",
 }
-"""Former keys that still mean what they meant: a field, or a group whose options bear the same names."""
+"""Former keys with an unchanged meaning: a field, or a group whose options have the same names."""
 
 GONE = {
     "norm.fixnorm": "embedding=fixnorm, or embedding=scaled for none",
     "norm.kind": "norm=OPTION, and placement=post for PostNorm",
 }
-"""Former keys that no single key replaces, and what is typed instead."""
+"""Former keys that no single key replaces, with what to type instead."""
 
 MEANT = {
     ("norm", "prenorm"): "pre",
@@ -36,21 +36,21 @@ MEANT = {
     ("placement", "prenorm"): "pre",
     ("placement", "postnorm"): "post",
 }
-"""What people call options elsewhere. Likeness of letters would send them to another experiment."""
+"""Names that options have elsewhere. Similarity of spelling would suggest a different experiment."""
 
 
 def key_of_now(key: str) -> str:
-    """The key that a former one stands for."""
+    """Return the current key for a former one; any other key is returned unchanged."""
     return WORDS.get(key, key)
 
 
 def key_of(word: str) -> str:
-    """The key of `key=value`, as it is called today."""
+    """Return the current name of the key in `key=value`."""
     return key_of_now(word.partition("=")[0])
 
 
 def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration on record from SCHEMA 1, or a part of one, in today's fields, with the effect that it had."""
+    """Return a configuration recorded under SCHEMA 1, or a part of one, in current fields with its former effect."""
     values = dict(config)
     if "norm" in values:
         norm = values["norm"]
@@ -63,7 +63,7 @@ def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:
     if "optim" in values:
         optim = dict(values["optim"])
         schedule = {key: optim.pop(key) for key in ("warmup_steps", "decay", "decay_patience", "min_lr")}
-        schedule["decay_patience"] += 1  # it decayed one validation later than it said
+        schedule["decay_patience"] += 1  # SCHEMA 1 decayed one validation late
         values |= {"schedule": {"kind": optim.pop("schedule"), **schedule}, "optim": {"kind": "adam", **optim}}
     for group, discriminator in (("drophead", "schedule"), ("pruning", "strategy")):
         if group in values:
@@ -72,7 +72,7 @@ def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_alone(group: str, values: Any) -> Any:
-    """An option without the fields that its kind does not read: in SCHEMA 1 every option carried those of all."""
+    """Remove the fields that an option's kind does not read: in SCHEMA 1 every option had the fields of all."""
     if not isinstance(values, Mapping) or "kind" not in values or group == "data":
         return values
     found = class_of(group, values["kind"])

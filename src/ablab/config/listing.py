@@ -1,4 +1,4 @@
-"""The fields of chosen options as their YAML files write them, for people to read: keys, values and comments."""
+"""The listing of fields for help pages: keys, values and comments of the chosen options, as in their YAML files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,14 +7,14 @@ from ablab.config.groups import conf_dir, default_choices, groups, implied_choic
 from ablab.config.options import fields_of
 
 TOP = ""
-"""The section of keys that stand in none."""
+"""The section of keys outside any section."""
 
 OF_HYDRA = ("defaults", "hydra")
-"""Sections that are not for whoever types a run."""
+"""Sections that users of a run never set."""
 
 
 def typed_choices(words: Sequence[str]) -> dict[str, str]:
-    """The option of each group with these words. Whoever asks for help is never refused: what is none chooses none."""
+    """Return the option of each group under these words. Words that choose none are ignored: help is never refused."""
     pairs = (word.partition("=")[::2] for word in words)
     typed = {group: option for group, option in pairs if option in groups().get(group, ())}
     implied = {g: o for group, option in typed.items() for g, o in implied_choices(group, option).items()}
@@ -22,7 +22,7 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 
 
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
-    """A line for each field; where options set fields of others, as corpora do of training, the value that holds."""
+    """Return a line per field; where options set fields of other groups, as corpora do of training, the final value."""
     sections: dict[str, dict[str, str]] = {TOP: {}}
     files = [(TOP, conf_dir() / "config.yaml")]
     files += [(group, path) for group, option in chosen.items() for path in option_files(group, option)]
@@ -43,7 +43,7 @@ def _indented(section: Mapping[str, str]) -> Iterator[str]:
 
 
 def _lines(group: str, path: Path) -> Iterator[tuple[str, str, str]]:
-    """Section, key and line of each field of a file."""
+    """Yield section, key and line of each field of a file."""
     content = path.read_text(encoding="utf-8").splitlines()
     is_global = group == TOP or content[0].startswith("# @package _global_")
     section = TOP if is_global else group

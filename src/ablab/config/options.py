@@ -1,4 +1,4 @@
-"""Options with fields of their own: a field stands with the kind that reads it, once, typed, with its range.
+"""Options with fields of their own: one class per kind, which declares the types and ranges of the fields it reads.
 
 There are no defaults here; the YAML files under conf/ hold them, each in one place.
 """
@@ -18,36 +18,36 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Option(Group):
-    """What a group of options chooses. `kind` names it; a kind with fields of its own has a class of its own."""
+    """One choice within a group. `kind` names it; a kind with fields of its own has a class of its own."""
 
     kind: str
 
     @property
     def own(self) -> dict[str, Any]:
-        """The fields that this kind reads, without `kind`: what the part is built with."""
+        """The fields that this kind reads, without `kind`: the arguments with which the part is built."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
 
 
 class Norm(Option):
-    """How one vector per token is normalised. Where it stands is the placement's affair."""
+    """The normalisation of one vector per token. The placement group decides where it is applied."""
 
 
 class ScaleNorm(Norm):
-    """`learn_g`: false keeps g at sqrt(d_model)."""
+    """ScaleNorm with its gain g. `learn_g`: false keeps g at sqrt(d_model)."""
 
     learn_g: bool
 
 
 class Placement(Option):
-    """Where the norm stands around a sublayer."""
+    """The position of the norm around a sublayer."""
 
 
 class Embedding(Option):
-    """How word vectors are scaled, at the input and at the output."""
+    """The scaling of word vectors, at the input and at the output."""
 
 
 class AttentionNorm(Option):
-    """What is normalised inside attention, such as queries and keys."""
+    """Normalisation inside attention, such as that of queries and keys."""
 
 
 class Init(Option):
@@ -55,11 +55,11 @@ class Init(Option):
 
 
 class Position(Option):
-    """How a token knows its place."""
+    """The encoding of a token's position."""
 
 
 class LearnedPosition(Position):
-    """`max_length`: size of the table; later positions share its last vector."""
+    """A learned table of position vectors. `max_length`: its size; later positions share its last vector."""
 
     max_length: Count
 
@@ -73,13 +73,13 @@ class DropHead(Option):
 
 
 class ConstantDropHead(DropHead):
-    """`p`: probability that a head of a sentence is dropped."""
+    """`p`: probability that an attention head is dropped for a sentence."""
 
     p: DropProbability
     sites: Annotated[list[Site], AfterValidator(lambda sites: [site for site in SITES if site in sites])]
 
     def effective(self) -> Group:
-        """None at rate 0 or without a site."""
+        """Return DropHead `none` at rate 0 or without a site."""
         return self if self.p > 0 and self.sites else DropHead(kind="none")
 
 
@@ -100,19 +100,22 @@ class Schedule(Option):
 
 
 class Noam(Schedule):
-    """`warmup_steps`: until the peak; 1 for no warm-up."""
+    """The schedule with warm-up of Vaswani et al. 2017. `warmup_steps`: steps until the peak; 1 for no warm-up."""
 
     warmup_steps: Count
 
 
 class Cosine(Noam):
-    """`min_lr`: the rate of the last step."""
+    """A cosine schedule after a warm-up. `min_lr`: the rate of the last step."""
 
     min_lr: Annotated[float, Field(ge=0)]
 
 
 class Plateau(Schedule):
-    """`decay` multiplies the rate after `decay_patience` validations without a better one; below `min_lr` it ends."""
+    """A rate that falls when validation stops improving.
+
+    `decay` multiplies the rate after `decay_patience` validations without a better one; below `min_lr` training ends.
+    """
 
     decay: Annotated[float, Field(gt=0, lt=1)]
     decay_patience: Count
@@ -121,7 +124,7 @@ class Plateau(Schedule):
 
 
 class Optim(Option):
-    """The optimiser, and how much a step sees. `lr`: the peak. `batch_tokens`: padded tokens, the larger side."""
+    """The optimiser and the batch size. `lr`: peak learning rate. `batch_tokens`: padded tokens of the longer side."""
 
     lr: Positive | None
     clip: Positive | None
@@ -129,7 +132,7 @@ class Optim(Option):
 
 
 class Adam(Optim):
-    """Kingma and Ba 2015."""
+    """Adam (Kingma and Ba 2015)."""
 
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
@@ -137,7 +140,7 @@ class Adam(Optim):
 
 
 class Logger(Option):
-    """The tracker of a run, if it has one: the record on disk is the truth. A sweep sets `group` and `arm`."""
+    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `group` and `arm`."""
 
     role: ClassVar[Role] = RUNTIME
     group: str | None
@@ -153,26 +156,26 @@ class WandbLogger(Logger):
 
 
 class Pruning(Option):
-    """How the layers of depth-quality curves are chosen; this kind makes no curve."""
+    """The choice of layers for pruning curves; this kind makes no curve."""
 
     role: ClassVar[Role] = EVALUATION
 
 
 class RulePruning(Pruning):
-    """Which curves are made. `depths`: layers that remain; None: every number."""
+    """The curves to make. `depths`: numbers of remaining layers; None: every number."""
 
     curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1)]
     depths: list[Count] | None
 
 
 class RandomPruning(RulePruning):
-    """`seed` decides the draws."""
+    """Random choice of layers. `seed` decides the draws."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class GreedyPruning(RulePruning):
-    """`together`: both stacks at once; else each with the other whole."""
+    """`together`: shrink both stacks at once; otherwise each while the other stays whole."""
 
     together: Annotated[bool, ReadIf(("curves",), lambda curves: "both" in curves, "both in pruning.curves")]
 
@@ -211,11 +214,11 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     },
     "logger": {"": Logger, "wandb": WandbLogger},
 }
-"""Of each group whose options have fields of their own: the class of each kind, and of all other kinds ("")."""
+"""For each group whose options have fields of their own, the class of each kind; "" stands for all other kinds."""
 
 
 def class_of(group: str, kind: object) -> type[Group] | None:
-    """What an option of this kind is checked against; None where there is no such kind."""
+    """Return the class that validates an option of this kind; None if there is no such kind."""
     if group == "data":
         return CORPORA.get(str(kind))
     if kind not in named_values(group, "kind"):
@@ -224,7 +227,7 @@ def class_of(group: str, kind: object) -> type[Group] | None:
 
 
 def option(group: str, values: Mapping[str, Any]) -> Group:
-    """Plain values as the option that their `kind` names; UserError for a bad kind or field."""
+    """Return plain values as the option that their `kind` names; UserError for a bad kind or field."""
     kind = values.get("kind")
     found = class_of(group, kind)
     if found is None:
@@ -236,7 +239,7 @@ def option(group: str, values: Mapping[str, Any]) -> Group:
 
 
 def fields_of(group: str, option: str) -> Collection[str] | None:
-    """Names of the fields that an option reads; None for groups whose options all read the same."""
+    """Return the names of the fields that an option reads; None for groups whose options all read the same."""
     if group not in OPTIONS:
         return None
     found = class_of(group, option_values(group, option).get("kind"))
@@ -245,7 +248,7 @@ def fields_of(group: str, option: str) -> Collection[str] | None:
 
 @cache
 def fields_of_options() -> Mapping[str, Role]:
-    """Dotted name and role of every field of every kind."""
+    """Return dotted name and role of every field of every kind."""
     return {
         name: role
         for group in (*OPTIONS, "data")
@@ -257,7 +260,7 @@ def fields_of_options() -> Mapping[str, Role]:
 
 @cache
 def readers(key: str) -> tuple[str, ...]:
-    """The options of `group.field`'s group that read the field."""
+    """Return the options of the group in `group.field` that read the field."""
     group, _, field = key.partition(".")
     return tuple(_reading(group, field))
 

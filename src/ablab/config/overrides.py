@@ -1,4 +1,4 @@
-"""Looks at the typed overrides before Hydra does, to word what is wrong with them."""
+"""Parsing and checks of typed overrides before Hydra sees them, with error messages of our own."""
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
@@ -13,7 +13,7 @@ from ablab.errors import UserError, choices
 
 
 class UnknownKeyError(UserError):
-    """Whoever has words of its own may know better what was meant."""
+    """An unknown key. A command with keys of its own may catch this and suggest one of them."""
 
     def __init__(self, message: str, key: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class UnknownKeyError(UserError):
 
 
 def parse(arguments: Sequence[str]) -> list[Override]:
-    """The overrides by Hydra's grammar; UserError where it is broken."""
+    """Parse the overrides by Hydra's grammar; UserError for a syntax error."""
     parsed = []
     for argument in arguments:
         key, equals, value = argument.partition("=")
@@ -41,13 +41,13 @@ def parse(arguments: Sequence[str]) -> list[Override]:
 
 
 def in_words_of_now(override: Override) -> Override:
-    """The same with the key of today where a former one was typed; messages still show what was typed."""
+    """Replace a former key by the current one; messages still show the typed word."""
     override.key_or_group = key_of_now(override.key_or_group)
     return override
 
 
 def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
-    """Raise UserError at the first override that no run can have. `fields`: the dotted names of all there are."""
+    """Raise UserError at the first override that no run can have. `fields`: the dotted names of all fields."""
     for override in overrides:
         _check_kind(override)
         if override.key_or_group in groups():
@@ -67,7 +67,7 @@ def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
 
 
 def _check_implied(overrides: Sequence[Override]) -> None:
-    """An option that means an option of another group cannot stand beside another one of that group."""
+    """Refuse an option that implies an option of another group beside a different option of that group."""
     chosen = {o.key_or_group: (o.value(), o.input_line) for o in overrides if o.key_or_group in groups()}
     for group, (option, line) in chosen.items():
         for other, meant in implied_choices(group, str(option)).items():
@@ -77,7 +77,7 @@ def _check_implied(overrides: Sequence[Override]) -> None:
 
 
 def _check_kind(override: Override) -> None:
-    """Of all that Hydra's grammar offers, a single run takes `key=value`."""
+    """Refuse everything in Hydra's grammar except `key=value`, which is all a single run takes."""
     key, line = override.key_or_group, override.input_line
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
         raise UserError(
@@ -118,7 +118,7 @@ def _unknown(line: str, key: str, fields: Collection[str]) -> str:
 
 
 def _near(key: str, names: Collection[str]) -> Iterator[str]:
-    """The nearest name, or those whose last part is the nearest."""
+    """Yield the nearest name, or the names whose last part is the nearest."""
     if near := get_close_matches(key, names, n=1):
         yield near[0]
         return

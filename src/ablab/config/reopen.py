@@ -1,4 +1,4 @@
-"""The configuration of a finished run with other evaluation or runtime settings; its recipe is closed."""
+"""The configuration of a finished run with other evaluation or runtime settings; its recipe cannot be changed."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -16,7 +16,10 @@ OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
 
 
 def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
-    """`recorded`: a record's `config`. `words`: `group=option` and `group.field=value`, values as in YAML."""
+    """Return a recorded configuration with the changes in `words`.
+
+    `recorded`: a record's `config`. `words`: `group=option` and `group.field=value`, values as in YAML.
+    """
     values = _with_news(recorded)
     typed = [_split(word) for word in words]
     chosen: dict[str, str] = {}
@@ -41,9 +44,9 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
 
 
 def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which what later versions have added takes its default, wherever that changes no weights.
+    """Return a copy in which fields added by later versions take their defaults, where these do not affect weights.
 
-    Only within the option that was chosen: what another kind reads is no news.
+    This applies only within the option that was chosen: fields that only another kind reads are not added.
     """
     values = deepcopy(dict(recorded))
     usual = compose([]).config.model_dump(serialize_as_any=True)
@@ -60,7 +63,7 @@ def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_fields(data: Mapping[str, Any]) -> list[str]:
-    """Names of the fields that do not decide a run's weights; of `data`, those of the recorded corpus."""
+    """Return the fields that do not decide a run's weights; of `data`, those of the recorded corpus."""
     return [
         name
         for name, role in all_fields(CORPORA[data["kind"]]).items()

@@ -1,4 +1,4 @@
-"""What no single field can tell: how fields must fit together. Each rule yields one line per violation."""
+"""Rules on combinations of fields, which no single field can check. Each rule yields one line per violation."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from ablab.config.schema import Config
 
 
 def violations(config: Config) -> Iterator[str]:
-    """Every rule that the configuration breaks, as `key=value: what must hold`."""
+    """Yield every rule that the configuration breaks, as `key=value: requirement`."""
     yield from _heads(config)
     yield from _end_of_training(config)
     yield from _drophead(config)

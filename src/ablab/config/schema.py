@@ -1,4 +1,4 @@
-"""The schema: every field that a user can set, with its type, its range and its role.
+"""The configuration schema: every field that a user can set, with its type, its range and its role.
 
 Options with fields of their own are in options.py. There are no defaults here; the YAML files under conf/ hold them,
 each in one place.
@@ -32,7 +32,7 @@ from ablab.data.corpus import Corpus
 from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, ReadIf, Role
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
-"""Fields that say how a sweep goes: no run of it must see them."""
+"""Fields that control a sweep; its runs must not receive them."""
 
 
 def _yes_no_or_stale(value: object) -> object:
@@ -42,7 +42,7 @@ def _yes_no_or_stale(value: object) -> object:
 
 
 class Model(Group):
-    """The architecture's numbers."""
+    """Dimensions and dropout rates of the architecture."""
 
     d_model: Annotated[int, Field(ge=2, multiple_of=2)]
     d_ff: Count
@@ -60,11 +60,11 @@ class Model(Group):
 
 _BY_SCORE = ("averaged", "best_or_averaged", "best")
 _AVERAGES = ("averaged", "averaged_last", "best_or_averaged")
-"""Ways to select weights: those that depend on validation scores, and those that take a mean."""
+"""Methods of selecting weights: those that depend on validation scores, and those that average."""
 
 
 class Training(Group):
-    """When training ends, and which weights count."""
+    """The end of training and the selection of weights."""
 
     max_steps: Count | None
     max_epochs: Count | None
@@ -93,7 +93,7 @@ class Training(Group):
 
 
 class Decoding(Group):
-    """How test sentences are translated."""
+    """The translation of test sentences."""
 
     role: ClassVar[Role] = EVALUATION
     beam_size: Count
@@ -105,9 +105,9 @@ class Decoding(Group):
 
 
 class Trainer(Group):
-    """Where and how the same numbers are computed. `threads`: of the whole run. `compile`: the layers.
+    """Hardware and execution of a run, which computes the same numbers under any of them.
 
-    `checkpoint_every`: minutes.
+    `threads`: of the whole run. `compile`: the layers. `checkpoint_every`: minutes.
     """
 
     role: ClassVar[Role] = RUNTIME
@@ -121,7 +121,7 @@ class Trainer(Group):
 
 
 class Architecture(Group):
-    """What a model is made of: all that is needed to put weights back into it."""
+    """The composition of a model: everything needed to load weights into it."""
 
     layerdrop_encoder: DropProbability
     layerdrop_decoder: DropProbability
@@ -143,7 +143,7 @@ class Architecture(Group):
 
 
 class Config(Architecture):
-    """All that decides a run, how it is judged, and where it is computed."""
+    """All settings that decide a run, its evaluation, and where it is computed."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     layerdrop: DropProbability
@@ -171,15 +171,16 @@ class Config(Architecture):
         """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
         if self.optim.lr is not None:
             return self.optim.lr
-        assert isinstance(self.schedule, Noam)  # config.rules
+        assert isinstance(self.schedule, Noam)  # checked by config.rules
         return float((self.model.d_model * self.schedule.warmup_steps) ** -0.5)
 
 
 @cache
 def all_fields(corpus: type[Corpus] | None = None) -> Mapping[str, Role]:
-    """Dotted name and role of every field that some configuration has; with `corpus`, some configuration of it.
+    """Return dotted name and role of every field that some configuration has; with `corpus`, some configuration of it.
 
-    A field of two corpora may be part of the recipe in one alone: paths are, where nothing else names the text.
+    A field of two corpora may be part of the recipe in only one of them: paths are, where nothing else identifies the
+    text.
     """
     fields = {name: role for name, role in Config.walk() if not name.startswith("data.")} | dict(fields_of_options())
     if corpus is None:
@@ -189,7 +190,7 @@ def all_fields(corpus: type[Corpus] | None = None) -> Mapping[str, Role]:
 
 
 def with_options(kind: type[Architecture], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with each option as what its kind makes it; UserError for a bad kind or field."""
+    """Replace each option's plain values by an instance of its kind's class; UserError for a bad kind or field."""
     filled = dict(values)
     for group in (*OPTIONS, "data"):
         if group not in kind.model_fields:

@@ -1,4 +1,4 @@
-"""The smallest version of any run: every stage on a sliver of data, in seconds. Its scores mean nothing."""
+"""Smoke runs: every stage of a run on a small part of the data, in seconds. Their scores mean nothing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "valid_pairs": 16,
         "test_pairs": 16,
         "vocab_size": 300,
-        # Of the built-in corpus, which would otherwise be generated whole.
+        # For the built-in corpus, which would otherwise be generated whole.
         "train_size": 400,
         "valid_size": 16,
         "test_size": 16,
@@ -27,7 +27,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same configuration with few pairs and few steps; what is smaller already stays."""
+    """Return the configuration with few pairs and few steps; values that are already smaller stay."""
     small = dict(values)
     for group, limits in SMALL.items():
         small[group] = {**values[group]}

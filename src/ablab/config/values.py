@@ -1,4 +1,4 @@
-"""What Hydra makes of overrides: options composed once for all runs that share them, fields set on a copy."""
+"""Hydra's values for typed overrides: options are composed once for all runs that share them, fields set on a copy."""
 
 import pickle
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ from ablab.errors import UserError
 
 
 class Values(NamedTuple):
-    """Nested plain values: of the options alone, as written (`${layerdrop}` and all), and resolved.
+    """Nested plain values: `base` has the options alone, `written` also the fields, `resolved` no interpolations.
 
-    `unread`: by its key, an override of a field that the chosen option does not read; it is left out of the values.
+    `unread`: by key, the overrides of fields that the chosen option does not read; the values leave them out.
     """
 
     base: dict[str, Any]
@@ -31,7 +31,7 @@ class Values(NamedTuple):
 
 
 def values_of(overrides: Sequence[Override]) -> Values:
-    """Compose the YAML files and these overrides with Hydra, into plain values."""
+    """Compose the YAML files and these overrides with Hydra into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
     base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())))
     fields = [override for override in overrides if not _chooses(override)]
@@ -42,8 +42,9 @@ def values_of(overrides: Sequence[Override]) -> Values:
 
 
 class _Base(NamedTuple):
-    """What Hydra composed of options alone, and the option of each group. `pickled`: copies are made of it, as
-    unpickling a DictConfig takes a tenth of the time of a deep copy.
+    """Hydra's result for options alone, and the option of each group.
+
+    `pickled` is the source of copies: unpickling a DictConfig takes a tenth of the time of a deep copy.
     """
 
     pickled: bytes
@@ -51,14 +52,14 @@ class _Base(NamedTuple):
     choices: dict[str, str]
 
     def reads(self, key: str) -> bool:
-        """Whether the chosen option of the key's group has such a field."""
+        """Return whether the chosen option of the key's group has this field."""
         group, _, field = key.partition(".")
         return group not in (*OPTIONS, "data") or field in self.plain[group]
 
 
 @contextmanager
 def own_hydra() -> Iterator[None]:
-    """Hydra on our configuration folder, also within a job of Hydra's, which has one of its own."""
+    """Use Hydra with our configuration folder, even inside a Hydra job, which has a configuration of its own."""
     instance = GlobalHydra.instance()
     outer, instance.hydra = instance.hydra, None
     try:
@@ -69,13 +70,13 @@ def own_hydra() -> Iterator[None]:
 
 
 def _chooses(override: Override) -> bool:
-    """Whether it chooses an option of a group, and does not set a field."""
+    """Return whether the override chooses an option of a group, rather than setting a field."""
     return override.key_or_group in groups()
 
 
 @cache
 def _compose_options(options: tuple[str, ...]) -> _Base:
-    """Once for each choice of options, however many runs share it: Hydra takes its time."""
+    """Compose each choice of options once, however many runs share it: Hydra is slow."""
     with own_hydra():
         composed = compose("config", overrides=list(options), return_hydra_config=True)
     chosen = {
@@ -88,7 +89,7 @@ def _compose_options(options: tuple[str, ...]) -> _Base:
 
 
 def _leave_out_suggestions(composed: DictConfig) -> None:
-    """What other options suggest for fields that the chosen kind does not have, as a size a warm-up for plateau."""
+    """Remove fields that other options set but the chosen kind lacks, such as a size's warm-up under plateau."""
     for group in OPTIONS:
         found = class_of(group, composed[group].get("kind"))
         if found is not None:

@@ -1,1 +1,1 @@
-"""Where runs are made: processes of this machine, tasks of a Ray cluster, jobs of a queue."""
+"""Launchers: they execute runs as processes of this machine, tasks of a Ray cluster, or jobs of a queue."""

@@ -1,4 +1,4 @@
-"""What all launchers share: jobs are started as there is room, their endings are told, a stop is gentle at first."""
+"""The base class of launchers, which starts jobs as places become free, reports their endings and stops them."""
 
 import signal
 import threading
@@ -14,13 +14,13 @@ from ablab.store.records import Kind, now, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
 
 LOOK = 0.25
-"""Seconds between two looks at what runs."""
+"""Seconds between two checks of running jobs."""
 
 
 class Job(NamedTuple):
-    """A run to be made: where it lies, what its launcher calls it, the words that make it.
+    """A run to execute: its folder, the launcher's key for it, and its words.
 
-    `modules`: what it will import, beside what every run does; a launcher that forks may do so ahead of it.
+    `modules`: imports beyond those of every run; a launcher that forks may import them in advance.
     """
 
     folder: RunFolder
@@ -30,14 +30,14 @@ class Job(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Why a job has failed, where it could not say so itself."""
+    """The reason why a job failed, if the job could not record it itself."""
 
     kind: Kind
     line: str
 
 
 class Ending(NamedTuple):
-    """How a job ended. `code`: one of ablab.errors, or minus a signal's number."""
+    """The end of a job. `code`: an exit code of ablab.errors, or minus a signal's number."""
 
     job: Job
     code: int
@@ -45,26 +45,24 @@ class Ending(NamedTuple):
 
 
 class Launcher(ABC):
-    """Runs jobs. `on_end` hears of each as it ends, `on_look` a few times a second."""
+    """Executes jobs. `on_end` is called with each ending, `on_look` a few times per second."""
 
     def __init__(
         self, on_end: Callable[[Ending], None] = lambda _: None, on_look: Callable[[], None] = lambda: None
     ) -> None:
         self.on_end, self.on_look = on_end, on_look
         self.stopping = 0
-        """How often somebody has asked it to stop: once, the runs write a checkpoint and end; twice, they are
-        killed.
-        """
+        """Number of requests to stop. After one, the runs write a checkpoint and end; after two, they are killed."""
         self.interrupted = False
-        """Whether it was a person, by a signal."""
+        """True if the request came by a signal."""
         self.refused: str | None = None
-        """What the machine lacks for any of the runs, where a first one has found that out."""
+        """What the machine lacks for all runs, as reported by the first of them; None if nothing."""
         self._attempts: dict[str, int] = {}
 
     def run(self, jobs: Iterable[Job]) -> list[Ending]:
-        """Every job once, in order, unless it is stopped; in the order in which they end.
+        """Execute every job once, in order, unless stopped; return their endings in the order in which they ended.
 
-        The next job is asked for when there is room for it.
+        The next job is taken from the iterator only when there is room for it.
         """
         waiting = iter(jobs)
         endings: list[Ending] = []
@@ -82,7 +80,7 @@ class Launcher(ABC):
         return endings
 
     def open(self) -> AbstractContextManager[object]:
-        """What the jobs need, from the first to the last."""
+        """Return a context with the resources that the jobs need."""
         return nullcontext()
 
     @property
@@ -93,45 +91,45 @@ class Launcher(ABC):
     @property
     @abstractmethod
     def room(self) -> int:
-        """How many more may be started now."""
+        """The number of jobs that may be started now."""
 
     @abstractmethod
     def start(self, jobs: Sequence[Job]) -> None:
-        """Start these; at most as many as there is room for."""
+        """Start these jobs, at most as many as there is room for."""
 
     @abstractmethod
     def ended(self) -> Iterator[Ending]:
-        """Those that have ended since the last look; waits for about LOOK seconds. Asked only while something runs."""
+        """Yield jobs that ended since the last call, waiting for about LOOK seconds. Called only while jobs run."""
 
     @abstractmethod
     def end(self, *, kill: bool) -> None:
-        """Tell everything that runs to write a checkpoint and end, or kill it."""
+        """Make all running jobs write a checkpoint and end, or kill them."""
 
     def stop(self) -> None:
-        """The first time gently."""
+        """Stop all jobs: gently the first time, by a kill the second."""
         self.stopping += 1
         self.end(kill=self.stopping > 1)
 
     def _start_what_fits(self, waiting: Iterator[Job]) -> bool:
-        """False when there are no more."""
+        """Start as many jobs as there is room for; False when there are no more."""
         room = self.room
         jobs = list(islice(waiting, room))
         if jobs:
             self._attempts.update({job.key: _attempts(job) for job in jobs})
             self.start(jobs)
-            if self.stopping:  # asked while they were being started
+            if self.stopping:  # requested while they were being started
                 self.end(kill=self.stopping > 1)
         return len(jobs) == room
 
     def _stop_if_refused(self, ending: Ending) -> None:
-        """All runs ask for the same of the machine: no use in hearing it from each."""
+        """Stop all jobs if the machine is unsuitable: every run makes the same demands on it."""
         if ending.code == UNSUITABLE and ending.cause is not None and self.refused is None:
             self.refused = ending.cause.line
             if not self.stopping:
                 self.stop()
 
     def _note(self, ending: Ending) -> None:
-        """What a run could not write down itself."""
+        """Record a failure that the run could not record itself."""
         if ending.cause is None or ending.code in (DONE, BUSY, INTERRUPTED, STOPPED, UNSUITABLE) or self.stopping:
             return
         if _attempts(ending.job) == self._attempts[ending.job.key]:
@@ -145,7 +143,7 @@ class Launcher(ABC):
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
-            yield  # Python delivers signals to the main thread alone
+            yield  # Python delivers signals only to the main thread
             return
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
@@ -158,14 +156,14 @@ class Launcher(ABC):
 
 
 def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> None:
-    """For a run that could not write it down itself."""
-    with suppress(OSError):  # where nothing can be written, the exit code of the sweep must do
+    """Record a failure for a run that could not do so itself."""
+    with suppress(OSError):  # if nothing can be written, the exit code of the sweep must suffice
         folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(folder.failure, kind, line, log, now())
 
 
 def cause_of(code: int, log: Path) -> Cause:
-    """What the exit code and the log tell. Linux kills with SIGKILL what takes the last memory."""
+    """Return the cause as told by exit code and log. Linux sends SIGKILL to a process that exhausts memory."""
     if code < 0:
         name = signal.Signals(-code).name
         return Cause("killed", f"the process was killed by {name}" + (" (out of memory?)" if code == -9 else ""))

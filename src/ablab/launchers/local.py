@@ -1,4 +1,4 @@
-"""The local launcher: each run in a fresh process, so many at a time, and one that dies takes nobody along."""
+"""The local launcher: each run in a fresh process, several at a time, so that a crash affects no other run."""
 
 import multiprocessing
 import os
@@ -20,7 +20,10 @@ from ablab.threads import cores
 
 @dataclass(frozen=True)
 class Places:
-    """How many runs at a time, and what each gets. `threads`: of one run. `gpus`: indices, `per_gpu` runs on each."""
+    """The number of concurrent runs and the resources of each.
+
+    `threads`: of one run. `gpus`: indices, with `per_gpu` runs on each.
+    """
 
     jobs: int
     threads: int
@@ -29,7 +32,7 @@ class Places:
 
     @classmethod
     def of(cls, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> "Places":
-        """Cores are divided among the jobs; on GPUs there are as many jobs as places, unless said otherwise."""
+        """Divide the cores among the jobs; with GPUs, default to one job per place. UserError for values below 1."""
         for key, value in (("jobs", jobs), ("threads", threads), ("per_gpu", per_gpu)):
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
@@ -37,7 +40,7 @@ class Places:
         return cls(wanted, threads or max(1, cores() // wanted), tuple(gpus), per_gpu)
 
     def environments(self) -> list[dict[str, str]]:
-        """One for each place."""
+        """Return the environment variables of each place."""
         if not self.gpus:
             return [{} for _ in range(self.jobs)]
         places = [{"CUDA_VISIBLE_DEVICES": str(gpu)} for _ in range(self.per_gpu) for gpu in self.gpus]
@@ -45,7 +48,7 @@ class Places:
 
 
 class Processes(Launcher):
-    """Forks each run from a server that has imported the heavy libraries."""
+    """Forks each run from a server process that has imported the heavy libraries."""
 
     def __init__(
         self,
@@ -62,28 +65,27 @@ class Processes(Launcher):
 
     @property
     def running(self) -> Sequence[Job]:
-        """Jobs that were started and have not ended."""
         return [running.job for running in self._running.values()]
 
     @property
     def room(self) -> int:
-        """Places that are free."""
+        """The number of free places."""
         return len(self._free)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """A process for each; the server is started with what the first of them need."""
-        if not self._has_server:  # no oftener, since starting it is deaf to SIGTERM for a moment
+        """Start a process for each job; the first call starts the server with the imports that its jobs need."""
+        if not self._has_server:  # only once, since SIGTERM is ignored while it starts
             _start_server(jobs)
             self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
             words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
             process = self._context.Process(target=task.work, args=(words, str(job.folder.log), environment))
-            process.start()  # the first time, while the server imports, long enough for somebody to stop it
+            process.start()  # the first call lasts until the server has imported; a stop may come meanwhile
             self._running[process.sentinel] = _Running(job, process, environment)
 
     def ended(self) -> Iterator[Ending]:
-        """Those whose process is gone."""
+        """Yield the jobs whose process has ended."""
         for sentinel in wait(list(self._running), timeout=LOOK):
             assert isinstance(sentinel, int)
             running = self._running.pop(sentinel)
@@ -94,9 +96,9 @@ class Processes(Launcher):
             yield Ending(running.job, code, cause_of(code, running.job.folder.log))
 
     def end(self, *, kill: bool) -> None:
-        """By a signal to each."""
+        """Send a signal to each process: SIGINT, or SIGKILL to kill."""
         for running in self._running.values():
-            with suppress(ProcessLookupError):  # it has ended, and nobody has looked yet
+            with suppress(ProcessLookupError):  # it has ended since the last check
                 if running.process.pid is not None:
                     os.kill(running.process.pid, signal.SIGKILL if kill else signal.SIGINT)
 
@@ -109,9 +111,9 @@ class _Running:
 
 
 def _start_server(jobs: Sequence[Job]) -> None:
-    """Deaf to SIGTERM, as it is to SIGINT: sent to the whole group, it must not take the server from its runs.
+    """Start the server, ignoring SIGTERM as it does SIGINT: a signal to the whole group must not take it from its runs.
 
-    Where it runs already, nothing happens.
+    If it already runs, nothing happens.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server

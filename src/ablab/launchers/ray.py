@@ -1,4 +1,4 @@
-"""Runs as tasks of a Ray cluster. The store is a folder that all nodes see under the same path."""
+"""The Ray launcher: runs as tasks of a cluster. The store is a folder that all nodes see under the same path."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from ablab.threads import cores
 
 @dataclass(frozen=True)
 class Resources:
-    """What a run gets. `cpus` is its number of threads; `retries`: after a node or a process was lost."""
+    """Resources of one run. `cpus` is also its number of threads; `retries`: after the loss of a node or process."""
 
     cpus: float
     gpus: float
@@ -28,7 +28,7 @@ class Resources:
 
     @classmethod
     def of(cls, cpus: float, gpus: float, memory_gb: float | None, retries: int, jobs: int | None) -> "Resources":
-        """Checked before anything starts."""
+        """Check the settings before anything starts; UserError for a bad one."""
         if find_spec("ray") is None:
             raise UserError("hydra/launcher=ray: Ray is not installed; install it with pip install 'ablab[ray]'")
         if cpus <= 0:
@@ -45,11 +45,11 @@ class Resources:
 
     @property
     def threads(self) -> int:
-        """Of one run."""
+        """Threads of one run."""
         return max(1, int(self.cpus))
 
     def options(self) -> dict[str, Any]:
-        """As Ray calls them. A task's process ends with it: a run starts in a fresh one."""
+        """Return the resources as Ray's options. A task's process ends with it, so that each run has a fresh one."""
         memory = {} if self.memory_gb is None else {"memory": int(self.memory_gb * 1e9)}
         return {
             "num_cpus": self.cpus,
@@ -61,7 +61,7 @@ class Resources:
 
 
 class RayTasks(Launcher):
-    """A task for each run; Ray decides where and when, and begins it again when its node is lost."""
+    """Executes each run as a task; Ray schedules it, and restarts it if its node is lost."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class RayTasks(Launcher):
         self._tasks: dict[Any, Job] = {}
 
     def open(self) -> AbstractContextManager[object]:
-        """The cluster, or one of this machine for as long as the sweep goes."""
+        """Connect to the cluster, or start one on this machine for the duration of the sweep."""
         import ray
 
         stack = ExitStack()
@@ -96,23 +96,23 @@ class RayTasks(Launcher):
 
     @property
     def running(self) -> Sequence[Job]:
-        """Tasks that were handed over, whether Ray has begun them or not."""
+        """Submitted tasks, whether Ray has started them or not."""
         return list(self._tasks.values())
 
     @property
     def room(self) -> int:
-        """Ray queues what does not fit yet."""
+        """Unlimited unless `jobs` is set: Ray queues tasks that do not fit yet."""
         return sys.maxsize if self.jobs is None else self.jobs - len(self._tasks)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Hand them over."""
+        """Submit the jobs."""
         for job in jobs:
             words = [*job.words, f"trainer.threads={self.resources.threads}", "trainer.progress=false"]
             log = str(job.folder.log.resolve())
             self._tasks[self._work.remote(words, log, str(Path.cwd()), dict(_carried()))] = job
 
     def ended(self) -> Iterator[Ending]:
-        """Tasks that are over."""
+        """Yield the tasks that have ended."""
         import ray
 
         done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=LOOK, fetch_local=False)
@@ -134,7 +134,7 @@ class RayTasks(Launcher):
         return Ending(job, code, None if code == DONE else cause_of(code, job.folder.log))
 
     def end(self, *, kill: bool) -> None:
-        """Ray interrupts what runs, as Ctrl-C does, and forgets what waits."""
+        """Cancel all tasks: Ray interrupts running ones, as Ctrl-C does, and drops waiting ones."""
         import ray
 
         for task in self._tasks:
@@ -145,11 +145,11 @@ def _connect(address: str | None) -> None:
     import ray
 
     if address is not None and (place := re.fullmatch(r"(?:ray://)?\[?([^\]]+?)\]?:(\d+)", address)):
-        try:  # Ray itself tries for minutes
+        try:  # Ray itself would retry for minutes
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
         except OSError as error:
             raise UserError(f"hydra.launcher.address={address}: nobody answers there ({error})") from None
-    # Nothing is told to anybody but those whom the user has chosen.
+    # No usage data leaves the machine unless the user asks for it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"address": address or "local"}
     if address is None:
@@ -161,12 +161,12 @@ def _connect(address: str | None) -> None:
 
 
 def _carried() -> Iterator[tuple[str, str]]:
-    """What of this process's environment a run must see wherever it runs."""
+    """Yield the environment variables that a run needs wherever it runs."""
     yield from ((key, value) for key, value in os.environ.items() if key.startswith(("ABLAB_", "WANDB_")))
 
 
 def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
-    """In a process of the cluster: where the user stands, with all output in the run's log."""
+    """Execute a run in a process of the cluster, in the user's working folder, with all output in the run's log."""
     from ablab.launchers.task import into, perform
 
     os.chdir(folder)

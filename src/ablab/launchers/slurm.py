@@ -1,4 +1,4 @@
-"""Runs as jobs of Slurm, or of submitit's stand-in on this machine. The store is a folder that all nodes see."""
+"""The Slurm launcher: runs as jobs of Slurm, or of submitit's local substitute, with a store that all nodes see."""
 
 import os
 import shutil
@@ -16,15 +16,15 @@ from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
 from ablab.store.records import Kind
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
-"""What Slurm says of jobs that could not say anything themselves; any other end is a kill."""
+"""Slurm states of jobs that could not record a failure themselves; any other state is a kill."""
 
 REQUEUES = 1000
-"""Time limits that a run may meet: it continues exactly, so that there is no reason for few."""
+"""Maximum number of time limits per run. A run resumes exactly, so the limit can be high."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Where jobs wait, and what each gets. `parameters`: as submitit calls them, those of Slurm as sbatch does."""
+    """A queue and the resources of each job. `parameters` have submitit's names, those of Slurm sbatch's names."""
 
     cluster: Literal["slurm", "local"]
     threads: int
@@ -32,7 +32,7 @@ class Queue:
     parameters: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Checked before anything starts."""
+        """Check the settings before anything starts; UserError for a bad one."""
         option = f"hydra/launcher=submitit_{self.cluster}"
         if find_spec("submitit") is None:
             raise UserError(f"{option}: submitit is not installed; install it with pip install 'ablab[slurm]'")
@@ -46,7 +46,7 @@ class Queue:
         yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node", "mem_gb"))
 
     def executor(self, folder: str) -> Any:
-        """Submits jobs, and keeps their scripts and its logs in `folder`."""
+        """Return an executor that submits jobs and keeps their scripts and its logs in `folder`."""
         import submitit
 
         made = submitit.AutoExecutor(folder, cluster=self.cluster, **{f"{self.cluster}_max_num_timeout": REQUEUES})
@@ -60,11 +60,11 @@ class Queue:
 
 
 COMMON = ("name", "timeout_min", "mem_gb", "gpus_per_node", "stderr_to_stdout")
-"""Parameters that Slurm and the stand-in share."""
+"""Parameters that Slurm and the local substitute share."""
 
 
 class SubmititJobs(Launcher):
-    """A job for each run, submitted together: Slurm sees an array."""
+    """Executes each run as a job, submitted together as a Slurm array."""
 
     def __init__(
         self,
@@ -78,16 +78,16 @@ class SubmititJobs(Launcher):
 
     @property
     def running(self) -> Sequence[Job]:
-        """Jobs that were submitted, whether they have begun or not."""
+        """Submitted jobs, whether they have started or not."""
         return list(self._submitted.values())
 
     @property
     def room(self) -> int:
-        """Slurm has a queue for what does not fit yet."""
+        """Unlimited unless `jobs` is set: Slurm queues jobs that do not fit yet."""
         return sys.maxsize if self.queue.jobs is None else self.queue.jobs - len(self._submitted)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Submit them."""
+        """Submit the jobs."""
         executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
         with executor.batch():
             handles = [executor.submit(self._work(job)) for job in jobs]
@@ -98,18 +98,18 @@ class SubmititJobs(Launcher):
         return Work(words, str(job.folder.log.resolve()))
 
     def ended(self) -> Iterator[Ending]:
-        """Those that are over; submitit asks Slurm less and less often."""
+        """Yield jobs that have ended; submitit polls Slurm at growing intervals."""
         time.sleep(LOOK)
         for handle in [handle for handle in self._submitted if handle.done()]:
             yield _ending(handle, self._submitted.pop(handle))
 
     def end(self, *, kill: bool) -> None:
-        """Slurm sends SIGTERM, and SIGKILL when that does not help for a while."""
+        """Cancel all jobs: Slurm sends SIGTERM, followed by SIGKILL after a while."""
         for handle in self._submitted:
             if self.queue.cluster == "slurm":
                 handle.cancel(check=False)
                 continue
-            with suppress(ProcessLookupError):  # its own way gives a second to write a checkpoint
+            with suppress(ProcessLookupError):  # submitit's cancel leaves only a second for the checkpoint
                 os.kill(int(handle.job_id), signal.SIGINT if kill else signal.SIGTERM)
 
 
@@ -127,15 +127,17 @@ def _ending(handle: Any, job: Job) -> Ending:
 
 @dataclass
 class Work:
-    """What a job does. When its time is nearly over, or others need its place, the run writes a checkpoint at its
-    next step, and the job goes back into the queue, from where the run continues exactly.
+    """The function that a job executes.
+
+    Shortly before the time limit, or on preemption, the run writes a checkpoint at its next step, and the job goes back
+    into the queue, from where the run continues exactly.
     """
 
     words: Sequence[str]
     log: str
 
     def __call__(self) -> int:
-        """The exit code of the run."""
+        """Execute the run and return its exit code."""
         from ablab.launchers.task import into, perform
 
         into(self.log)
@@ -146,7 +148,7 @@ class Work:
         def preempted(received: int, frame: object) -> None:
             if not asked:
                 asked.append(received)
-                signal.raise_signal(signal.SIGTERM)  # training answers it with a checkpoint
+                signal.raise_signal(signal.SIGTERM)  # training then writes a checkpoint
 
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         signal.signal(number, preempted)
@@ -156,7 +158,7 @@ class Work:
         return code
 
     def checkpoint(self) -> Any:
-        """What goes back into the queue: the same, since the run's folder says where it is."""
+        """Return the submission for the queue: the same work, since the run's folder holds its progress."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)

@@ -1,4 +1,4 @@
-"""One run of a sweep, wherever a launcher has put it: its exit code tells what became of it, failure.json why."""
+"""One run of a sweep, executed by any launcher: its exit code tells the outcome, failure.json the reason."""
 
 import os
 import signal
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ablab.plan import Planned
 
 PRELOADED = ["ablab.stages.prune_curve", "ablab.stages.train", "ablab.launchers.task", "ablab.config.values"]
-"""What the server of processes on one machine imports once for all runs."""
+"""Modules that the local server of processes imports once for all runs."""
 
 
 def perform(words: Sequence[str], log: str | None) -> int:
-    """Compose and run. Nothing that goes wrong with this run is raised: others must go on."""
+    """Compose and execute one run. Its errors are not raised, since other runs must go on."""
     from ablab.console import Console
     from ablab.run import BusyError, run
     from ablab.store.records import now
@@ -54,7 +54,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
 
 
 def _planned(words: Sequence[str]) -> "Planned":
-    """A run that goes on takes the threads of its checkpoint, not those that this launcher has for it."""
+    """Plan the run. A resumed run takes the threads of its checkpoint, not those that this launcher has for it."""
     from ablab.config import compose
     from ablab.plan import plan
 
@@ -71,14 +71,14 @@ def _stopped_by_search(trial: str | None) -> bool:
 
     try:
         return Stopping(trial).has_stopped
-    except UserError:  # the storage is out of reach: whoever searches will read there what it was told
+    except UserError:  # the storage is out of reach; the search will read the outcome there
         return False
 
 
 def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
-    """Compose, run, and exit with a code that tells; all output goes into the log."""
-    os.setpgid(0, 0)  # the terminal's Ctrl-C is for the launcher, which passes it on
-    # Whoever started the sweep may have told it to ignore them.
+    """Compose and execute a run, write all output into the log, and exit with a code that tells the outcome."""
+    os.setpgid(0, 0)  # Ctrl-C in the terminal must reach only the launcher, which passes it on
+    # The parent process may have set these signals to be ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ.update(environment)
@@ -91,7 +91,7 @@ def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None
 
 
 def into(log: str) -> None:
-    """Standard output and error, of libraries in C too, into one file."""
+    """Redirect standard output and error, also of C libraries, into one file."""
     Path(log).parent.mkdir(parents=True, exist_ok=True)
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     sys.stdout.flush()
@@ -104,7 +104,7 @@ def into(log: str) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """A run must not outlive its launcher unseen: when the server goes, it stops as by Ctrl-C, with a checkpoint."""
+    """Stop the run as by Ctrl-C, with a checkpoint, when the server ends: it must not outlive its launcher unseen."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""What a result came from: the code that decides numbers, the versions of libraries, the machine."""
+"""The origin of a result: the code that decides numbers, the versions of libraries, and the machine."""
 
 from ablab.provenance.code import code, code_digest
 from ablab.provenance.differences import (

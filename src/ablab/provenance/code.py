@@ -1,8 +1,8 @@
-"""The code digest: over the definitions that can decide numbers or rounding, wherever they stand.
+"""The code digest: a hash of the definitions that can affect numbers or rounding, wherever they stand.
 
-From its roots, a stage reaches every definition of the package that a reached definition names, whole classes and the
-entries of registries included; imports are followed. Moving a definition, renaming a module, a comment or an edit
-elsewhere changes nothing.
+A stage reaches, from its roots, every definition of the package that a reached definition names, including whole
+classes and the entries of registries; imports are followed. Moving a definition, renaming a module, changing a comment
+or editing unreached code leaves the digest unchanged.
 """
 
 import hashlib
@@ -19,32 +19,31 @@ from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED, Stage
 from ablab.provenance.syntax import canonical
 
 EFFECTS = "(module level)"
-"""The name of the statements of a module that bind nothing."""
+"""Name for the statements of a module that bind nothing."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """`digest`: 12 hex digits. `definitions`: 8 hex digits by the name of each function, method, class or constant."""
+    """A code digest of 12 hex digits, and 8 hex digits by the name of each function, method, class or constant."""
 
     digest: str
     definitions: Mapping[str, str]
 
 
 class Key(NamedTuple):
-    """Where a definition stands."""
+    """The module and name of a definition."""
 
     module: str
     name: str
 
     @property
     def dotted(self) -> str:
-        """Module and name."""
         return f"{self.module}.{self.name}"
 
 
 @dataclass(frozen=True)
 class Definition:
-    """`parts`: the canonical form, methods apart. `uses`: definitions that it names, in the order of its text."""
+    """One definition: `parts`, its canonical form with methods apart; `uses`, the definitions it names, in order."""
 
     parts: Sequence[tuple[str, Any]]
     uses: Sequence[Key]
@@ -52,12 +51,12 @@ class Definition:
 
 @cache
 def code(stage: Stage) -> Code:
-    """Of the sources of this package, as they are on the disk when it is first asked for."""
+    """Return the digest of this package's sources, as they are on disk at the first call."""
     return code_of(reached(_sources(), ROOTS[stage], UNUSED.get(stage, ())))
 
 
 def code_digest(stage: Stage = "training") -> str:
-    """12 hex digits."""
+    """Return the stage's digest, 12 hex digits."""
     return code(stage).digest
 
 
@@ -67,7 +66,10 @@ def _sources() -> "Sources":
 
 
 def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()) -> dict[Key, Definition]:
-    """Every definition that the dotted names `roots` lead to, `unused` apart: names of definitions or of modules."""
+    """Return every definition reachable from the dotted names `roots`.
+
+    Definitions and modules in `unused` are skipped.
+    """
     avoided = frozenset(unused)
     waiting = [key for root in roots for key in sources.keys_of_root(root)]
     found: dict[Key, Definition] = {}
@@ -81,25 +83,25 @@ def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()
 
 
 class Sources:
-    """The definitions of a package, without what stands in or below the dotted names `outside`."""
+    """The definitions of a package, except those in or below the dotted names `outside`."""
 
     def __init__(self, package: Package, outside: Iterable[str]) -> None:
         self.package, self.outside = package, frozenset(outside)
         self.definition = cache(self._definition)
 
     def keys_of_root(self, dotted: str) -> list[Key]:
-        """A root counts wherever it stands."""
+        """Return the definitions of a root, even if it stands in `outside`; LookupError if it is no definition."""
         owner = self.package.owner(dotted)
         if owner is None or not owner[1]:
             raise LookupError(f"{dotted} is no definition of {self.package.name}")
         return _keys(*owner)
 
     def effects(self, key: Key) -> list[Key]:
-        """The statements of the definition's module that bind nothing, if there are any."""
+        """Return the statements of the definition's module that bind nothing, if any."""
         return [Key(key.module, EFFECTS)] if self._module(key).effects else []
 
     def _definition(self, key: Key) -> Definition:
-        """Its form and what it uses. A name that is bound more than once has all these statements."""
+        """Return its form and what it uses. A name bound more than once includes all of these statements."""
         module = self._module(key)
         uses: list[Key] = []
 
@@ -125,7 +127,7 @@ class Sources:
 
 
 def _keys(module: Module, name: str, attributes: Sequence[str]) -> list[Key]:
-    """A definition; of a module that is used as a value, all of them."""
+    """Return the key of a definition, or of all definitions of a module that is used as a value."""
     names = [name] if name else [] if attributes else sorted(set(module.definitions) - {"__all__"})
     return [Key(module.name, each) for each in names]
 
@@ -136,10 +138,10 @@ def _is_within(dotted: str, places: frozenset[str]) -> bool:
 
 
 def code_of(definitions: Mapping[Key, Definition]) -> Code:
-    """One digest for all, and one for each part of their text."""
+    """Return one digest for all definitions, and one for each part by name."""
     colours = {key: _hash([key.name, each.parts]) for key, each in definitions.items()}
     while True:
-        # A name alone does not say which of two definitions it means: what it leads to does.
+        # A name does not distinguish two definitions that share it; the definitions they use do.
         finer = {
             key: _hash([colours[key], [colours.get(used) for used in each.uses]]) for key, each in definitions.items()
         }

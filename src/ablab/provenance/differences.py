@@ -1,4 +1,4 @@
-"""In what the code and the libraries of a result differ from those of now, in the words of one line."""
+"""Differences between a result's code and libraries and the current ones, as one-line messages."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -9,33 +9,33 @@ from ablab.provenance.machine import versions
 from ablab.provenance.roots import Stage
 
 NUMERICAL = ("torch", "pytorch-lightning", "numpy", "sentencepiece", "sacrebleu")
-"""Libraries that decide numbers, their rounding, or which weights are chosen."""
+"""Libraries that affect numbers, their rounding, or the choice of weights."""
 
 NAMED = 4
-"""How many definitions a line names."""
+"""Maximum number of definitions that a message names."""
 
 
 class Trained(Protocol):
-    """What decided the numbers of a part of training."""
+    """The code and libraries behind a part of training."""
 
     @property
     def code(self) -> str:
-        """The digest of training's code."""
+        """The digest of the training code."""
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Of the libraries in NUMERICAL."""
+        """Versions of the libraries in NUMERICAL."""
 
 
 def numerical_versions() -> dict[str, str]:
-    """Of the libraries that decide numbers, as far as they are installed."""
+    """Return the versions of the installed libraries that affect numbers."""
     return {name: found for name, found in versions().items() if name in NUMERICAL}
 
 
 def comes_from_elsewhere(recorded: Mapping[str, Any], stretches: Iterable[Trained] = ()) -> str | None:
-    """Which code or versions of a run's training are not those of now; None where all are.
+    """Describe the code or versions of a run's training that differ from the current ones; None if none do.
 
-    `recorded`: the provenance of its record. `stretches`: of its training, where they are on record.
+    `recorded`: the provenance of its record. `stretches`: of its training, if recorded.
     """
     known = {recorded["code"]: recorded.get("definitions", {}).get("training", {})}
     trained = [(recorded["code"], recorded.get("versions", {})), *((s.code, s.versions) for s in stretches)]
@@ -49,9 +49,9 @@ def comes_from_elsewhere(recorded: Mapping[str, Any], stretches: Iterable[Traine
 
 
 def other_code(stage: Stage, digest: str | None, definitions: Mapping[str, str]) -> str | None:
-    """`code differs in Dropout.forward, inverse_sqrt (training)`; None where it does not differ.
+    """Return `code differs in Dropout.forward, inverse_sqrt (training)`; None if it does not differ.
 
-    `digest` and `definitions` are of then; only the digest is said where no definition is known.
+    `digest` and `definitions` are the recorded ones; without definitions, the message names only the digest.
     """
     if digest is not None and same_code(digest, code(stage).digest):
         return None
@@ -63,21 +63,21 @@ def other_code(stage: Stage, digest: str | None, definitions: Mapping[str, str])
 
 
 def changed_definitions(stage: Stage, definitions: Mapping[str, str]) -> list[str]:
-    """Names of what has changed since then, is new, or is gone from training."""
+    """Return the names of definitions that changed since then, are new, or are gone from training."""
     now = code(stage).definitions
     gone = set(definitions) - set(now) if stage == "training" else set()
     return sorted(gone.union(name for name, digest in now.items() if definitions.get(name) != digest))
 
 
 def other_versions(libraries: Mapping[str, str]) -> str | None:
-    """`torch 2.11.0, numpy 2.1.0`: those that were others then; None where none was."""
+    """Return the recorded versions that differ, as in `torch 2.11.0, numpy 2.1.0`; None if none do."""
     now = numerical_versions()
     other = [f"{name} {libraries.get(name)}" for name, version in now.items() if libraries.get(name) != version]
     return ", ".join(other) or None
 
 
 def other_judge(recorded: Mapping[str, Any]) -> str | None:
-    """A line where a run is to be judged by other code than that of the time when it was trained; else None."""
+    """Return a message if the evaluation code has changed since the run was trained; else None."""
     known = recorded.get("definitions", {})
     definitions = {**known.get("training", {}), **known.get("evaluation", {})}
     changed = other_code("evaluation", recorded.get("evaluation_code"), definitions)

@@ -1,4 +1,4 @@
-"""The table of digests that are proved to be one: a rewrite that gives equal bits leaves results comparable.
+"""The table of equivalent code digests: a rewrite proved to give equal bits leaves results comparable.
 
 `equal.json` ships with the code and is no part of a digest. Each entry has a stage, its digests, and the proof.
 """
@@ -13,23 +13,23 @@ TABLE = Path(__file__).with_name("equal.json")
 
 
 def same_code(one: str, other: str) -> bool:
-    """Whether two digests are equal, or proved to give equal bits."""
+    """Return whether two digests are equal, or proved to give equal bits."""
     return representative(one) == representative(other)
 
 
 def representative(digest: str) -> str:
-    """One and the same for all digests that are equal to this one."""
+    """Return one and the same digest for all digests that are equivalent to this one."""
     return min(equals().get(digest, {digest}))
 
 
 @cache
 def equals() -> Mapping[str, frozenset[str]]:
-    """Each digest of the table with all that it is equal to."""
+    """Return each digest of the table with all its equivalents."""
     return joined(json.loads(TABLE.read_text(encoding="utf-8")))
 
 
 def joined(entries: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Entries that share a digest are one."""
+    """Merge entries that share a digest."""
     classes: dict[str, frozenset[str]] = {}
     for entry in entries:
         whole = frozenset(entry["digests"]).union(*(classes.get(digest, ()) for digest in entry["digests"]))

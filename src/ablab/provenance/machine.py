@@ -1,4 +1,4 @@
-"""Versions of libraries and facts of the machine, beside a record; no part of a run's identity."""
+"""Versions of libraries and facts about the machine, stored with a record; no part of a run's identity."""
 
 import os
 import platform
@@ -24,7 +24,7 @@ PACKAGES = (
 
 
 def provenance() -> dict[str, Any]:
-    """Digests of the code, commit and uncommitted changes where there is a checkout, versions, and the machine."""
+    """Return code digests, commit and uncommitted changes (in a checkout), versions, and the machine."""
     training, evaluation = code("training"), code("evaluation")
     return {
         "ablab": ablab.__version__,
@@ -32,7 +32,7 @@ def provenance() -> dict[str, Any]:
         "evaluation_code": evaluation.digest,
         "definitions": {
             "training": dict(training.definitions),
-            # Most of what judges a model also trains it.
+            # Without those of training, which are most of them.
             "evaluation": dict(evaluation.definitions.items() - training.definitions.items()),
         },
         "commit": _git("rev-parse", "HEAD"),
@@ -50,19 +50,19 @@ def provenance() -> dict[str, Any]:
 
 @cache
 def versions() -> dict[str, str]:
-    """Of the libraries that decide results."""
+    """Return the versions of the libraries that affect results."""
     return {name: found for name in PACKAGES if (found := _version(name))}
 
 
 def processor() -> str:
-    """Its model's name, as far as the system tells."""
+    """Return the processor's model name, as far as the system reports it."""
     return _cpuinfo("model name") or platform.processor() or platform.machine()
 
 
 def fast_bfloat16() -> bool | None:
-    """Whether this processor computes in bfloat16 itself; None where the system does not tell.
+    """Return whether this processor has bfloat16 instructions; None if the system does not report it.
 
-    Without such instructions PyTorch emulates it, a hundred times slower than single precision.
+    Without them PyTorch emulates bfloat16, a hundred times slower than single precision.
     """
     flags = _cpuinfo("flags").split()
     return bool({"avx512_bf16", "amx_bf16"} & set(flags)) if flags else None
@@ -89,7 +89,7 @@ def _version(package: str) -> str | None:
 
 
 def _cpuinfo(key: str) -> str:
-    """The first core's entry in Linux's list; empty elsewhere."""
+    """Return the first core's entry in Linux's /proc/cpuinfo; empty on other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The modules of a package as text: what each defines, and what its names are bound to. Nothing is imported."""
+"""Static analysis of a package's modules: what each defines, and what its names are bound to. Nothing is imported."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,10 @@ from ablab.provenance.scopes import LOCAL, Targets, bindings
 
 @dataclass
 class Module:
-    """`names`: what its own names may be bound to, dotted. `definitions`: the statements that bind each name, but for
-    names that are only an import's. `effects`: statements that bind nothing.
+    """A parsed module.
+
+    `names`: the dotted targets that its own names may be bound to. `definitions`: the statements that bind each name,
+    except names that only an import binds. `effects`: statements that bind nothing.
     """
 
     name: str
@@ -22,14 +24,14 @@ class Module:
 
 
 class Package:
-    """The modules below one folder, parsed when they are asked for."""
+    """The modules below one folder, parsed on demand."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.name = folder, folder.name
         self.module = cache(self._parse)
 
     def _parse(self, name: str) -> Module | None:
-        """None where the package has no such module."""
+        """Parse a module; None if the package has no such module."""
         path = self.folder.joinpath(*name.split(".")[1:])
         path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         if name.partition(".")[0] != self.name or not path.is_file():
@@ -49,9 +51,9 @@ class Package:
         return Module(name, dotted, definitions, effects)
 
     def owner(self, dotted: str) -> tuple[Module, str, list[str]] | None:
-        """The module that defines what a dotted name begins with, that name in it, and the attributes that follow.
+        """Return the module that defines a dotted name, the name in that module, and the attributes that follow.
 
-        An empty name: the module itself. None where the name is not of the package. LookupError where it should be.
+        An empty name stands for the module itself. None if the name is not in the package; LookupError if it should be.
         """
         if dotted.partition(".")[0] != self.name:
             return None
@@ -72,7 +74,7 @@ class Package:
 
 
 def _acts(statement: ast.stmt) -> bool:
-    """Whether a statement of a module does something when the module is imported."""
+    """Return whether a module's statement does something when the module is imported."""
     if isinstance(statement, ast.If) and _names_in(statement.test) & {"__name__", "TYPE_CHECKING"}:
         return False
     return not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))

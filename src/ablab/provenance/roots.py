@@ -1,4 +1,4 @@
-"""Where numbers come from: the roots of each code digest, and what they name that decides no number."""
+"""Roots of each stage's code digest, and the definitions they name that affect no number."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
 _CORPORA = "ablab.data.corpora.CORPORA"
-"""A configuration holds its corpus, so that no name in the code of a stage leads to one."""
+"""Listed explicitly: a configuration holds its corpus, so that no name in a stage's code leads to one."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
@@ -39,7 +39,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.training.rendezvous": "connects processes; what they add up is in training.distributed",
     "ablab.data.download": "fetches files whose checksums are known beforehand",
 }
-"""Modules and definitions that decide no number of any stage, and why. Nothing about them is part of a digest."""
+"""Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""
 
 UNUSED: Mapping[Stage, Mapping[str, str]] = {
     "training": {
@@ -47,4 +47,4 @@ UNUSED: Mapping[Stage, Mapping[str, str]] = {
         "ablab.decoding.hypotheses": "validation decodes greedily",
     },
 }
-"""What the definitions of a stage name and never call. A test trains and sees what is called."""
+"""Definitions that a stage's code names but never calls. A test checks this by training and tracing calls."""

@@ -1,4 +1,4 @@
-"""Which names of a definition are its own, and which come from its module."""
+"""Name resolution within a definition: which names are its own, and which come from its module."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 LOCAL = ""
-"""Stands for the target of a name that the definition binds itself."""
+"""The target of a name that the definition binds itself."""
 
 Targets = tuple[str, ...]
-"""All that a name may be bound to, in the order of the text: dotted names, and LOCAL."""
+"""All possible targets of a name, in textual order: dotted names, and LOCAL."""
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 BINDING = (
@@ -25,7 +25,7 @@ class _Scope(NamedTuple):
 
 
 class Scopes:
-    """From a module's names inwards, as Python looks names up."""
+    """A stack of scopes that resolves names as Python does, from the innermost scope out to the module."""
 
     def __init__(self, names: Mapping[str, Targets]) -> None:
         self._names = names
@@ -33,12 +33,12 @@ class Scopes:
 
     @property
     def in_class(self) -> bool:
-        """Whether the innermost scope is the body of a class."""
+        """True if the innermost scope is the body of a class."""
         return bool(self._stack) and self._stack[-1].is_class
 
     @contextmanager
     def entered(self, nodes: Sequence[ast.AST], *, bound: Sequence[str] = (), is_class: bool = False) -> Iterator[None]:
-        """A scope that binds what `nodes` bind, and the names `bound`."""
+        """Enter a scope that binds the names bound by `nodes`, and the names `bound`."""
         names = {**dict.fromkeys(bound, (LOCAL,)), **bindings(nodes)}
         self._stack.append(_Scope(names, is_class))
         try:
@@ -47,16 +47,16 @@ class Scopes:
             self._stack.pop()
 
     def targets(self, name: str) -> Targets:
-        """What it may be bound to; a builtin name is bound to LOCAL."""
+        """Return the possible targets of a name; a builtin name is LOCAL."""
         for depth, scope in enumerate(reversed(self._stack)):
-            # Functions do not see the names of the class around them.
+            # Functions do not see the names of the enclosing class.
             if name in scope.bound and (depth == 0 or not scope.is_class):
                 return scope.bound[name]
         return self._names.get(name, (LOCAL,))
 
 
 def bindings(nodes: Sequence[ast.AST]) -> dict[str, Targets]:
-    """Names that statements or targets bind in their own scope, each with all that it may be bound to."""
+    """Return the names that statements or targets bind in their own scope, each with its possible targets."""
     bound: dict[str, dict[str, None]] = {}
     elsewhere: set[str] = set()
     waiting = list(reversed(nodes))
@@ -69,7 +69,7 @@ def bindings(nodes: Sequence[ast.AST]) -> dict[str, Targets]:
             elsewhere.update(node.names)
         elif (own := _bound_by(node)) is not None:
             bound.setdefault(own, {})[LOCAL] = None
-        if isinstance(node, COMPREHENSIONS):  # a walrus in it binds in the scope around it
+        if isinstance(node, COMPREHENSIONS):  # a walrus inside binds in the enclosing scope
             waiting += [each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
         elif not isinstance(node, OWN_SCOPE):
             waiting += reversed(list(ast.iter_child_nodes(node)))
@@ -85,7 +85,7 @@ def _bound_by(node: ast.AST) -> str | None:
 
 
 def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, each with its dotted name."""
+    """Yield the names that an import binds, each with its dotted name."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, f"{node.module}.{alias.name}"

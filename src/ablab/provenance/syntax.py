@@ -1,8 +1,7 @@
-"""The canonical form of a definition: its syntax tree without what cannot change a number.
+"""The canonical form of a definition: its syntax tree without anything that cannot affect a number.
 
-Docstrings, comments, annotations, positions and the words of errors are left out, and a name stands for what it is
-bound to, so that neither the module nor an alias counts. The form is the same on every version of Python, which
-`ast.dump` is not.
+Docstrings, comments, annotations, positions and error messages are left out, and a name is replaced by its target, so
+that neither the module nor an alias counts. The form is the same on every version of Python, unlike that of `ast.dump`.
 """
 
 import ast
@@ -15,22 +14,22 @@ Tree = Any
 """Lists, strings and null: what JSON can write."""
 
 Refer = Callable[[str], Tree]
-"""What stands for a dotted name from outside the definition, such as `ablab.seeding.derive` or `numpy.load`."""
+"""Maps a dotted name outside the definition, such as `ablab.seeding.derive` or `numpy.load`, to its form."""
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 SKIPPED = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns"}
-"""Fields that decide no number, or that only some versions of Python have."""
+"""Fields that affect no number, or that only some versions of Python have."""
 
 READ_BY_DATACLASSES = ("ClassVar", "InitVar", "KW_ONLY")
-"""Annotations of a class that say more than a type."""
+"""Annotations in a class that carry more meaning than a type."""
 
 SPOKEN = "say"
-"""A statement that only calls a function or a method of this name prints a line."""
+"""A statement that only calls a function or method of this name prints a line; the form leaves it out."""
 
 
 def canonical(statement: ast.stmt, names: Mapping[str, Targets], refer: Refer) -> list[tuple[str, Tree]]:
-    """The parts of a top-level statement, by name: methods apart from their class, in the order of their names.
+    """Return the parts of a top-level statement, by name: methods apart from their class, in the order of their names.
 
     `names`: what the module's own names are bound to.
     """
@@ -48,13 +47,13 @@ def canonical(statement: ast.stmt, names: Mapping[str, Targets], refer: Refer) -
 
 
 class _Form:
-    """Walks one definition, scope by scope."""
+    """Builds the canonical form of one definition, scope by scope."""
 
     def __init__(self, scopes: Scopes, refer: Refer) -> None:
         self.scopes, self.refer = scopes, refer
 
     def of(self, node: object) -> Tree:
-        """Of a node, or of a field's value."""
+        """Return the form of a node or of a field's value."""
         if isinstance(node, list):
             return [self.of(each) for each in self._statements(node)]
         if not isinstance(node, ast.AST):
@@ -80,13 +79,13 @@ class _Form:
         return self._plain(node)
 
     def _plain(self, node: ast.AST, without: Sequence[str] = ()) -> Tree:
-        """The class of the node and its fields by name; those that are empty are left out."""
+        """Return the node's class and its non-empty fields by name."""
         fields = sorted((name, value) for name, value in ast.iter_fields(node) if name not in without)
         kept = [(name, value) for name, value in fields if name not in SKIPPED and value is not None and value != []]
         return [type(node).__name__, *([name, self.of(value)] for name, value in kept)]
 
     def _statements(self, nodes: Sequence[object]) -> Iterator[object]:
-        """Without those that do nothing, print, or bind a name to an import: the name's use says what it is."""
+        """Skip statements that do nothing, print, or bind a name to an import: the name's use identifies its target."""
         for node in nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
                 continue
@@ -97,7 +96,7 @@ class _Form:
             yield node
 
     def _name(self, node: ast.Name | ast.Attribute) -> Tree:
-        """A chain of attributes whose first name comes from outside is one dotted name."""
+        """Resolve a chain of attributes. If its first name comes from outside, the chain is one dotted name."""
         chain: list[str] = []
         first: ast.expr = node
         while isinstance(first, ast.Attribute):
@@ -112,7 +111,7 @@ class _Form:
         return trees[0] if len(trees) == 1 else ["any", *trees]
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Tree:
-        """Decorators and default values belong to the scope around it."""
+        """Return the form of a function. Decorators and default values belong to the enclosing scope."""
         around = [self.of(getattr(node, "decorator_list", [])), self.of(node.args.defaults)]
         around += [[None if default is None else self.of(default) for default in node.args.kw_defaults]]
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
@@ -122,13 +121,13 @@ class _Form:
         return [type(node).__name__, getattr(node, "name", ""), *around, *inner]
 
     def class_of(self, node: ast.ClassDef, body: Sequence[ast.stmt]) -> Tree:
-        """A class with some of the statements of its body."""
+        """Return the form of a class with some of the statements of its body."""
         around = self._plain(node, without=["body", "name"])
         with self.scopes.entered(node.body, is_class=True):
             return [*around, node.name, self.of(list(body))]
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Tree:
-        """The first iterable belongs to the scope around it."""
+        """Return the form of a comprehension. The first iterable belongs to the enclosing scope."""
         first, *others = node.generators
         source = self.of(first.iter)
         with self.scopes.entered([each.target for each in node.generators]):
@@ -136,7 +135,7 @@ class _Form:
             return [type(node).__name__, head, self.of(others), self._plain(node, without=["generators"])]
 
     def _annotated(self, node: ast.AnnAssign) -> Tree:
-        """Outside a class as if it had no annotation; inside, it makes a field."""
+        """Return the form of an annotated assignment: a field inside a class, a plain assignment outside."""
         if not self.scopes.in_class:
             assert node.value is not None
             return ["Assign", ["targets", [self.of(node.target)]], ["value", self.of(node.value)]]
@@ -146,7 +145,7 @@ class _Form:
         return ["AnnAssign", said, self.of(node.target), self.of(node.value)]
 
     def _text(self, node: ast.JoinedStr) -> Tree:
-        """An f-string; how its constant parts are cut depends on the version of Python."""
+        """Return the form of an f-string. Adjacent constants are joined: their split depends on Python's version."""
         parts: list[Tree] = []
         for value in node.values:
             if not isinstance(value, ast.Constant):
@@ -165,7 +164,7 @@ def _attributes(tree: Tree, chain: Sequence[str]) -> Tree:
 
 
 def _constant(value: object) -> Tree:
-    """Its type and its digits: 0.0, 0 and False are three things."""
+    """Return the type and digits of a constant: 0.0, 0 and False are distinct."""
     return ["Constant", type(value).__name__, value if isinstance(value, str) else repr(value)]
 
 
@@ -177,7 +176,7 @@ def _prints(node: ast.expr) -> bool:
 
 
 def _wordless(node: ast.expr | None) -> ast.expr | None:
-    """An error without its message: it ends the run, whatever it says."""
+    """Return an error without its message, which affects no number: the error ends the run."""
     if not isinstance(node, ast.Call):
         return node
     kept = [each for each in node.args if not _is_text(each)]

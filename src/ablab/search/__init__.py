@@ -1,1 +1,1 @@
-"""Search of settings with Optuna: a space, trials that are asked for and told. It knows no studies and no torch."""
+"""Hyperparameter search with Optuna: the space, the sampler and the trials; independent of studies and of torch."""

@@ -1,4 +1,4 @@
-"""Samplers and stopping rules. What is drawn for a trial is a function of the seed, its number and the trials told."""
+"""Samplers and stopping rules. A trial's draws depend only on the seed, its number and the completed trials."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from optuna.study import Study
 
 POPULATION = 10
-"""Of NSGA-II (Deb et al. 2002). Optuna's 50 would make most searches of trainings random ones."""
+"""Population of NSGA-II (Deb et al. 2002). Optuna's 50 would turn most searches over training runs into random ones."""
 
 
 class _OrderedNSGAII(NSGAIISampler):
-    """Optuna's hands over parents as they were selected the first time, and by their numbers from then on.
+    """NSGA-II with its parents always in the order of their numbers.
 
-    A trial that is asked for again after a kill would get other values.
+    Optuna returns them in order of selection the first time and by number afterwards, so that a trial asked for again
+    after a kill would get other values.
     """
 
     def get_parent_population(self, study: "Study", generation: int) -> list[FrozenTrial]:
-        """By number, always."""
         return sorted(super().get_parent_population(study, generation), key=lambda trial: trial.number)
 
 
 class StatelessSampler(BaseSampler):
-    """A fresh sampler for every draw, seeded by the search's seed, the trial's number and the key.
+    """A sampler that seeds a fresh Optuna sampler for each draw, by the search's seed, the trial's number and the key.
 
-    Optuna stores no sampler's state: one that is seeded once makes the same early suggestions after every restart.
-    Here a restart changes nothing, and a trial that lost some of its values to a kill gets those it would have had.
+    Optuna stores no sampler state: a sampler seeded once repeats its early suggestions after every restart. Here a
+    restart changes nothing, and a trial that lost some of its values to a kill gets those it would have had.
     """
 
     def __init__(self, kind: str, seed: int, *, several_at_a_time: bool) -> None:
@@ -41,41 +41,37 @@ class StatelessSampler(BaseSampler):
         text = f"{self.seed} {trial.number} {key}"
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
         if self.kind == "tpe":
-            # Running trials count as poor ones, so that those that run at a time differ.
+            # Running trials count as poor ones, so that concurrent trials differ.
             return TPESampler(seed=seed, constant_liar=self.several_at_a_time)
         if self.kind == "nsga2":
             return _OrderedNSGAII(seed=seed, population_size=POPULATION)
         return RandomSampler(seed=seed)
 
     def infer_relative_search_space(self, study: "Study", trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """As the fresh one does."""
         return self._fresh(trial).infer_relative_search_space(study, trial)
 
     def sample_relative(
         self, study: "Study", trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """As the fresh one does."""
         return self._fresh(trial).sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: "Study", trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """As the fresh one does."""
         return self._fresh(trial, param_name).sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(
         self, study: "Study", trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """As the fresh one does."""
         self._fresh(trial).after_trial(study, trial, state, values)
 
 
 def stopping_rule(kind: str, *, first_step: int, last_step: int | None) -> BasePruner:
-    """Which trials are poor, by validations at equal steps.
+    """Return the rule that finds poor trials by their validations at equal steps.
 
-    `median`: worse than the median of the finished ones, as soon as five of them are there; no trial is judged
-    before a third of its steps, since what learns fast at first is not what ends best. `hyperband`: outside the best
-    third at a rung of its bracket; brackets differ in where the rungs begin (Li et al. 2018).
+    `median`: worse than the median of the finished trials, once there are five; no trial is judged before a third of
+    its steps, since fast early learning does not predict the best end. `hyperband`: outside the best third at a rung of
+    its bracket; brackets differ in where the rungs begin (Li et al. 2018).
     """
     if kind == "median":
         return MedianPruner(n_startup_trials=5, n_warmup_steps=(last_step or 0) // 3)

@@ -1,4 +1,4 @@
-"""How a search goes, as a file or the command line says it, and what it may look for."""
+"""Settings and objectives of a search, from an experiment file or the command line."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Name = Literal["valid_bleu", "valid_loss", "parameters", "decoding_speed"]
 
 @dataclass(frozen=True)
 class Objective:
-    """`label`: for an axis, with its unit. `digits`: after the point, for people."""
+    """A quantity to optimise. `label`: axis label with its unit. `digits`: decimals in output."""
 
     direction: Literal["minimize", "maximize"]
     label: str
@@ -23,11 +23,11 @@ class Objective:
     value: Callable[[Record, Evaluation | None], float | None]
 
     def written(self, value: float) -> str:
-        """For people."""
+        """Format a value for output."""
         return f"{value:,.{self.digits}f}"
 
     def better(self, value: float, other: float) -> bool:
-        """Strictly."""
+        """Return whether `value` is strictly better."""
         return value > other if self.direction == "maximize" else value < other
 
 
@@ -48,14 +48,14 @@ OBJECTIVES: dict[str, Objective] = {
         lambda _, evaluation: None if evaluation is None else evaluation.sentences_per_second,
     ),
 }
-"""The scores are those of the selected weights on validation. Of the test set only the time it takes is looked at."""
+"""Scores are those of the selected weights on validation. Of the test set only decoding time is used."""
 
 VALIDATED = {"valid_bleu": "bleu", "valid_loss": "loss"}
-"""Those that each validation says something of: by them a trial can be stopped."""
+"""Objectives that every validation reports; only these can stop a trial."""
 
 
 def front(points: Sequence[Sequence[float]], objectives: Sequence[Objective]) -> list[int]:
-    """Indices of the points that no other dominates: as good in everything, and better in something."""
+    """Return the indices of points that no other dominates: as good in every objective and better in one."""
 
     def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
         pairs = list(zip(objectives, one, other, strict=True))
@@ -82,7 +82,10 @@ def _different(names: list[Name]) -> list[Name]:
 
 
 class Interval(Group):
-    """From `low` to `high`, both included; `log`: evenly by its logarithm; `step`: low, low + step, and so on."""
+    """The interval from `low` to `high`, both included.
+
+    `log`: uniform in the logarithm. `step`: only low, low + step, and so on.
+    """
 
     low: float | int
     high: float | int
@@ -103,7 +106,7 @@ class Interval(Group):
 
 
 def interval(values: dict[str, Any]) -> Interval:
-    """Checked; ValueError in one line."""
+    """Validate the values of an interval; ValueError in one line."""
     try:
         return Interval.model_validate(values)
     except ValidationError as error:
@@ -123,8 +126,9 @@ def _levels_or_interval(value: object) -> object:
 
 
 class Settings(Group):
-    """`trials`: in all, however often the command is typed. `seed`: the sampler's. `training_seed`: of every trial.
+    """Settings of a search.
 
+    `trials`: the total, however often the command is repeated. `seed`: of the sampler. `training_seed`: of every trial.
     `storage`: null for a journal in the study's folder, or the URL of a database.
     """
 
@@ -139,7 +143,7 @@ class Settings(Group):
     storage: Annotated[str, Field(min_length=1)] | None = None
 
     def check(self, prefix: str) -> None:
-        """UserError for what cannot go together."""
+        """Raise UserError for settings that exclude each other."""
         if self.stopping == "none":
             return
         if len(self.objectives) > 1:
@@ -164,7 +168,7 @@ class SearchBlock(Settings):
 
 
 def check_keys(words: Iterable[str]) -> None:
-    """UserError for `hydra.sweeper.<key>=` with a key that a search has not."""
+    """Raise UserError for `hydra.sweeper.<key>=` with a key that a search does not have."""
     for word in words:
         key = word.lstrip("+").partition("=")[0]
         if key.startswith("hydra.sweeper.") and key.removeprefix("hydra.sweeper.") not in Settings.model_fields:
@@ -174,7 +178,7 @@ def check_keys(words: Iterable[str]) -> None:
 
 
 def of_hydra(values: Mapping[str, Any]) -> Settings:
-    """What `hydra.sweeper.*` says; UserError in one line."""
+    """Return the settings in `hydra.sweeper.*`; UserError in one line."""
     from omegaconf import OmegaConf
 
     plain: Any = OmegaConf.to_container(OmegaConf.create(dict(values)), resolve=True)

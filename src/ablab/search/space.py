@@ -1,4 +1,4 @@
-"""The space of a search: for each key its levels or an interval, checked against the schema before any trial."""
+"""The space of a search: levels or an interval for each key, checked against the schema before any trial."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 MOST_CORNERS = 64
-"""So many combinations of ends and levels are all composed before trial 0; of more, each end and level alone."""
+"""Up to this many combinations of ends and levels are all composed before trial 0; beyond, each end and level once."""
 
 RUNTIME_GROUPS = ("trainer", "logger")
 EVALUATION_GROUPS = ("decoding", "pruning")
@@ -26,27 +26,26 @@ EVALUATION_GROUPS = ("decoding", "pruning")
 
 @dataclass(frozen=True)
 class Levels:
-    """Values without an order, as one would type them."""
+    """Unordered values of a key, as a user would type them."""
 
     key: str
     values: tuple[str, ...]
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """All of them."""
         return self.values
 
     @property
     def said(self) -> list[str]:
-        """For a file."""
+        """The values as an experiment file has them."""
         return list(self.values)
 
     def written(self, value: Any) -> str:
-        """As one would type it."""
+        """Format a value as a user would type it."""
         return str(value)
 
     def distribution(self) -> "BaseDistribution":
-        """Optuna's."""
+        """Return the Optuna distribution."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(self.values)
@@ -54,7 +53,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Range:
-    """An interval of numbers; `whole`: of whole ones, since the field is of that kind."""
+    """An interval of numbers. `whole`: only whole numbers, since the field is an integer."""
 
     key: str
     interval: Interval
@@ -62,7 +61,7 @@ class Range:
 
     @property
     def last(self) -> float | int:
-        """The largest value: the high end, or where the steps end."""
+        """The largest value: the high end, or the last step."""
         low, high, step = self.interval.low, self.interval.high, self.interval.step
         if step is None:
             return high
@@ -70,20 +69,20 @@ class Range:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """Both."""
+        """Both ends."""
         return self.written(self.interval.low), self.written(self.last)
 
     @property
     def said(self) -> dict[str, Any]:
-        """For a file."""
+        """The interval as an experiment file has it."""
         return {"low": self.interval.low, "high": self.last, "log": self.interval.log, "step": self.interval.step}
 
     def written(self, value: Any) -> str:
-        """As one would type it: six digits tell any two trials apart that differ in more than name."""
+        """Format a value as a user would type it. Six digits distinguish any two trials that differ in effect."""
         return str(round(value)) if self.whole else f"{value:.6g}"
 
     def distribution(self) -> "BaseDistribution":
-        """Optuna's."""
+        """Return the Optuna distribution."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         low, log, step = self.interval.low, self.interval.log, self.interval.step
@@ -94,30 +93,30 @@ class Range:
 
 @dataclass(frozen=True)
 class Space:
-    """The keys that a search varies."""
+    """The keys that a search varies, with their values."""
 
     dimensions: tuple[Levels | Range, ...]
 
     @property
     def keys(self) -> list[str]:
-        """In the order in which they were typed."""
+        """The keys in the order in which they were typed."""
         return [dimension.key for dimension in self.dimensions]
 
     @property
     def said(self) -> dict[str, Any]:
-        """For a file, and for the name of the search."""
+        """The space as an experiment file has it; part of the identity of the search."""
         return {dimension.key: dimension.said for dimension in self.dimensions}
 
     def distributions(self) -> "dict[str, BaseDistribution]":
-        """Optuna's, by key. In the order of the keys' names: how they were typed must not move a draw."""
+        """Return the Optuna distributions, sorted by key, so that the order of typing does not affect a draw."""
         return {d.key: d.distribution() for d in sorted(self.dimensions, key=lambda d: d.key)}
 
     def words(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """`key=value` for each key."""
+        """Return `key=value` for each key."""
         return tuple(f"{d.key}={d.written(values[d.key])}" for d in self.dimensions)
 
     def corners(self) -> Iterator[tuple[str, ...]]:
-        """Combinations of ends and levels: all where they are few, otherwise each beside the first of the others."""
+        """Yield combinations of ends and levels: all if they are few, otherwise each with the first of the others."""
         words = [[f"{d.key}={end}" for end in d.ends] for d in self.dimensions]
         number = 1
         for ends in words:
@@ -132,14 +131,14 @@ class Space:
 
 
 def levels(key: str, values: Sequence[str]) -> Levels:
-    """UserError unless there are several that differ."""
+    """Return the levels of a key; UserError unless there are at least two and all differ."""
     if len(values) < 2 or len(set(values)) < len(values):
         raise UserError(f"{key}={','.join(values)}: needs at least two levels that differ")
     return Levels(key, tuple(values))
 
 
 def parsed(override: "Override") -> Levels | Range:
-    """A key with several values on the command line: `a,b`, choice(), range(), interval(), tag(log, interval())."""
+    """Parse a key with several values on a command line: `a,b`, choice(), range(), interval(), tag(log, interval())."""
     from hydra.core.override_parser.types import IntervalSweep, RangeSweep
 
     key, line, value = override.get_key_element(), override.input_line, override.value()
@@ -166,10 +165,10 @@ def parsed(override: "Override") -> Levels | Range:
 def checked(
     space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> Space:
-    """The space with the kind of each number; UserError where any end, level or corner cannot be a run.
+    """Return the space with whole numbers where fields need them; UserError if an end, level or corner cannot be a run.
 
-    `evaluations`: whether keys may be searched that only say how a run is judged. `try_out` composes and plans,
-    and returns why words have no effect, by these.
+    `evaluations`: allow keys that only affect evaluation. `try_out` composes and plans words, and returns the reason
+    for each word without effect.
     """
     if not space.dimensions:
         raise UserError("nothing varies; allowed: at least one key with values, such as optim.lr='interval(1e-4,1e-2)'")
@@ -192,11 +191,11 @@ def checked(
 
 
 def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
-    """Whole numbers where the schema wants them, however the ends were written."""
+    """Restrict a range to whole numbers if the schema requires them, however the ends were written."""
     if isinstance(dimension, Levels):
         return dimension
     value: Any = None
-    for corner in space.corners():  # the first in which an option reads it
+    for corner in space.corners():  # up to the first in which an option reads it
         others = [word for word in corner if key_of(word) != key_of_now(dimension.key)]
         value = compose_arm([*common, *others, f"{dimension.key}={_first(dimension)}"]).config
         for part in key_of_now(dimension.key).split("."):
@@ -207,7 +206,7 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
 
 
 def _first(dimension: Levels | Range) -> str:
-    """A value that any field can read: a field of floats takes whole numbers too."""
+    """Return a value that any field accepts: a float field takes whole numbers too."""
     if isinstance(dimension, Range) and _could_be_whole(dimension.interval):
         return str(round(dimension.interval.low))
     return dimension.ends[0]

@@ -1,4 +1,4 @@
-"""A run that is a trial: its process reports each validation to the search's storage, and asks whether to go on."""
+"""Early stopping of trials: a run reports each validation to the search's storage and asks whether to continue."""
 
 import math
 import os
@@ -15,11 +15,11 @@ from ablab.search.storage import masked, open_storage
 FILE = "optuna.json"
 
 STOPPED = "stopped"
-"""The attribute of a trial that its run is to end: [step, planned steps]. Once written it is never taken back."""
+"""Attribute of a trial that has to end: [step, planned steps]. Once written it is never removed."""
 
 
 class Scored(Protocol):
-    """A validation."""
+    """The scores of one validation."""
 
     @property
     def step(self) -> int:
@@ -36,7 +36,10 @@ class Scored(Protocol):
 
 @dataclass(frozen=True)
 class TrialHandle:
-    """What a run's process must know to report; a file in the study's folder, for its owner alone: see `storage`."""
+    """The facts that a run needs to report its validations.
+
+    They are stored in the study's folder in a file that only its owner can read, because of `storage`.
+    """
 
     study: str
     storage: str | None
@@ -46,19 +49,19 @@ class TrialHandle:
     last_step: int | None
 
     def write(self, folder: Path) -> None:
-        """For the runs of a search."""
+        """Write the file for the runs of a search."""
         path = folder / FILE
         write_json(path, asdict(self))
         os.chmod(path, 0o600)  # the URL of a database may hold a password
 
     @classmethod
     def read(cls, folder: Path) -> "TrialHandle":
-        """As it was written last."""
+        """Read the file last written."""
         return cls(**read_json(folder / FILE))
 
 
 class Stopping:
-    """Told of the validations of one trial; says when it is to end."""
+    """Reports the validations of one trial and decides when it ends."""
 
     def __init__(self, trial: str, say: Callable[[str], None] = lambda _: None) -> None:
         from optuna import load_study
@@ -83,7 +86,7 @@ class Stopping:
         self._rule, self._say = handle.stopping, say
 
     def __call__(self, validations: Sequence[Scored], total_steps: int | None) -> str | None:
-        """Report what is new; why the run is to end now, if it is. A storage out of reach costs no training."""
+        """Report new validations; return the reason if the run must end now. Errors of the storage end no training."""
         try:
             return self._asked(validations, total_steps)
         except Exception as error:
@@ -107,7 +110,7 @@ class Stopping:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the run was told to end."""
+        """True if the run was stopped."""
         return STOPPED in self._storage.get_trial(self._trial).user_attrs
 
 

@@ -1,4 +1,4 @@
-"""Where trials are kept: a journal that no kill can spoil, or any database that Optuna can use."""
+"""Storage of trials: a journal file that survives kills, or any database that Optuna supports."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ JOURNAL = "trials.journal"
 
 
 def open_storage(url: str | None, folder: Path) -> "BaseStorage":
-    """UserError in one line where it cannot be opened."""
+    """Open the storage at `url`, or the journal in `folder`; UserError in one line if that fails."""
     import optuna
     from optuna.storages import JournalStorage
 
@@ -26,10 +26,10 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
         journal = _journal(folder / JOURNAL)
         try:
             return JournalStorage(journal)
-        except Exception as error:  # whatever it meets in lines that are JSON, and say something else
+        except Exception as error:  # any error from JSON lines with other content
             raise _spoilt(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
     try:
-        # Alembic, by which Optuna makes its tables, talks.
+        # Alembic, with which Optuna creates its tables, logs too much.
         logging.getLogger("alembic").setLevel(logging.ERROR)
         return optuna.storages.RDBStorage(_with_driver(url))
     except Exception as error:
@@ -38,12 +38,12 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
 
 
 def masked(text: str) -> str:
-    """Without the password of a URL in it."""
+    """Return the text with passwords in URLs masked."""
     return re.sub(r"(://[^:/@\s]+):[^@\s]+@", r"\1:***@", text)
 
 
 def _with_driver(url: str) -> str:
-    """SQLAlchemy takes psycopg2 for PostgreSQL unless told otherwise; its successor serves too."""
+    """Choose psycopg for PostgreSQL if psycopg2 is missing: by default, SQLAlchemy uses psycopg2."""
     from importlib.util import find_spec
 
     plain = url.startswith(("postgresql://", "postgres://"))
@@ -53,9 +53,9 @@ def _with_driver(url: str) -> str:
 
 
 def repair_journal(path: Path) -> None:
-    """Take away an unfinished last line: a writer was killed. Appended to, it would spoil the file for good.
+    """Remove an unfinished last line, left by a killed writer; appending to it would corrupt the file for good.
 
-    Only for whoever holds the lock: to others an unfinished line may be one that is being written.
+    Call it only with the lock held: otherwise a process may still be writing the line.
     """
     try:
         with path.open("rb+") as file:
@@ -76,7 +76,7 @@ def repair_journal(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    """UserError names a line that is no JSON. Optuna would pass over the last one, and trip when others follow it."""
+    """Raise UserError for a line that is not JSON. Optuna would skip it at the end and fail once others follow."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -97,7 +97,7 @@ def _journal(path: Path) -> "JournalFileBackend":
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     class HealingLock(JournalFileOpenLock):
-        """The system's own lock: a kill releases it, where Optuna's is left behind and costs 30 s."""
+        """A lock of the operating system, which a kill releases; Optuna's own lock would remain and cost 30 s."""
 
         def __init__(self) -> None:
             self._lock = FileLock(f"{path}.lock")
@@ -116,7 +116,7 @@ def _journal(path: Path) -> "JournalFileBackend":
         backend = JournalFileBackend(str(path), lock_obj=lock)
         lock.acquire()
         try:
-            _check(path)  # with the lock, for else a line may be half written
+            _check(path)  # under the lock: otherwise a line may be half written
         finally:
             lock.release()
         return backend

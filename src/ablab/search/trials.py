@@ -1,4 +1,4 @@
-"""The trials of a search: asked for, told, and read; each number once, whoever was killed in between."""
+"""The trials of a search: created, completed and read, each number once, even after kills."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,10 @@ Outcome = Literal["finished", "stopped", "diverged", "failed"]
 
 @dataclass(frozen=True)
 class Trial:
-    """`words`: those of its values. `values`: by the objectives, where it finished; of a stopped one, the last score.
+    """One trial of a search.
 
-    `steps`: trained, of `total_steps` that were planned. `reason`: why it failed, or diverged.
+    `words`: its settings as `key=value`. `values`: of the objectives if it finished; for a stopped trial, the last
+    score. `steps`: trained, of `total_steps` planned. `reason`: why it failed or diverged.
     """
 
     number: int
@@ -37,12 +38,12 @@ class Trial:
 
     @property
     def finished(self) -> bool:
-        """Whether it counts for choosing."""
+        """True if the trial counts for the choice of the best."""
         return self.outcome == "finished"
 
 
 class Trials:
-    """Optuna's study behind it: made when it is not there yet, or, unless `make`, a KeyError."""
+    """The trials in an Optuna study. A missing study is created; with `make=False` it is a KeyError."""
 
     def __init__(
         self,
@@ -67,23 +68,23 @@ class Trials:
         self._storage = storage
 
     def all(self) -> list[Trial]:
-        """In the order of their numbers."""
+        """Return all trials in the order of their numbers."""
         return [self._read(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def running(self) -> list[Trial]:
-        """Asked for, and not told: going on now, or left behind by a kill. Each has all its values."""
+        """Return unfinished trials, whether they still run or were left by a kill. Each has all its values."""
         for frozen in self._study.get_trials(deepcopy=False):
             if not frozen.state.is_finished() and len(frozen.params) < len(self.space.dimensions):
                 self._complete(frozen.number)
         return [trial for trial in self.all() if trial.outcome is None]
 
     def ask(self) -> Trial:
-        """The next one."""
+        """Create the next trial."""
         self._study.ask(self.space.distributions())
         return self.all()[-1]
 
     def _complete(self, number: int) -> None:
-        """Values for the keys that have none yet, the same that `ask` would have given."""
+        """Fill in values for keys that have none yet, equal to those that `ask` would have given."""
         from optuna import Trial as Suggesting
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -116,7 +117,7 @@ class Trials:
         run_id: str | None = None,
         reason: str | None = None,
     ) -> Trial:
-        """How it ended. One that diverged is a poor one to the sampler, and to several objectives a failed one."""
+        """Record the outcome. A diverged trial counts as poor for the sampler, or as failed with several objectives."""
         from optuna.trial import TrialState
 
         trial_id = self._id_of(number)
@@ -155,7 +156,7 @@ class Trials:
 
 
 def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
-    """By the first objective, of those on the front; of equals the earliest. Only finished ones count."""
+    """Return the best finished trial on the front by the first objective; the earliest of equals."""
     leader: Trial | None = None
     for trial in front_of(trials, objectives):
         assert trial.values is not None
@@ -165,13 +166,13 @@ def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial |
 
 
 def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
-    """The finished trials that none dominates."""
+    """Return the finished trials that no other dominates."""
     done = [trial for trial in trials if trial.finished and trial.values is not None]
     return [done[index] for index in front([trial.values or () for trial in done], objectives)]
 
 
 def count(trials: Sequence[Trial]) -> str:
-    """`12 finished, 6 stopped early, 1 failed`."""
+    """Count outcomes, as in `12 finished, 6 stopped early, 1 failed`."""
     names: dict[Outcome | None, str] = {
         "finished": "finished",
         "stopped": "stopped early",
@@ -184,7 +185,7 @@ def count(trials: Sequence[Trial]) -> str:
 
 
 def saved_line(trials: Sequence[Trial]) -> str | None:
-    """`7 trials stopped early: 3,400 of 16,000 steps saved, 21 %`; None when none was stopped."""
+    """Return `7 trials stopped early: 3,400 of 16,000 steps saved, 21 %`; None if none was stopped."""
     stopped = [trial for trial in trials if trial.outcome == "stopped"]
     if not stopped:
         return None

@@ -1,1 +1,1 @@
-"""What a run does with torch, one file a stage: training, evaluation, the pruning curve, analyses, a dry run."""
+"""The stages of a run that use torch, one file each: training, evaluation, pruning curve, analyses, dry run."""

@@ -1,4 +1,4 @@
-"""Computes what an analysis wants, artefact by artefact: an interruption loses one at most."""
+"""Computation of the artefacts of an analysis, one at a time, so that an interruption loses at most one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ END = "</s>"
 
 
 def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
-    """Compute each artefact that is missing, draw it, tell the callbacks, write it."""
+    """Compute each missing artefact, draw it, pass its picture to the callbacks, and write it."""
     opened = _Opened.of(planned, record, callbacks.on_message)
     passes = sum(opened.passes(each.settings) for each in lacking)
     with callbacks.counting("looking inside", passes) as advance:
@@ -43,13 +43,13 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             callbacks.on_picture(
                 record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}"
             )
-            # Last: an artefact that can be read is one that is drawn.
+            # Last, so that an artefact that can be read has been drawn.
             write_artefact(path, artefact)
 
 
 @dataclass
 class _Opened:
-    """A finished run's model and vocabularies, and its validation set where that is asked for."""
+    """A finished run's model and tokenizers, and its validation set on demand."""
 
     planned: Planned
     say: Callable[[str], None]
@@ -62,18 +62,21 @@ class _Opened:
         return cls(planned, say, *load_model(of_run(planned.folder, record), device))
 
     def passes(self, settings: Mapping[str, Any]) -> int:
-        """How often the model runs: what the bar counts."""
+        """Return the number of passes of the model, for the progress bar."""
         if settings["analysis"] != "heads":
             return 1
         return sum(attention.num_heads for attention in attentions(self.model, settings["site"]))
 
     @cached_property
     def valid(self) -> tuple[Sentences, Sentences]:
-        """Source and target ids of validation."""
+        """Source and target ids of the validation set."""
         return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.say).valid
 
     def loss(self, count: int) -> Callable[[], float]:
-        """Loss on so many validation pairs, always the same ones: nats per target token, without label smoothing."""
+        """Return a function for the loss on a fixed subset of `count` validation pairs.
+
+        The loss is in nats per target token, without label smoothing.
+        """
         src, tgt = self.valid
         rows = nested_subsample(len(src), count)
         chosen = src.chosen(rows), tgt.chosen(rows)
@@ -81,7 +84,7 @@ class _Opened:
 
 
 def _scales(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
-    """g by depth, a line per site."""
+    """Return g by depth, one line per site."""
     traces = [
         Trace(
             label=site,
@@ -104,7 +107,7 @@ def _scales(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[in
 
 
 def _attention(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
-    """What each token of a reference looks at, as the mean over heads: of all layers, and of each."""
+    """Return the cross-attention of each reference token, averaged over heads, for all layers and for each."""
     (source, target), device = opened.tokenizers, next(opened.model.parameters()).device
     src, tgt = source.encode([settings["source"]])[0], target.encode([settings["reference"]])[0]
     maps = cross_attention(
@@ -132,7 +135,7 @@ TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attentio
 
 
 def _heads(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
-    """What the loss gains when a head alone is masked, layers down, heads across."""
+    """Return the increase in loss when one head alone is masked, with layers as rows and heads as columns."""
     loss, sites = opened.loss(settings["sentences"]), attentions(opened.model, settings["site"])
     gained = importance(sites, loss, loss(), progress)
     return MatrixArtefact(

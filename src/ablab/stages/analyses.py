@@ -1,6 +1,6 @@
-"""Which artefacts an analysis of a run should leave, and which of them it already has; no torch.
+"""The artefacts that an analysis of a run must produce, and those still missing; without torch.
 
-Which test sentences are looked at is a function of the test set alone, so that every arm shows the same.
+The choice of test sentences depends only on the test set, so that every arm shows the same ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ from ablab.store.records import Evaluation, Record
 
 PAIRS = 4
 LONGEST = 80
-"""Bytes of UTF-8 of the longer side: some 14 words of English or German, 40 Cyrillic or 26 Chinese characters."""
+"""Maximum bytes of UTF-8 of the longer side: some 14 English or German words, 40 Cyrillic or 26 Chinese characters."""
 
 
 def readable_pairs(sources: Sequence[str], references: Sequence[str], count: int = PAIRS) -> list[int]:
-    """Numbers of `count` pairs whose maps can be read, from short to long.
+    """Return the numbers of `count` pairs whose attention maps are readable, from short to long.
 
-    Pairs with an empty side and repeated ones are left out. The others with at most `LONGEST` bytes are ordered by
-    those bytes, then by number, and cut into `count` equal parts: the middle one of each. Where fewer are as short,
-    the shortest `count` of all.
+    Pairs with an empty side and repeated pairs are left out. Those with at most `LONGEST` bytes are ordered by bytes,
+    then by number, and cut into `count` equal parts; the middle pair of each part is taken. If there are fewer than
+    `count`, the `count` shortest of all are taken.
     """
     first = {pair: number for number, pair in reversed(list(enumerate(zip(sources, references, strict=True))))}
     sizes = {number: max(map(_bytes, pair)) for pair, number in first.items() if all(side.strip() for side in pair)}
@@ -43,19 +43,22 @@ SITES = ("encoder", "decoder", "cross")
 """The kinds of attention, as DropHead names them."""
 
 VERSION = 1
-"""Raised when the same settings would give other numbers, so that what is there is computed anew."""
+"""Raised when the same settings would give other numbers, so that existing artefacts are computed again."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An artefact by the name of its file, and all that decides its numbers beside the weights."""
+    """A required artefact: its file name, and all settings that decide its numbers beside the weights."""
 
     key: str
     settings: Mapping[str, Any]
 
 
 def wanted(planned: Planned, record: Record, heads: int | None) -> list[Wanted]:
-    """Of this run. `heads`: on how many validation sentences head importance is measured; None: it is not."""
+    """Return the artefacts that this run requires.
+
+    `heads`: number of validation sentences on which head importance is measured; None: it is not measured.
+    """
     found = []
     norm = planned.config.norm
     if isinstance(norm, ScaleNorm) and norm.learn_g:
@@ -72,7 +75,7 @@ def wanted(planned: Planned, record: Record, heads: int | None) -> list[Wanted]:
 
 
 def missing(planned: Planned, wanted: list[Wanted]) -> list[Wanted]:
-    """Those that are not there, or were computed from other settings."""
+    """Return the artefacts that do not exist or were computed from other settings."""
     there = {key: artefact.settings for key, artefact in comparable_artefacts(planned.folder.artefacts).items()}
     return [each for each in wanted if there.get(each.key) != each.settings]
 
@@ -82,7 +85,7 @@ def _settings(analysis: str, **others: Any) -> dict[str, Any]:
 
 
 def _test_text(planned: Planned) -> tuple[list[str], list[str]]:
-    """What the run's own evaluation has kept of its test set: neither the corpus nor a network is needed."""
+    """Return the test sentences that the run's own evaluation stored; neither the corpus nor a network is needed."""
     evaluation: Evaluation | None = planned.folder.evaluation(planned.evaluation_id)
     if evaluation is None:
         raise UserError(

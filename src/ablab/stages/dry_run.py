@@ -1,4 +1,4 @@
-"""Tries out what a run would do before it is worth hours: builds, trains a few steps, decodes a sentence."""
+"""The dry run of a configuration: build the model, train a few steps and decode one sentence."""
 
 import tempfile
 import time
@@ -28,12 +28,12 @@ from ablab.training.trainer import fit
 from ablab.training.validation import Validator
 
 STEPS = 3
-"""The first is slow: memory is taken, kernels are chosen. The time is that of the others."""
+"""The first step is slow, as memory is allocated and kernels are chosen; only the others are timed."""
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What came of it. `total_steps`: of the whole training, where steps bound it."""
+    """The result of a dry run. `total_steps`: of the whole training; None if steps do not bound it."""
 
     parameters: int
     seconds_per_step: float
@@ -41,7 +41,7 @@ class DryRun:
 
 
 class _Clock(Callback):
-    """Notes when each step has ended, on the device too."""
+    """Records when each step has ended, on the device too."""
 
     def __init__(self) -> None:
         self._times = [time.perf_counter()]
@@ -53,7 +53,7 @@ class _Clock(Callback):
 
     @property
     def seconds_per_step(self) -> float:
-        """Without the first, unless there is no other."""
+        """The mean without the first step, unless there is no other."""
         counted = self._times[1:] if len(self._times) > 2 else self._times
         return (counted[-1] - counted[0]) / (len(counted) - 1)
 
@@ -68,9 +68,9 @@ class _Glance(Validator):
 
 
 def dry_run(planned: Planned) -> DryRun:
-    """On the run's own data, model and batch size; nothing of it is kept but the prepared corpus.
+    """Try out a run on its own data, model and batch size; nothing is kept but the prepared corpus.
 
-    Of several devices the first computes its share alone; what adding up would cost is not in the time.
+    Of several devices, only the first computes its share, so that the time excludes the cost of adding gradients up.
     """
     config = planned.config
     set_threads(config.trainer, processes=config.trainer.devices)

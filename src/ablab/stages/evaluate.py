@@ -1,4 +1,4 @@
-"""Evaluation: translate the test set with a run's weights, or with some of its layers, score and store."""
+"""The evaluation stage: translate the test set with a run's weights or some of its layers, score it and store it."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ from ablab.training.callbacks import Callback
 
 
 class Evaluator:
-    """The test text of a configuration, ready to be put before the model, whole or pruned."""
+    """The test set of a configuration, ready to evaluate models, whole or pruned."""
 
     def __init__(self, planned: Planned, callbacks: Callback) -> None:
         config = planned.config
@@ -33,7 +33,7 @@ class Evaluator:
             )
 
     def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
-        """Translate, score, and add one evaluation to the run."""
+        """Translate and score the test set, and add one evaluation to the run."""
         count = self.planned.config.decoding.n_best
         began = time.perf_counter()
         with self.callbacks.counting(f"translating {self.name}", len(self.sources)) as advance:
@@ -78,7 +78,7 @@ def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluatio
 
 
 def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:
-    """Raw sources and references, once for all runs, in a folder named by their content."""
+    """Store raw sources and references once for all runs, in a folder named by a digest of their content."""
     digest = json_digest([name, sources, references], 16)
     folder = corpora / digest
     if not (folder / "references.txt").exists():

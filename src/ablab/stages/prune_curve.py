@@ -1,4 +1,4 @@
-"""The pruning curve of a run: choose layers on validation, score on test, time in turns."""
+"""The pruning stage: choose layers on validation, score them on the test set, and time the models in turns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from ablab.training.validation import Validator
 
 
 class Validated:
-    """Loss and greedy BLEU per set of kept layers. What was computed once, by any strategy, is read from then on."""
+    """Loss and greedy BLEU by set of kept layers. Values computed earlier, by any strategy, are read from the file."""
 
     def __init__(self, model: Transformer, validator: Validator, path: Path) -> None:
         self.model, self.validator, self.path = model, validator, path
@@ -38,18 +38,18 @@ class Validated:
 
     @property
     def combinations(self) -> int:
-        """How many different sets of layers this one has been asked about."""
+        """The number of different sets of layers scored by this object."""
         return len(self._asked)
 
     def loss(self, kept: Kept) -> float:
-        """Nats per target token."""
+        """Return the validation loss in nats per target token."""
         self._asked.add(kept)
         if "loss" not in self._of(kept):
             self._learn(kept, "loss", self.validator.loss(prune(self.model, kept)))
         return self._of(kept)["loss"]
 
     def bleu(self, kept: Kept) -> float:
-        """Of greedy search."""
+        """Return validation BLEU of greedy search."""
         self._asked.add(kept)
         if "bleu" not in self._of(kept):
             self._learn(kept, "bleu", self.validator.bleu(prune(self.model, kept)))
@@ -65,11 +65,11 @@ class Validated:
 
 
 Chosen = list[tuple[str, Kept]]
-"""The points of all curves: the name of the curve, and the layers that remain."""
+"""The points of all curves: the name of the curve and the kept layers."""
 
 
 def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
-    """The curve that the configuration asks for. Scores that were measured before are not measured again."""
+    """Measure the curve that the configuration asks for. Scores measured earlier are reused."""
     if (changed := other_judge(record.provenance)) is not None:
         callbacks.on_message(changed)
     bench = _Bench.begin(planned, record, callbacks)
@@ -98,7 +98,7 @@ def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
 
 
 def label(pruning: Pruning) -> str:
-    """What a legend calls the strategy."""
+    """Return the strategy's name for a legend."""
     if isinstance(pruning, RandomPruning):
         return f"random, seed {pruning.seed}"
     return "search together" if isinstance(pruning, SearchPruning) and pruning.together else pruning.kind
@@ -106,7 +106,7 @@ def label(pruning: Pruning) -> str:
 
 @dataclass
 class _Bench:
-    """A trained model between validation and test set, and nothing of one confused with the other."""
+    """A trained model with its validation scores and its test set, kept apart."""
 
     planned: Planned
     callbacks: Callback
@@ -129,11 +129,11 @@ class _Bench:
 
     @property
     def timed(self) -> int:
-        """Sentences that are translated to measure speed."""
+        """The number of sentences translated to measure speed."""
         return min(SENTENCES, len(self.examination.sources))
 
     def choose(self) -> Chosen:
-        """On validation, where a strategy looks at anything."""
+        """Choose the layers of each point, on validation if the strategy uses scores."""
         pruning = self.planned.config.pruning
         assert isinstance(pruning, RulePruning)
         wanted = [
@@ -147,7 +147,7 @@ class _Bench:
             return [(name, strategy(self.full, target)) for name, target in wanted]
 
     def evaluate(self, kept: Kept) -> Evaluation:
-        """The test set before the model with these layers; an evaluation of its own in the run."""
+        """Evaluate the model with these layers on the test set; the run stores it as an evaluation of its own."""
         whole = kept == Kept.all_of(self.full)
         settings = identity.evaluation(self.planned.config, None if whole else kept.layers)
         evaluation_id = identity.evaluation_id(settings)
@@ -155,7 +155,7 @@ class _Bench:
         return known or self.examination.evaluate(self._pruned(kept), evaluation_id, settings)
 
     def speeds(self, distinct: list[Kept], progress: Callable[[int], None]) -> dict[Kept, float]:
-        """Sentences per second, measured together."""
+        """Return sentences per second of each model, measured together."""
         models = [prune(self.translator.model, kept) for kept in distinct]
         src = self.translator.encode(self.examination.sources[: self.timed])
         rates = sentences_per_second(models, src, self.examination.search, progress)
@@ -188,11 +188,11 @@ class _Bench:
 
 
 def prune_curve(planned: Planned, record: Record, callbacks: Callback) -> Curve:
-    """Measure quality against depth as the configuration asks, and draw it beside the run's other curves."""
+    """Measure quality against depth as the configuration asks, and draw it with the run's other curves."""
     callbacks.on_stage("pruning")
     curve = measure(planned, record, callbacks)
     write_artefacts(planned.folder, curve, record.name)
     callbacks.on_curve(record.cost.steps, curve, planned.folder.artefacts / PICTURE)
-    # Last: a curve that can be read is one that is drawn.
+    # Last, so that a curve that can be read has been drawn.
     planned.folder.write_curve(curve)
     return curve

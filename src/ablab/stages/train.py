@@ -1,4 +1,4 @@
-"""The training of one run: prepare, build, fit, select; ends with the record."""
+"""The training stage of one run: prepare, build, fit, select weights, write the record."""
 
 import resource
 import sys
@@ -44,19 +44,19 @@ from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
 from ablab.training.workers import WorkerGroup, start_workers
 
-code("training")  # of what has just been imported: a server of processes outlives an edit of the sources
+code("training")  # digest of the code just imported: a server of processes outlives edits of the sources
 
 
 @dataclass
 class Work(Start):
-    """The objects of one training, made once."""
+    """The objects of one training, built once."""
 
     planned: Planned
     prepared: Prepared
 
 
 def train(work: Work, callbacks: Callbacks) -> Record | None:
-    """Train from the start or from the last checkpoint; None when interrupted."""
+    """Train from the start or from the last checkpoint; return None if interrupted or stopped."""
     planned = work.planned
     callbacks.on_stage("training")
     outcome = _fit(work, callbacks)
@@ -75,7 +75,7 @@ def _emulates_bfloat16(config: Config) -> bool:
 
 
 def prepare_training(planned: Planned, console: Console) -> Work:
-    """Prepare the data, build the model, find the last checkpoint; refuses what does not fit before it writes."""
+    """Prepare the data, build the model, find the last checkpoint; refuse unsuitable settings before any writing."""
     check_devices(planned.config.trainer)
     stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, console.say)
     if _emulates_bfloat16(planned.config):
@@ -104,7 +104,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
 
 
 def _say_what_is_shrunk(planned: Planned, asked: Corpus, console: Console) -> None:
-    """A smoke run trains on a sliver; what the real one would refuse is refused all the same."""
+    """Report what a smoke run reduces, and refuse a vocabulary that the full run would refuse."""
     if "data.vocab_size" in planned.composed.changes:
         check_vocabulary(asked)
     pairs, vocab = planned.config.data.train_pairs, planned.config.data.vocab_size
@@ -112,7 +112,7 @@ def _say_what_is_shrunk(planned: Planned, asked: Corpus, console: Console) -> No
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
-    """Weights mean something only for the subwords that they were trained on."""
+    """Refuse weights of another vocabulary: weights are valid only for the subwords they were trained on."""
     theirs = load_tokenizers(origin.tokenizers)
     if any(a.model != b.model for a, b in zip(theirs, prepared.tokenizers, strict=True)):
         raise UserError(
@@ -121,7 +121,7 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
 
 
 def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
-    """Train from `work.state` until something ends it."""
+    """Train from `work.state` until training ends for any reason."""
     planned, state = work.planned, work.state
     config = planned.config
     ends = build_ends(config, work.steps)
@@ -131,7 +131,7 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     told = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
         told.callbacks.append(_SearchCallback(config.search_trial, callbacks.on_message))
-    # It may have been killed between the word and the end; and what it did before it was a trial is news.
+    # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (said := told.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", said)
     validator = Validator(work.prepared)
@@ -156,7 +156,7 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
 
 
 class _SearchCallback(Callback):
-    """A trial of a search asks after each validation whether to go on."""
+    """Asks the search after each validation whether to continue the trial."""
 
     def __init__(self, trial: str, say: Callable[[str], None]) -> None:
         self.stopping = Stopping(trial, say)
@@ -166,7 +166,7 @@ class _SearchCallback(Callback):
 
 
 def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:
-    """Those who share the steps."""
+    """Start the processes that share the steps."""
     planned = work.planned
     devices = planned.config.trainer.devices
     if devices == 1:
@@ -183,7 +183,7 @@ def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:
 
 
 def _finish(work: Work, outcome: TrainingResult) -> Record:
-    """Select the weights, tell divergence from success, and make the record."""
+    """Select the weights, decide whether training diverged, and build the record."""
     planned, state = work.planned, work.state
     config = planned.config
     selected = _select(work) if outcome.state == "finished" else None
@@ -222,7 +222,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
 
 
 def _select(work: Work) -> Selected:
-    """Choose the weights on validation, and validate what was chosen."""
+    """Select the weights on validation, and validate them."""
     # Lightning takes the model off the device when it ends.
     work.model.to(device_of(work.planned.config.trainer.accelerator))
 
@@ -237,7 +237,7 @@ def _select(work: Work) -> Selected:
 
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-"""Of matrix products, by `training.precision`."""
+"""Data type of matrix products, by `training.precision`."""
 
 
 def _cost(work: Work) -> Cost:
@@ -257,16 +257,16 @@ def _cost(work: Work) -> Cost:
 
 
 def _speed(work: Work) -> float:
-    """Target tokens a second in training, the median of all looks: pauses and neighbours are no part of a recipe."""
+    """Return the median of measured target tokens per second: pauses and other processes must not affect the figure."""
     rows = read_metrics(work.planned.folder.metrics)
     looks = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row]
-    if not looks:  # it diverged before the first
+    if not looks:  # it diverged before the first measurement
         return work.state.tokens / max(work.state.train_seconds, 1e-9)
     return median(looks)
 
 
 def _peak_memory() -> int:
-    """Of the device where there is one, of this process otherwise."""
+    """Return peak memory in bytes, of the device if there is one, otherwise of this process."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.max_memory_allocated())
     # Linux counts in KiB, macOS in bytes.

@@ -1,4 +1,4 @@
-"""A run on several devices, seen from all but the first: computes its share of each step, and writes nothing."""
+"""A worker process of a run on several devices: it computes its share of each step and writes nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from ablab.training.workers import joining
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What the first process tells the others. `step`: where all of them start. `threads`: of each of them."""
+    """What the first process sends to the workers. `step`: where all of them start. `threads`: of each of them."""
 
     config: Config
     corpus: Path
@@ -27,7 +27,7 @@ class WorkerSpec:
 
 
 def run_worker() -> None:
-    """From the spec to the end of training."""
+    """Receive the spec and train until the end."""
     with joining() as (spec, join):
         assert isinstance(spec, WorkerSpec)
         config = spec.config

@@ -1,1 +1,1 @@
-"""What a run leaves on the disk, and how it is found again."""
+"""The store: files that a run leaves on disk, and functions that find and read them."""

@@ -1,4 +1,4 @@
-"""Artefacts of a run: what a picture shows, as data. Who draws them knows the kinds and no names."""
+"""Artefacts of a run: the data behind each picture, as series or matrices. Plotting code depends on the kind alone."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +14,14 @@ ARTEFACT_SCHEMA: Literal[1] = 1
 
 
 class Axis(Strict):
-    """`labels`: what stands at each place, where that is no quantity."""
+    """An axis of an artefact. `labels` names its places where they are not quantities."""
 
     title: str
     labels: list[str] = Field(default_factory=list)
 
 
 class Trace(Strict):
-    """Points of one line. `names`: of the places along x, where they are no quantities."""
+    """The points of one line. `names` labels the places along x where they are not quantities."""
 
     label: str
     x: list[float]
@@ -36,18 +36,18 @@ class Trace(Strict):
 
 
 class Slice(Strict):
-    """One matrix of several with the same rows and columns."""
+    """One of several matrices that share their rows and columns."""
 
     label: str
     values: list[list[float]]
 
 
 class _Artefact(Strict):
-    """What every kind has.
+    """Fields that every kind of artefact has.
 
-    `section`: the heading under which a report lays it beside those of other runs, `order`: its place there; None: it
-    is its run's alone. `about`: how it is defined. `settings`: what it was computed from; only equal ones are compared.
-    `provenance`: code and clock.
+    `section`: the heading under which a report sets it beside the same artefact of other runs; None keeps it out of
+    reports. `order`: its place in that section. `about`: its definition. `settings`: the inputs of the computation;
+    only artefacts with equal settings are compared. `provenance`: code digest and time.
     """
 
     schema_version: Literal[1] = ARTEFACT_SCHEMA
@@ -60,7 +60,7 @@ class _Artefact(Strict):
 
 
 class SeriesArtefact(_Artefact):
-    """Lines over one x."""
+    """Lines that share one x axis."""
 
     kind: Literal["series"] = "series"
     x: Axis
@@ -69,10 +69,10 @@ class SeriesArtefact(_Artefact):
 
 
 class MatrixArtefact(_Artefact):
-    """Values by row (`y`) and column (`x`), `value` says of what; the first slice is the one to show first.
+    """A matrix with rows on `y` and columns on `x`, in one or several slices; the first slice is shown by default.
 
-    `interchangeable`: the columns of a row have no identity beyond it, as head 3 of one run has nothing to do with head
-    3 of another: who compares runs must sort each row first.
+    `value` names the quantity in the cells. `interchangeable`: columns have no identity across runs (head 3 of one run
+    does not correspond to head 3 of another), so a comparison of runs must sort each row first.
     """
 
     kind: Literal["matrix"] = "matrix"
@@ -97,12 +97,15 @@ _READER: TypeAdapter[Artefact] = TypeAdapter(Annotated[Artefact, Field(discrimin
 
 
 def write_artefact(path: Path, artefact: Artefact) -> None:
-    """Replace it at once."""
+    """Write the artefact atomically."""
     write_json(path, artefact.model_dump())
 
 
 def comparable_artefacts(folder: Path) -> Mapping[str, Artefact]:
-    """Those that reports lay side by side, by the names of their files. UserError when one is damaged."""
+    """Return the artefacts that reports compare across runs, by file name without suffix.
+
+    Raise UserError if a file is damaged.
+    """
     found = {}
     for path in sorted(folder.glob("*.json")):
         try:

@@ -1,4 +1,4 @@
-"""A sign of life: what a run is doing, for whoever watches from another process."""
+"""The heartbeat of a run: a small file with its current state, rewritten every few seconds for other processes."""
 
 import os
 import platform
@@ -12,14 +12,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 BEAT = 2.0
-"""Seconds between two signs."""
+"""Seconds between two writes."""
 
 DEAD = 60.0
-"""Seconds of silence after which a run on another machine counts as dead. Here, its lock tells."""
+"""Seconds without a write after which a run on another machine counts as dead. On this machine, its lock decides."""
 
 
 class Pulse(BaseModel):
-    """`stage`: preparing, training, evaluating, pruning. `score`: the last validation's BLEU. `updated`: Unix time."""
+    """The state of a run, as its heartbeat file holds it.
+
+    `stage`: preparing, training, evaluating or pruning. `score`: BLEU of the last validation. `updated`: Unix time.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,17 +40,17 @@ class Pulse(BaseModel):
 
     @property
     def is_here(self) -> bool:
-        """Whether it comes from this machine."""
+        """True if this machine wrote it."""
         return self.host == platform.node()
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it came lately."""
+        """True if it is less than DEAD seconds old."""
         return time.time() - self.updated < DEAD
 
 
 class Heartbeat:
-    """Beats in the background as long as the run goes."""
+    """Writes the pulse of a run from a background thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,11 +58,11 @@ class Heartbeat:
         self._stopped = threading.Event()
 
     def tell(self, **news: Any) -> None:
-        """Remember, for the next beat."""
+        """Update fields of the pulse; the next beat writes them."""
         self._pulse = self._pulse.model_copy(update=news)
 
     def beat(self) -> None:
-        """Write the pulse now. A disk that is full must not end a training."""
+        """Write the pulse now. Errors are ignored: a full disk must not end a training run."""
         pulse = self._pulse.model_copy(update={"updated": time.time()})
         temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         try:
@@ -75,13 +78,12 @@ class Heartbeat:
             self._stopped.wait(BEAT)
 
     def stop(self) -> None:
-        """No more."""
         self._stopped.set()
 
 
 @contextmanager
 def heartbeat(path: Path) -> Iterator[Heartbeat]:
-    """A heart that beats while the block runs; its file goes when the block ends, however it does but by a kill."""
+    """Run a heartbeat while the block runs. The file is removed when the block ends, unless the process is killed."""
     beating = Heartbeat(path)
     thread = threading.Thread(target=beating.run, name="pulse", daemon=True)
     thread.start()
@@ -94,7 +96,7 @@ def heartbeat(path: Path) -> Iterator[Heartbeat]:
 
 
 def read_pulse(path: Path) -> Pulse | None:
-    """The last sign of life, if there is one."""
+    """Return the last pulse, or None if there is no readable one."""
     try:
         return Pulse.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

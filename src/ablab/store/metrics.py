@@ -1,4 +1,4 @@
-"""metrics.csv: the curves of a run, a row per look and per validation, appended as training goes."""
+"""metrics.csv: the training curves of a run, one row per measurement or validation, appended during training."""
 
 import csv
 from collections.abc import Iterator
@@ -24,7 +24,10 @@ COLUMNS = (
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """All rows, without their empty cells; UserError where these are not what training writes."""
+    """Return all rows without their empty cells.
+
+    Raise UserError if a value is not a finite number or a row has no step.
+    """
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = [{key: float(value) for key, value in row.items() if value} for row in csv.DictReader(file)]
@@ -36,7 +39,7 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 
 
 class MetricsFile:
-    """Rows are written as they come; after a resume, rows from beyond the checkpoint are taken back first."""
+    """Writes rows of metrics.csv as they come. After a resume, rows from after the checkpoint are removed first."""
 
     def __init__(self, path: Path, from_step: int) -> None:
         kept = [row for row in self._rows(path) if int(row["step"]) <= from_step] if from_step else []
@@ -50,17 +53,16 @@ class MetricsFile:
     def _rows(path: Path) -> Iterator[dict[str, Any]]:
         if path.exists():
             with path.open(encoding="utf-8", newline="") as file:
-                # A crash cuts off the last row; what is left of it may look like smaller numbers.
+                # A crash may cut off the last row, and a cut number may read as a smaller one.
                 whole = [line for line in file if line.endswith("\n")]
             yield from (row for row in csv.DictReader(whole) if (row.get("step") or "").isdigit())
 
     def write(self, row: dict[str, Any]) -> None:
-        """One row; cells that are missing stay empty."""
+        """Write one row; missing cells stay empty."""
         self._writer.writerow(
             {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
         )
         self._file.flush()
 
     def close(self) -> None:
-        """No more rows."""
         self._file.close()

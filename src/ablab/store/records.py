@@ -1,4 +1,4 @@
-"""What is on record of a run: the record when training has ended, evaluations and curves beside it."""
+"""Schemas of the files in a run's folder: the record, evaluations, pruning curves and failures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from ablab.lines import one_line
 from ablab.provenance import same_code
 
 SCHEMA: Literal[2] = 2
-"""Of what is written now; records of SCHEMA 1 are read as what they were, and never continued."""
+"""Schema of records written now. Records of SCHEMA 1 can be read, but their runs cannot be continued."""
 
 NOTHING_LEARNT = 0.02
-"""A run whose chosen weights have a validation loss not this share below the unigram loss has diverged."""
+"""A run has diverged if its selected validation loss is not at least this fraction below the unigram loss."""
 
 
 class Strict(BaseModel):
-    """A record is read strictly: a field that is missing or unknown, or no number, is an error, never a guess."""
+    """A model that rejects missing fields, unknown fields and non-finite numbers, so that no value is guessed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -42,7 +42,7 @@ def _rectangular(rows: list[list[int]]) -> list[list[int]]:
 
 
 class Selected(Strict):
-    """Which weights count: those after `steps`, averaged when there are several, and what validation says."""
+    """The selected weights: those after `steps`, averaged if there are several, with their validation scores."""
 
     steps: list[int]
     loss: float
@@ -51,13 +51,14 @@ class Selected(Strict):
 
 
 class Cost(Strict):
-    """What training cost. Tokens are target tokens.
+    """The cost of training. Tokens are target tokens.
 
-    `seconds`: with validation; `train_seconds`: without; both count pauses. `tokens_per_second`: in training, the
-    median of looks every few steps, so that a pause hardly moves it; older records have tokens / train_seconds.
-    `flops_per_token`: of the layers that ran; older records count those too that LayerDrop left out. `matmul_flops`:
-    what the machine did a second in one large matrix product, in the run's precision, the median of timings beside the
-    training; older records have one from after its end, or none, as runs have that diverged before any validation.
+    `seconds` includes validation, `train_seconds` excludes it; both include pauses. `tokens_per_second`: the median of
+    measurements taken every few training steps, so that a pause hardly moves it; older records have tokens /
+    train_seconds. `flops_per_token`: of the layers that ran; older records also count layers that LayerDrop left out.
+    `matmul_flops`: operations per second of one large matrix product in the run's precision, the median of timings
+    taken during training; older records have one timing from after training, or none, and so do runs that diverged
+    before any validation.
     """
 
     steps: int
@@ -73,15 +74,15 @@ class Cost(Strict):
 
     @property
     def share_of_limit(self) -> float | None:
-        """Training's own operations, of those that the machine could have done."""
+        """Training's own operations per second as a fraction of those of one large matrix product."""
         return self.matmul_flops and self.tokens_per_second * self.flops_per_token / self.matmul_flops
 
 
 class Stretch(Strict):
-    """A part of training that one process computed: its steps, and what decides how they are rounded.
+    """A part of training that one process computed: its steps, and everything that affects rounding.
 
-    `code`: digest of training's code. `versions`: of the libraries that decide numbers. `threads`: of each process.
-    `last_step`: the last that a checkpoint kept; below `first_step` where only the choice of weights was left.
+    `code`: digest of the training code. `versions`: of the libraries that decide numbers. `threads`: per process.
+    `last_step`: the last step that a checkpoint kept; below `first_step` if only the selection of weights was left.
     """
 
     code: str
@@ -103,20 +104,21 @@ MAY_DIFFER = {
     "micro_batches": "micro-batches",
     "compile": "compilation",
 }
-"""What else may change between two stretches, and what a reader calls it."""
+"""Other fields that may change between two stretches, with their names in messages."""
 
 
 def of_older_schema(name: str, schema_version: int) -> str | None:
-    """What whoever uses an older run, or a model made of one, must know; None for one of today."""
+    """Return a warning for users of a run or model of an older schema; None for the current schema."""
     if schema_version == SCHEMA:
         return None
     return f"{name} is of SCHEMA {schema_version}: its line gives other numbers today, under another id"
 
 
 class Record(Strict):
-    """Written once, atomically, when training ends. `state` is an outcome; both are kept and never retried.
+    """The record of a trained run, written once and atomically when training ends.
 
-    `stretches`: of training, in order; older records have none.
+    `state` is an outcome: both are kept and neither is retried. `stretches`: of training, in order; older records have
+    none.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -139,17 +141,17 @@ class Record(Strict):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its configuration in today's fields."""
+        """The configuration in the fields of the current schema."""
         return of_schema_1(self.config) if self.schema_version == 1 else self.config
 
     @property
     def former(self) -> str | None:
-        """What whoever uses an older run must know; None for one of today."""
+        """A warning if the record has an older schema; None for the current one."""
         return of_older_schema(self.run_id, self.schema_version)
 
     @property
     def mixed(self) -> str | None:
-        """`code, threads`: what changed during training; None where nothing did."""
+        """What changed during training, such as `code, threads`; None if nothing did."""
         pairs = [(self.stretches[0], stretch) for stretch in self.stretches[1:]]
         code = ["code"] if any(not same_code(one.code, other.code) for one, other in pairs) else []
         changed = [
@@ -161,7 +163,7 @@ class Record(Strict):
 
 
 class Evaluation(Strict):
-    """One way of judging the selected weights. Hypotheses lie beside it, one line per sentence."""
+    """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence."""
 
     schema_version: Literal[1, 2] = SCHEMA
     evaluation_id: str
@@ -188,11 +190,12 @@ class Evaluation(Strict):
 
 
 class Point(Strict):
-    """The model with some of its layers, beside the full one. Layers count from 0; chosen without the test set.
+    """A point of a pruning curve: the model with some of its layers.
 
-    `valid_*`: greedy BLEU and loss on validation, where strategies choose. `bleu`, `chrf`: of the evaluation on the
-    test set. `bytes`: of the weights. `sentences_per_second`: of the search that made the evaluation, with all
-    translations as long as their sources; `speed_ratio`: over the full model's, measured in turns.
+    Layers count from 0 and are chosen without the test set. `valid_*`: greedy BLEU and loss on validation, by which
+    strategies choose. `bleu`, `chrf`: on the test set. `bytes`: size of the weights. `sentences_per_second`: of the
+    search that the evaluation used, with all translations as long as their sources; `speed_ratio`: relative to the full
+    model, with the models timed in turns.
     """
 
     curve: Literal["decoder", "encoder", "both"]
@@ -210,8 +213,10 @@ class Point(Strict):
 
 
 class Curve(Strict):
-    """Quality against depth of one run under one pruning strategy. `combinations`: how many sets of layers the
-    strategy has looked at on validation before it chose; searching overfits.
+    """Quality against depth of one run under one pruning strategy.
+
+    `combinations`: the number of sets of layers that the strategy scored on validation before it chose; a search
+    overfits.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -227,17 +232,17 @@ class Curve(Strict):
 
 
 NBest = Sequence[tuple[float, str]]
-"""Score and text of each hypothesis of one sentence, the best first."""
+"""Score and text of each hypothesis of one sentence, best first."""
 
 
 def n_best_lines(n_best: Sequence[NBest]) -> Iterator[str]:
-    """Number of the sentence from 0, score, text; separated by tabs."""
+    """Yield tab-separated lines: number of the sentence from 0, score, text."""
     for number, hypotheses in enumerate(n_best):
         yield from (f"{number}\t{score:.4f}\t{one_line(text)}\n" for score, text in hypotheses)
 
 
 def now() -> str:
-    """UTC, to the second."""
+    """Return the current time in UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
@@ -245,8 +250,10 @@ Kind = Literal["memory", "killed", "timeout", "refused", "error"]
 
 
 class Failure(BaseModel):
-    """`kind`: memory (of a device or of the machine), killed (by a signal), timeout (of a queue), refused (it began
-    under other code), or error. `line`: the last of the error.
+    """The last failure of a run.
+
+    `kind`: memory (of a device or of the machine), killed (by a signal), timeout (of a queue), refused (the run began
+    under other code), or error. `line`: the last line of the error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -259,7 +266,7 @@ class Failure(BaseModel):
 
 
 def read_failure(path: Path) -> Failure | None:
-    """What is on record, if anything is."""
+    """Return the recorded failure, or None."""
     try:
         return Failure.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
@@ -267,7 +274,7 @@ def read_failure(path: Path) -> Failure | None:
 
 
 def write_failure(path: Path, kind: Kind, line: str, log: str | None, ended: str) -> Failure:
-    """One more attempt has failed."""
+    """Record one more failed attempt."""
     before = read_failure(path)
     failure = Failure(kind=kind, line=line, attempts=1 + (before.attempts if before else 0), log=log, ended=ended)
     write_json(path, failure.model_dump())
@@ -275,7 +282,7 @@ def write_failure(path: Path, kind: Kind, line: str, log: str | None, ended: str
 
 
 def kind_of(error: BaseException) -> Kind:
-    """Its class. PyTorch says that memory is out in several ways, not all of them by type."""
+    """Classify an error. PyTorch reports exhausted memory in several ways, some of them only by the message."""
     said = str(error)
     if isinstance(error, OtherCodeError):
         return "refused"

@@ -1,4 +1,4 @@
-"""The store: the folder of each run, what lies where in it, and how runs are found."""
+"""The folder of each run: paths of its files, reading and writing them, and finding runs in a store."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -13,94 +13,94 @@ from ablab.files import half_written, read_lines, write_json, write_lines, write
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 
 SELECTED = "selected.safetensors"
-"""The weights that count, in the folder of checkpoints."""
+"""File of the selected weights, in the folder of checkpoints."""
 
 LAST = "last.pt"
-"""What a run goes on from, beside the selected weights."""
+"""File of the training state from which a run resumes."""
 
 CANDIDATE = "step_"
-"""What the names of weights begin with that may yet be selected, alone or in a mean; the step follows."""
+"""Prefix of files of weights that may still be selected, alone or in a mean; the step follows."""
 
 AnyStrict = TypeVar("AnyStrict", bound=Strict)
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """`outputs/runs/<run_id>`: where each thing lies."""
+    """The folder `outputs/runs/<run_id>` and the paths inside it."""
 
     path: Path
 
     @property
     def run_id(self) -> str:
-        """The folder's name."""
         return self.path.name
 
     @property
     def outputs(self) -> Path:
-        """The store that it lies in."""
+        """The store that contains the folder."""
         return self.path.parents[1]
 
     @property
     def checkpoints(self) -> Path:
-        """The last state and the selected weights."""
+        """The folder of the training state and the selected weights."""
         return self.path / "checkpoints"
 
     @property
     def continues(self) -> bool:
-        """Whether training would go on from a checkpoint."""
+        """True if training would resume from a checkpoint."""
         return (self.checkpoints / LAST).exists() and not (self.path / "record.json").exists()
 
     @property
     def artefacts(self) -> Path:
-        """Generic series, matrices, tables and pictures."""
+        """The folder of series, matrices, tables and pictures."""
         return self.path / "artefacts"
 
     @property
     def metrics(self) -> Path:
-        """Training and validation curves."""
+        """The file of training and validation curves."""
         return self.path / "metrics.csv"
 
     @property
     def validated_layers(self) -> Path:
-        """What validation said of each set of layers that a pruning strategy looked at."""
+        """Validation scores of every set of layers that a pruning strategy has tried."""
         return self.path / "validated_layers.json"
 
     @property
     def pruned(self) -> Path:
-        """Smaller models that were cut out of this one, a folder each."""
+        """The folder of smaller models cut out of this run, one folder each."""
         return self.path / "pruned"
 
     @property
     def lock(self) -> Path:
-        """Held while somebody works on the run; beside the folder, so that the folder can be moved."""
+        """The lock held by the process that works on the run; beside the folder, so that the folder can be moved."""
         return self.path.parent / f".{self.path.name}.lock"
 
     @property
     def pulse(self) -> Path:
-        """What whoever works on it is doing."""
+        """The heartbeat file of the process that works on the run."""
         return self.path.parent / f".{self.path.name}.pulse"
 
     @property
     def failure(self) -> Path:
-        """Why the last attempt failed; not there otherwise."""
+        """The reason why the last attempt failed; absent otherwise."""
         return self.path / "failure.json"
 
     @property
     def log(self) -> Path:
-        """What was printed while it ran in a sweep."""
+        """Output of the run as part of a sweep."""
         return self.path / "log.txt"
 
     def begin(self, recipe: dict[str, Any]) -> None:
-        """Make the folder and write what the run is."""
+        """Create the folder and write the recipe."""
         from omegaconf import OmegaConf
 
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
 
     def tidy(self) -> None:
-        """Remove what a kill has left half-written, and once the choice is on record, weights that were not chosen.
+        """Remove half-written files that a kill has left, and, once there is a record, weights that were not selected.
 
-        Only for whoever works on the run: to others a file that is being written is a temporary one.
+        Call it only while holding the run's lock: otherwise a temporary file may belong to a process that is writing
+        it.
         """
         places = (
             self.path,
@@ -117,7 +117,7 @@ class RunFolder:
                 path.unlink()
 
     def recipe(self) -> dict[str, Any]:
-        """What the run is."""
+        """Return the recipe; UserError if it cannot be read or has no seed."""
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException
         from yaml import YAMLError
@@ -132,47 +132,47 @@ class RunFolder:
         return {str(key): value for key, value in content.items()}
 
     def record(self) -> Record | None:
-        """The record, or None while training has not ended."""
+        """Return the record, or None while training has not ended."""
         path = self.path / "record.json"
         if not path.exists():
             return None
         return _read(path, Record)
 
     def write_record(self, record: Record) -> None:
-        """Write record.json, whole or not at all: from then on the run counts as trained."""
+        """Write record.json atomically; from then on the run counts as trained."""
         write_json(self.path / "record.json", record.model_dump())
 
     def evaluation(self, evaluation_id: str) -> Evaluation | None:
-        """An evaluation that was made before."""
+        """Return an earlier evaluation, or None."""
         path = self.path / "evaluations" / f"{evaluation_id}.json"
         return _read(path, Evaluation) if path.exists() else None
 
     def hypotheses(self, evaluation_id: str) -> list[str]:
-        """An evaluation's translations, a line per sentence; none where the file is gone."""
+        """Return an evaluation's translations, one per sentence; an empty list if the file is gone."""
         path = self.translations(evaluation_id)
         return read_lines(path) if path.exists() else []
 
     def translations(self, evaluation_id: str) -> Path:
-        """Where an evaluation's hypotheses lie."""
+        """Return the path of an evaluation's hypotheses."""
         return self.path / "evaluations" / f"{evaluation_id}.txt"
 
     def has_evaluation(self, evaluation_id: str) -> bool:
-        """Whether it was made; without reading it."""
+        """Return whether the evaluation exists, without reading it."""
         return (self.path / "evaluations" / f"{evaluation_id}.json").exists()
 
     def evaluation_ids(self) -> set[str]:
-        """Of all that were made, without reading them."""
+        """Return the ids of all evaluations, without reading them."""
         return {path.stem for path in (self.path / "evaluations").glob("*.json")}
 
     def evaluations(self) -> list[Evaluation]:
-        """All of them, the oldest first."""
+        """Return all evaluations, oldest first."""
         found = [_read(path, Evaluation) for path in (self.path / "evaluations").glob("*.json")]
         return sorted(found, key=lambda evaluation: (evaluation.ended, evaluation.evaluation_id))
 
     def write_evaluation(
         self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
     ) -> None:
-        """The hypotheses first: an evaluation that can be read is complete."""
+        """Write an evaluation, its hypotheses first: an evaluation that can be read is complete."""
         folder = self.path / "evaluations"
         write_lines(self.translations(evaluation.evaluation_id), hypotheses)
         if n_best is not None:
@@ -180,21 +180,21 @@ class RunFolder:
         write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())
 
     def curve(self, curve_id: str) -> Curve | None:
-        """A depth-quality curve that was made before."""
+        """Return an earlier pruning curve, or None."""
         path = self.path / "curves" / f"{curve_id}.json"
         return _read(path, Curve) if path.exists() else None
 
     def curves(self) -> list[Curve]:
-        """All of them, the oldest first."""
+        """Return all pruning curves, oldest first."""
         found = [_read(path, Curve) for path in (self.path / "curves").glob("*.json")]
         return sorted(found, key=lambda curve: (curve.ended, curve.curve_id))
 
     def write_curve(self, curve: Curve) -> None:
-        """Write a pruning curve, whole or not at all."""
+        """Write a pruning curve atomically."""
         write_json(self.path / "curves" / f"{curve.curve_id}.json", curve.model_dump())
 
     def set_aside(self) -> Path | None:
-        """Move the folder to `superseded/`, if there is one; nothing is ever overwritten."""
+        """Move the folder, if it exists, to `superseded/` and return its new path; nothing is ever overwritten."""
         if not self.path.exists():
             return None
         aside = self.outputs / "superseded"
@@ -213,14 +213,14 @@ def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
 
 
 def all_runs(outputs: Path) -> Iterator[RunFolder]:
-    """Every run of a store that has begun."""
+    """Yield the folder of every run of a store that has begun."""
     runs = outputs / "runs"
     if runs.is_dir():
         yield from (RunFolder(path) for path in sorted(runs.iterdir()) if (path / "recipe.yaml").exists())
 
 
 def find_run(reference: str, outputs: Path) -> RunFolder:
-    """The run that a path, an id, an unambiguous prefix of one, or a display name refers to."""
+    """Return the run with this path, id, unambiguous prefix of an id, or display name; UserError if not exactly one."""
     if (Path(reference) / "record.json").exists():
         return RunFolder(Path(reference).resolve())
     if (Path(reference) / "model.json").exists():

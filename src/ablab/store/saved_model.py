@@ -1,4 +1,4 @@
-"""A model on disk that can be used: a finished run's, or one that was cut out of it. No torch here."""
+"""Saved models, of a finished run or pruned from one: finding them and reading their architecture, without torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ CARD = "model.json"
 
 
 class ModelCard(Strict):
-    """What a pruned model says of itself. With it, its weights and its tokenizers, nothing of its run is needed.
+    """The description of a pruned model. With its weights and tokenizers, it replaces everything of its run.
 
     `kept`: indices of the run's layers, from 0. `recipe`: of the run. `sha256`: of the weights' file.
     """
@@ -40,7 +40,7 @@ class ModelCard(Strict):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """Weights, tokenizers and architecture, wherever they lie; `former` says that they are of an older SCHEMA."""
+    """The weights, tokenizers and architecture of a model. `former`: a warning if they have an older schema."""
 
     name: str
     weights: Path
@@ -53,12 +53,12 @@ class SavedModel:
         return self.weights.parent
 
     def digest(self) -> str:
-        """Hex SHA-256 of the weights' file: what a run that starts from them is named by."""
+        """Return the hex SHA-256 of the weights' file; it is part of the identity of runs that start from them."""
         return sha256(self.weights)
 
 
 def of_run(folder: RunFolder, record: Record) -> SavedModel:
-    """A run's selected weights."""
+    """Return the selected weights of a run; UserError if it diverged or its weights are gone."""
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
@@ -66,7 +66,7 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
 
 
 def find_model(reference: str, outputs: Path) -> SavedModel:
-    """The model that a path to a pruned one, or anything that names a run, refers to; UserError otherwise."""
+    """Return the model that a path to a pruned model, or any reference to a run, names; UserError if there is none."""
     folder = Path(reference)
     if (folder / CARD).exists():
         try:

@@ -1,1 +1,1 @@
-"""Weights & Biases, or whatever else shows a run while it goes on."""
+"""Experiment trackers, such as Weights & Biases, that show a run while it goes on."""

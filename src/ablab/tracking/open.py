@@ -1,4 +1,4 @@
-"""Opens the tracker that a run's configuration names."""
+"""Opening of the tracker that a run's configuration names."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, cl
 
 @contextmanager
 def open_tracker(planned: Planned, say: Callable[[str], None]) -> Iterator[Tracker]:
-    """The run's tracker; it is closed whatever happens, and told whether the run ended well."""
+    """Open the run's tracker; it is always closed, and learns whether the run ended well."""
     with closing(_tracker(planned, say)) as tracker:
         yield tracker
 

@@ -1,4 +1,4 @@
-"""Trackers: Weights & Biases, or none. The record on disk is the truth; a tracker that fails costs only itself."""
+"""Trackers: Weights & Biases, or none. The record on disk is authoritative, and a failing tracker ends no run."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from ablab.tracking.wandb_offline import AXIS, STEP, row_of, rows_on_disk
 
 @dataclass(frozen=True)
 class RunCard:
-    """What a tracker must know of a run to show it beside others."""
+    """The facts about a run that a tracker needs to show it beside others."""
 
     run_id: str
     name: str
@@ -24,65 +24,65 @@ class RunCard:
 
 
 class Tracker(Protocol):
-    """One run, as somebody else shows it. `step` is always our optimiser step."""
+    """A run in an external tracker. `step` is always our optimiser step."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Points of curves."""
+        """Log points of curves."""
 
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        """Points of curves that run along an axis of their own."""
+        """Log points of curves on an axis of their own."""
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table."""
+        """Log a table."""
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """A picture from a file."""
+        """Log a picture from a file."""
 
     def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
-        """A picture that can be pointed at, as Plotly takes it: data and layout."""
+        """Log an interactive chart in Plotly's format: data and layout."""
 
     def summary(self, values: Mapping[str, Any]) -> None:
-        """Figures that stand for the whole run."""
+        """Set values that describe the whole run."""
 
     def finish(self, *, failed: bool) -> None:
-        """Close the run, on failure too."""
+        """Close the run, also after a failure."""
 
 
 class NoTracker:
-    """Nobody is told."""
+    """A tracker that ignores all calls."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def summary(self, values: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def finish(self, *, failed: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
-    """Modules that a tracker of this kind and mode will import, and that may be imported once for many runs."""
+    """Return modules that a tracker of this kind and mode imports and that can be imported once for many runs."""
     return ("ablab.tracking.wandb_preload",) if (kind, mode) == ("wandb", "offline") else ()
 
 
 class WandbTracker:
-    """Weights & Biases. Offline needs no account and no network: the run lies in `<run>/wandb` until it is synced.
+    """Weights & Biases. Offline it needs no account and no network: the run lies in `<run>/wandb` until it is synced.
 
-    The W&B run id is the run id. Every row carries our step, and W&B's own counter is left alone: after a resume
-    it would drop rows as out of order.
+    The W&B run id is the run id. Every row carries our step, and W&B's own counter is left alone: after a resume it
+    would drop rows as out of order.
     """
 
     FLUSH_SECONDS = 0.5  # wandb's default loses up to 15 s of curves when the process is killed
@@ -90,7 +90,7 @@ class WandbTracker:
 
     def __init__(self, card: RunCard, *, mode: Literal["offline", "online"], project: str, entity: str | None) -> None:
         if mode == "offline":
-            # Else wandb may send reports on itself, offline or not.
+            # Otherwise wandb may send error reports, even offline.
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 
@@ -133,49 +133,48 @@ class WandbTracker:
         self._run.define_metric("*", step_metric="step")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """A row of curves."""
+        """Log a row of curves."""
         self._log({STEP: step, **values})
 
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        """A row with an x of its own; said of each key, since a rule for many would not win over `*`."""
+        """Log a row with an x of its own. Each key is defined alone: a pattern would not take precedence over `*`."""
         self._run.define_metric(f"{AXIS}{axis}", hidden=True)
         for key in values:
             self._run.define_metric(key, step_metric=f"{AXIS}{axis}")
         self._log({f"{AXIS}{axis}": x, **values})
 
     def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A W&B table."""
+        """Log a W&B table."""
         table = self._wandb.Table(columns=list(columns), data=[list(row) for row in rows])
         self._log({STEP: step, key: table})
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """A W&B image."""
+        """Log a W&B image."""
         self._log({STEP: step, key: self._wandb.Image(str(path), caption=caption)})
 
     def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
-        """A W&B panel with Plotly in it."""
+        """Log a W&B panel with a Plotly chart."""
         from plotly.graph_objects import Figure
 
         self._log({STEP: step, key: self._wandb.Plotly(Figure(figure))})
 
     def _log(self, row: Mapping[str, Any]) -> None:
-        """Unless an earlier session has it: after a kill some steps are trained again."""
+        """Log the row unless an earlier process of this run has: after a kill some steps are trained again."""
         if row_of(row) not in self._known:
             self._run.log(dict(row))
 
     def summary(self, values: Mapping[str, Any]) -> None:
-        """The run's summary."""
         self._run.summary.update(dict(values))
 
     def finish(self, *, failed: bool) -> None:
-        """Flush and close; a tracker that cannot be closed must not take a finished run with it."""
+        """Flush and close. Errors are suppressed: a tracker that cannot be closed must not fail a finished run."""
         with suppress(self._wandb.errors.Error):
             self._run.finish(exit_code=int(failed))
 
 
 @contextmanager
 def closing(tracker: Tracker) -> Iterator[Tracker]:
-    """Always closed, and told whether the block ended well."""
+    """Close the tracker when the block ends, and pass on whether it failed."""
     with ExitStack() as stack:
         stack.push(lambda kind, *_: tracker.finish(failed=kind is not None))
         yield tracker

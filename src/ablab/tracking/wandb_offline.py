@@ -1,7 +1,7 @@
-"""Reads back what a W&B run has on disk, so that a resumed one loses no row and says none twice.
+"""A reader of W&B's files of a run on disk, so that a resumed run neither loses nor repeats rows.
 
-A .wandb file is 7 bytes of header and then records framed as in LevelDB's log: blocks of 32 KiB, and in them pieces
-with a checksum, a length and a kind (whole, first, middle, last). A kill cuts off the end; what is whole counts.
+A .wandb file is 7 bytes of header and then records framed as in LevelDB's log: blocks of 32 KiB that hold pieces with a
+checksum, a length and a kind (whole, first, middle, last). A kill cuts off the end; complete records still count.
 """
 
 import json
@@ -14,19 +14,19 @@ WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
 STEP = "step"
 AXIS = "axis/"
-"""What the name of an axis that is not our step begins with."""
+"""Prefix of the name of an axis other than our step."""
 
 Row = tuple[float | None, frozenset[str]]
-"""The place on its axis, and the keys that were logged there."""
+"""The position on its axis, and the keys that were logged there."""
 
 
 def rows_on_disk(wandb: Path) -> set[Row]:
-    """The rows of all sessions of a run, offline or not, in its folder `wandb`."""
+    """Return the rows of all W&B sessions of a run, offline or online, from its folder `wandb`."""
     return {row for file in wandb.glob("*run-*/run-*.wandb") for row in _rows(file)}
 
 
 def row_of(items: Mapping[str, Any]) -> Row:
-    """What makes a row another. W&B spreads an image or a table over `key.path`, `key.size` and more."""
+    """Return the identity of a row. W&B splits an image or a table into `key.path`, `key.size` and more."""
     place = next((float(value) for key, value in items.items() if _is_place(key)), None)
     return place, frozenset(key.partition(".")[0] for key in items if not key.startswith("_"))
 
@@ -54,7 +54,7 @@ def _records(data: bytes) -> Iterator[bytes]:
     place, parts = FILE_HEADER, b""
     while place + PIECE_HEADER <= len(data):
         if BLOCK - place % BLOCK < PIECE_HEADER:
-            place += BLOCK - place % BLOCK  # what no header fits into is filled up
+            place += BLOCK - place % BLOCK  # a rest too short for a header is padding
             continue
         length, kind = int.from_bytes(data[place + 4 : place + 6], "little"), data[place + 6]
         piece = data[place + PIECE_HEADER : place + PIECE_HEADER + length]

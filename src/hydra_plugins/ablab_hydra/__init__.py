@@ -1,1 +1,1 @@
-"""The launchers and sweepers that Hydra finds: ablab's studies behind `-m`."""
+"""Hydra plugins: the launchers and sweepers with which ablab executes `-m`."""

@@ -1,4 +1,4 @@
-"""hydra/launcher=local, ray, submitit_local or submitit_slurm: Hydra's face of ablab.launchers."""
+"""Hydra launchers local, ray, submitit_local and submitit_slurm: adapters of ablab.launchers."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 class StudyLauncher(Launcher):
-    """Makes runs through a launcher of ablab's. The constructor checks its settings: bad ones are a UserError."""
+    """Executes runs through a launcher of ablab. The constructor checks the settings; UserError for bad ones."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Nothing is kept of Hydra: the runs are composed where they run."""
+        """Keep nothing of Hydra: runs are composed where they are executed."""
 
     @property
     @abstractmethod
     def at_a_time(self) -> int:
-        """How many trials of a search go on at a time."""
+        """The number of trials of a search that run at a time."""
 
     @property
     def gpus(self) -> str | None:
-        """The word that gives each run a GPU, as it was typed; None where they get none."""
+        """The word that gives each run a GPU, as it was typed; None if runs get none."""
         return None
 
     def check(self, configs: Iterable["Config"]) -> None:
-        """UserError where these runs would hold GPUs and leave them idle."""
+        """Raise UserError if all of these runs would reserve GPUs and leave them idle."""
         from ablab.errors import UserError
 
         if self.gpus is not None and all(config.trainer.accelerator == "cpu" for config in configs):
@@ -48,10 +48,13 @@ class StudyLauncher(Launcher):
     def make(
         self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
-        """The launcher, for at most so many runs at a time."""
+        """Return the launcher, for at most `at_most` runs at a time."""
 
     def launching(self, fail_fast: bool, jobs: int | None = None) -> "Launch":
-        """How the study sweeper uses it: with a board on the screen; `jobs`: at most so many runs at a time."""
+        """Return a function that launches runs for the study sweeper, with a live board.
+
+        `jobs`: maximum number of runs at a time.
+        """
         from functools import partial
 
         from ablab.study.watch import launch_watched
@@ -69,7 +72,7 @@ class StudyLauncher(Launcher):
         return launch
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """For any other sweeper."""
+        """Launch runs for any other sweeper."""
         from ablab.config import compose
         from ablab.launchers.base import Job
         from ablab.plan import plan
@@ -90,8 +93,9 @@ def _returned(words: Sequence[str], ending: "Ending | None") -> JobReturn:
 
 @dataclass
 class LocalConfig:
-    """`jobs`: runs at a time; null: one, or as many as the GPUs have places. `threads`: of each; null: cores / jobs.
+    """Settings of the local launcher.
 
+    `jobs`: runs at a time; null: one, or as many as the GPUs have places. `threads`: of each; null: cores / jobs.
     `gpus`: their indices; each takes `per_gpu` runs.
     """
 
@@ -103,7 +107,7 @@ class LocalConfig:
 
 
 class LocalLauncher(StudyLauncher):
-    """Processes of this machine."""
+    """Executes runs as processes of this machine."""
 
     def __init__(self, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> None:
         from ablab.launchers.local import Places
@@ -112,19 +116,17 @@ class LocalLauncher(StudyLauncher):
 
     @property
     def at_a_time(self) -> int:
-        """As many as there are places."""
+        """The number of places."""
         return self.places.jobs
 
     @property
     def gpus(self) -> str | None:
-        """Those of this machine."""
         said = ",".join(map(str, self.places.gpus))
         return f"hydra.launcher.gpus=[{said}]" if said else None
 
     def make(
         self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
-        """With all places, or with fewer."""
         from ablab.launchers.local import Processes
 
         jobs = min(self.places.jobs, at_most or self.places.jobs)
@@ -136,10 +138,11 @@ ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalCon
 
 @dataclass
 class RayConfig:
-    """`address`: of a cluster, auto for the one that this machine is part of; null: this machine, for the sweep.
+    """Settings of the Ray launcher.
 
-    `cpus`, `gpus`: of each run; less than one GPU lets runs share it. `memory_gb`: what Ray reserves for each.
-    `jobs`: runs at a time; null: as many as the cluster has room for. `retries`: how often a run is begun again
+    `address`: of a cluster, auto for the one that this machine belongs to; null: this machine alone, for the duration
+    of the sweep. `cpus`, `gpus`: of each run; with less than one GPU, runs share it. `memory_gb`: what Ray reserves for
+    each. `jobs`: runs at a time; null: as many as the cluster has room for. `retries`: how often a run is restarted
     elsewhere after its node or its process was lost.
     """
 
@@ -153,7 +156,7 @@ class RayConfig:
 
 
 class RayLauncher(StudyLauncher):
-    """Tasks of a Ray cluster."""
+    """Executes runs as tasks of a Ray cluster."""
 
     def __init__(
         self,
@@ -171,18 +174,17 @@ class RayLauncher(StudyLauncher):
 
     @property
     def at_a_time(self) -> int:
-        """As many as were asked for."""
+        """The value of `jobs`, or 1."""
         return self.jobs or 1
 
     @property
     def gpus(self) -> str | None:
-        """Of the cluster."""
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
     def make(
         self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
-        """As many tasks as the cluster has room for, or at most so many."""
+        """Return the launcher, for as many tasks as the cluster has room for or as the limits allow."""
         from ablab.launchers.ray import RayTasks
 
         return RayTasks(
@@ -195,9 +197,10 @@ ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayConfig,
 
 @dataclass
 class LocalQueueConfig:
-    """`timeout_min`: after so many minutes a job is ended, and another continues the run. `jobs`: at a time; null: all.
+    """Settings of the local queue.
 
-    `cpus_per_task` is a run's number of threads.
+    `timeout_min`: minutes after which a job is ended and another continues the run. `jobs`: at a time; null: all.
+    `cpus_per_task`: a run's number of threads.
     """
 
     _target_: str = f"{__name__}.SubmititLauncher"
@@ -212,8 +215,10 @@ class LocalQueueConfig:
 
 @dataclass
 class SlurmQueueConfig(LocalQueueConfig):
-    """The options of sbatch, under their names. `signal_delay_s`: how long before the limit a run is told to write a
-    checkpoint. `additional_parameters`: options of sbatch that have no field here. `setup`: lines before each run.
+    """Settings of the Slurm queue, under sbatch's names.
+
+    `signal_delay_s`: seconds before the limit at which a run is told to write a checkpoint. `additional_parameters`:
+    options of sbatch that have no field here. `setup`: lines before each run.
     """
 
     cluster: str = "slurm"
@@ -234,7 +239,7 @@ class SlurmQueueConfig(LocalQueueConfig):
 
 
 class SubmititLauncher(StudyLauncher):
-    """Jobs of a queue."""
+    """Executes runs as jobs of a queue."""
 
     def __init__(self, cluster: Any, cpus_per_task: int, jobs: int | None, **parameters: Any) -> None:
         from ablab.launchers.slurm import Queue
@@ -244,19 +249,18 @@ class SubmititLauncher(StudyLauncher):
 
     @property
     def at_a_time(self) -> int:
-        """As many as were asked for."""
+        """The value of `jobs`, or 1."""
         return self.queue.jobs or 1
 
     @property
     def gpus(self) -> str | None:
-        """Of a node."""
         number = self.queue.parameters.get("gpus_per_node")
         return None if number is None else f"hydra.launcher.gpus_per_node={number}"
 
     def make(
         self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
-        """All in the queue, or at most so many."""
+        """Return the launcher, for all jobs at once or as many as the limits allow."""
         from ablab.launchers.slurm import SubmititJobs
 
         jobs = min(filter(None, (self.queue.jobs, at_most)), default=None)

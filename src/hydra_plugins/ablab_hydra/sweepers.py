@@ -1,4 +1,4 @@
-"""hydra/sweeper=study expands a sweep or an experiment and launches what the store lacks; =optuna searches."""
+"""Hydra sweepers: `study` expands a sweep or an experiment and launches missing runs; `optuna` searches."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 class StudySweeper(Sweeper):
-    """Hydra's face of ablab.study.sweep."""
+    """The Hydra sweeper for ablab.study.sweep."""
 
     def __init__(self) -> None:
         self.launcher: Launcher | None = None
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Take the launcher that the command line has chosen."""
+        """Create the launcher chosen on the command line."""
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
     def sweep(self, arguments: list[str]) -> None:
-        """Ends the process with a code that tells, unless all is well."""
+        """Run the sweep; unless it succeeds, exit the process with its exit code."""
         from ablab.console import Console
         from ablab.errors import BAD_INPUT, UserError
         from ablab.study import hydra as entry
@@ -55,7 +55,7 @@ class StudySweeper(Sweeper):
             raise SystemExit(code)
 
     def _work(self, arguments: tuple[str, ...], policy: "Policy", console: "Console") -> int:
-        """What an experiment needs first, a search or the tuning of its arms; then the study itself."""
+        """Run the search or the tuning of arms that an experiment needs first, then the study itself."""
         from ablab.study.definition import define, define_search
         from ablab.study.sweep import sweep
 
@@ -85,13 +85,13 @@ class StudySweeper(Sweeper):
 
 
 def _check(launcher: Launcher, configs: "Iterable[Config]") -> None:
-    """Before anything is written; of other launchers nothing is known."""
+    """Check the launcher before anything is written; launchers other than ours cannot be checked."""
     if isinstance(launcher, StudyLauncher):
         launcher.check(configs)
 
 
 def _jobs_of(launcher: Launcher, config: DictConfig) -> int:
-    """How many trials go on at a time: a search learns from those that have ended."""
+    """Return the number of trials at a time: a search learns only from those that have ended."""
     if isinstance(launcher, StudyLauncher):
         return launcher.at_a_time
     said = [config.hydra.launcher.get(key) for key in ("n_jobs", "array_parallelism")]
@@ -99,7 +99,7 @@ def _jobs_of(launcher: Launcher, config: DictConfig) -> int:
 
 
 def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> "Launch":
-    """`jobs`: at most so many at a time."""
+    """Return a function that launches runs. `jobs`: maximum number of runs at a time."""
     if isinstance(launcher, StudyLauncher):
         return launcher.launching(fail_fast, jobs)
 
@@ -110,7 +110,7 @@ def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> 
         console: "Console",
         on_end: "OnEnd | None" = None,
     ) -> bool:
-        """By any launcher of Hydra's: what became of the runs is read from the store."""
+        """Launch runs by any Hydra launcher; their outcomes are read from the store."""
         size = 1 if alone else len(cells) if isinstance(cells, Sequence) else jobs or 1
         waiting = iter(cells)
         while batch := list(islice(waiting, size)):
@@ -130,7 +130,7 @@ def _code_of(result: JobReturn) -> int | None:
 
 
 def _note(entry: "Entry", result: JobReturn) -> None:
-    """What became of a run is in the store, unless it failed before it could write."""
+    """Record a failure that is not in the store, since the run failed before it could write."""
     from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED
     from ablab.launchers.base import note_failure
     from ablab.study.ledger import State
@@ -138,7 +138,7 @@ def _note(entry: "Entry", result: JobReturn) -> None:
     raised = result.status is not JobStatus.COMPLETED
     if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED, STOPPED)):
         return
-    # The property raises what the job has raised; this is what it holds.
+    # The property would raise the job's exception; the attribute holds it.
     said = " ".join(str(result._return_value).split()) if raised else "see the launcher's log"
     note_failure(entry.cell.planned.folder, "error", said, None)
 
@@ -152,7 +152,7 @@ ConfigStore.instance().store(
 
 
 class OptunaSweeper(StudySweeper):
-    """Hydra's face of ablab.study.search_sweep. Its settings are those of ablab.search.settings."""
+    """The Hydra sweeper for ablab.study.search_sweep. Its settings are those of ablab.search.settings."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
