@@ -126,7 +126,7 @@ class _Kin(NamedTuple):
 
 
 def side_by_side(selection: Selection) -> list[Facets | Matrices]:
-    """Return every comparable artefact, sorted by section and then by its own order."""
+    """Return every artefact that names a section, sorted by section and then by its own order."""
     families = sorted(_families(selection), key=lambda kin: (kin.first.section or "", kin.first.order, kin.key))
     return [
         _facets(kin, kin.first, selection.rows)

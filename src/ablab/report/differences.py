@@ -84,7 +84,7 @@ def difference_line(
     if on_sentences is not None:
         told_more |= on_sentences.told(both)
     if "refused" in told_more:
-        told_more.pop("crossed_refused", None)  # it needs more seeds still
+        told_more.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
     return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **told_more)
 
 

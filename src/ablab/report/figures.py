@@ -61,7 +61,7 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
             "title": {"text": series.title},
             "xaxis": {"title": {"text": series.x}},
             "yaxis": {"title": {"text": series.y}},
-            "showlegend": False,  # the page has one for all
+            "showlegend": False,  # the page shows one for all charts
         },
     }
 
@@ -161,7 +161,7 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
         "zmax": picture.high,
         "xgap": 1,
         "ygap": 1,
-        "showscale": False,  # the page has one for all
+        "showscale": False,  # the page shows one for all charts
         "hoverinfo": "text",
     }
     if written:

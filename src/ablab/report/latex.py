@@ -104,7 +104,7 @@ def _picture(document: Document, picture: Picture) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    # {}: a row that begins with [ or * would be read as an option of what ends the row above it.
+    # {}: otherwise [ or * at the start of a row would be read as an option of the \\ that ends the row above.
     return "{}" + " & ".join(_escaped(cell) for cell in cells) + " \\\\"
 
 

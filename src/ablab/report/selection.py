@@ -75,7 +75,7 @@ class ArmRuns:
 class Registered(BaseModel):
     """The study as registered at its first launch. `typed`: the words of that launch.
 
-    `conditions`: recipes by arm; `judged`: evaluation settings by arm, which older stores lack.
+    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack.
     """
 
     claims: list[Settled]
@@ -93,7 +93,7 @@ class Registered(BaseModel):
             return None
         try:
             first = read_json(path)[0]
-            # Older stores left to the study what a claim did not say.
+            # Older stores omit the baseline and metric of a claim where those of the study apply.
             claims = [settle(claim, first["baseline"], "test_bleu") for claim in first["claims"]]
             return cls.model_validate({**first, "claims": claims})
         except (ValueError, LookupError, TypeError, AttributeError):
