@@ -1,4 +1,4 @@
-"""Several claims in one study, and one error rate for all of them."""
+"""Correction for several claims in one study, under one family-wise error rate."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class StepsDown:
 
 
 def steps_down(p: Floats) -> StepsDown:
-    """Ties keep the given order."""
+    """Order the hypotheses and adjust their p-values by Holm's procedure. Ties keep the given order."""
     count = p.size
     order = np.argsort(p, kind="stable")
     adjusted, rank = np.empty(count), np.empty(count, dtype=np.int64)
