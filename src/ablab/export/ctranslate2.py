@@ -188,7 +188,7 @@ def _(norm: RMSNorm, width: int) -> _Norm:
 
 @_norm.register
 def _(norm: ScaleNorm, width: int) -> _Norm:
-    """Use g x / |x| = (g / sqrt(d)) x / rms(x); epsilon makes the smallest |x| divided by about that of ours."""
+    """Use g x / |x| = (g / sqrt(d)) x / rms(x), with an epsilon that keeps the smallest divisor about equal to ours."""
     return _Norm(norm.EPSILON**2 / width, _plain(norm.g / math.sqrt(width)).repeat(width))
 
 

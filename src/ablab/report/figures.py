@@ -8,8 +8,9 @@ from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, 
 from ablab.study.study import SAME
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Palette of Okabe and Ito (2008), distinct under any colour vision. Its yellow and black are replaced, as hard to see
-on the page.
+"""Colours of Okabe and Ito (2008), distinct under any colour vision.
+
+Brown and grey replace their yellow and black, which are hard to see on a light or a dark page.
 """
 
 DASHES = ("solid", "dash", "dot", "dashdot")

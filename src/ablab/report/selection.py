@@ -36,7 +36,7 @@ class Run:
 
     @property
     def has_finished(self) -> bool:
-        """Whether it finished with evaluated weights."""
+        """True if it finished with evaluated weights."""
         return self.state == "finished"
 
     @cached_property
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def has_lost_translations(self) -> bool:
-        """Whether it was evaluated but the translations are gone."""
+        """True if it was evaluated but its translations are gone."""
         return self.evaluation is not None and not self.folder.translations(self.evaluation.evaluation_id).exists()
 
 

@@ -19,7 +19,7 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class Drift:
-    """How much validation got better over the last fifth; above 0 is better whatever the metric.
+    """Improvement of validation over the last fifth of training; above 0 is better whatever the metric.
 
     `improvement`: mean over curves, in the metric's units. `low`, `high`: its 90 % interval, None where one curve has
     too few points to tell noise from drift. *moving*: under-trained. *still*: shown to be below the threshold.

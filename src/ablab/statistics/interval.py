@@ -19,11 +19,11 @@ class Interval:
         return (self.high - self.low) / 2
 
     def within(self, margin: float) -> bool:
-        """Whether it lies strictly between -margin and +margin."""
+        """Return whether the interval lies strictly between -margin and +margin."""
         return -margin < self.low and self.high < margin
 
     def excludes(self, value: float) -> bool:
-        """Whether the value lies outside the interval."""
+        """Return whether the value lies outside the interval."""
         return not self.low <= value <= self.high
 
 

@@ -93,7 +93,7 @@ def family(
 
 
 def simultaneous_level(count: int, level: float = 0.95) -> float:
-    """Of each of so many intervals, that all cover at once with probability `level` (Bonferroni)."""
+    """Return the level of each of so many intervals that all cover at once with probability `level` (Bonferroni)."""
     if count < 1:
         raise ValueError(f"there must be at least one interval, got {count=}.")
     return 1 - (1 - level) / count

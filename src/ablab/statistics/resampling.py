@@ -91,7 +91,7 @@ def crossed_bootstrap(
 
 
 def crossed(arm: Scores, baseline: Scores, *, sentences: int, level: float = 0.95) -> Crossed:
-    """As `crossed_bootstrap`, of scores on equal draws: a report of many arms scores their baseline once."""
+    """Compute `crossed_bootstrap` from scores on equal draws: a report of many arms scores their baseline once."""
     check_level(level)
     resamples, seeds = arm.drawn.shape
     if seeds < MINIMUM_SEEDS:

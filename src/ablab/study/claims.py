@@ -62,7 +62,7 @@ def asked(claim: Settled) -> Settled:
 
 
 def check_measured(claim: Settled, planned: Planned) -> None:
-    """Raise UserError unless a run like this one measures what the claim is about."""
+    """Raise UserError unless the planned run measures what the claim is about."""
     if claim.metric not in OF_CURVES:
         return
     pruning, model = planned.config.pruning, planned.config.model

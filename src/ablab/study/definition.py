@@ -100,7 +100,7 @@ def _parse(words: Sequence[str], *, intervals: bool = False) -> list["Override"]
     from ablab.config.overrides import in_words_of_now, parse
     from ablab.config.values import own_hydra
 
-    parse(words)  # words what is wrong
+    parse(words)  # raises UserError where a word is malformed
     with own_hydra():
         # Expanding a glob requires the options of groups.
         loader = GlobalHydra.instance().config_loader()

@@ -56,7 +56,7 @@ class Entry:
 
     @property
     def is_refused(self) -> bool:
-        """Whether other code began the run, so that it could not continue from its checkpoint."""
+        """True if other code began the run, so that it could not continue from its checkpoint."""
         return self.state is State.FAILED and self.failure is not None and self.failure.kind == "refused"
 
 

@@ -13,7 +13,7 @@ from ablab.study.study import Study
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
     """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
 
-    Returns False, without a file, where no run has validations.
+    Returns False, without a file, where no run has a record.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -28,8 +28,9 @@ OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "tune")
 
 @dataclass(frozen=True)
 class SearchStudy:
-    """A space and the settings of its search. `common`: words of every trial. `base`: the run at the first corner of
-    the space.
+    """A space and the settings of its search.
+
+    `common`: words of every trial. `base`: the run at the first corner of the space.
     """
 
     label: str | None

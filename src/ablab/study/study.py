@@ -61,7 +61,7 @@ class Study:
     claims: Sequence[Settled] = ()
     """Empty for a tuning study."""
     is_tuning: bool = False
-    """Whether the study only finds values for the experiment's own runs."""
+    """True if the study only finds values for the experiment's own runs."""
     typed: tuple[str, ...] = ()
     """The words that define the study."""
 
