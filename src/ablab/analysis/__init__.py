@@ -1,4 +1,4 @@
-"""Looking inside a model: a model in, numbers out, and the model as it was."""
+"""Analysis of a trained model: attention maps, the importance of heads, learned scales. The model stays unchanged."""
 
 from ablab.analysis.inspect import attentions, cross_attention, draw_attention, importance, learned_scales, masked
 

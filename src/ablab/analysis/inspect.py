@@ -1,4 +1,4 @@
-"""Attention of a sentence pair, what each head is worth, and the g that each ScaleNorm has learned."""
+"""Attention maps of a sentence pair, the importance of each head, and the g that each ScaleNorm has learned."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from ablab.model.transformer import Decoder, Encoder, Transformer
 
 @torch.inference_mode()
 def cross_attention(model: Transformer, src: Tensor, tgt: Tensor) -> Float[Tensor, "layers heads tgt_len src_len"]:
-    """How much each target position of one sentence pair attends to each source token, in every layer and head."""
+    """Return the weight of each source token for each target position of one sentence pair, in every layer and head."""
     maps: list[Tensor] = []
 
     def look(module: nn.Module, inputs: tuple[Tensor, KeysValues, Tensor | None]) -> None:
@@ -40,7 +40,7 @@ def draw_attention(
     path: Path,
     title: str,
 ) -> None:
-    """A heat map: target pieces down, source pieces across."""
+    """Draw a heat map: target pieces down, source pieces across."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -57,7 +57,7 @@ def draw_attention(
 
 
 def attentions(model: Transformer, site: str) -> list[Attention]:
-    """The attention of each layer, the lowest first, at a site as DropHead names it.
+    """Return the attention of each layer, the lowest first, at a site named as DropHead does.
 
     `encoder` and `decoder`: self-attention; `cross`: the decoder's attention to the source.
     """
@@ -68,9 +68,9 @@ def attentions(model: Transformer, site: str) -> list[Attention]:
 
 @contextmanager
 def masked(attention: Attention, head: int) -> Iterator[None]:
-    """Inside the block this head's output is 0, as where DropHead drops it, and the others are not scaled.
+    """Set this head's output to 0 inside the block, as DropHead does, without scaling the other heads.
 
-    The same as zeros in the columns of the output projection that read this head.
+    This equals zeros in the columns of the output projection that read the head.
     """
 
     def silence(module: nn.Module, inputs: tuple[Tensor], heads: Tensor) -> Tensor:
@@ -89,10 +89,10 @@ def importance(
     whole: float,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[list[float]]:
-    """What masking each head alone adds to the loss, a row per attention: loss without head h, less `whole`.
+    """Return the loss added by masking each head alone, a row per attention: loss without head h, less `whole`.
 
-    Michel, Levy and Neubig 2019, section 3.2, take the change of BLEU instead. Below 0: better without it. Heads
-    that can each be spared may not be spared together.
+    Michel, Levy and Neubig 2019, section 3.2, take the change of BLEU instead. Below 0: the model is better without the
+    head. Heads that can each be removed alone may not be removable together.
     """
     rows = []
     for attention in sites:
@@ -106,11 +106,11 @@ def importance(
 
 
 FINAL = "final norms"
-"""The site at the end of each stack; there is none in PostNorm."""
+"""The site at the end of each stack; PostNorm has none."""
 
 
 def learned_scales(model: Transformer) -> dict[str, list[float]]:
-    """g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
+    """Return g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
 
     As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has the encoder's and the decoder's. Empty for a model without
     a learned g.

@@ -1,4 +1,4 @@
-"""An artefact as a picture file, by its kind."""
+"""Pictures of artefacts, drawn to a file according to their kind."""
 
 import textwrap
 from pathlib import Path
@@ -10,7 +10,7 @@ COLUMNS = 3
 
 
 def draw(artefact: Artefact, path: Path) -> None:
-    """Of a series an axes per line, of a matrix its first slice."""
+    """Draw a panel per line of a series artefact, or the first slice of a matrix artefact."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,1 +1,1 @@
-"""Trained models for the inference engines of others."""
+"""Export of trained models to inference engines of other projects."""

@@ -1,6 +1,6 @@
-"""A trained model as CTranslate2 wants it: it translates without torch, and with small integers if asked to.
+"""Export of a trained model to CTranslate2, which translates without torch, and in 8-bit integers on request.
 
-Everything is read from the model's own modules: what each kind of module is in CTranslate2 is one small function.
+Everything is read from the model's own modules; one small function converts each kind of module.
 """
 
 import math
@@ -29,7 +29,7 @@ Quantization = Literal["float32", "int8"]
 Value = TypeVar("Value")
 
 POSITIONS = 2048
-"""Rows of an exported table of positions: CTranslate2 cannot make our table grow, and refuses what is longer."""
+"""Rows of an exported position table. CTranslate2 cannot extend it as ours grows, and refuses longer sentences."""
 
 PRE_NORM = {PreNorm.__name__: True, PostNorm.__name__: False}
 
@@ -37,10 +37,10 @@ PRE_NORM = {PreNorm.__name__: True, PostNorm.__name__: False}
 def to_ctranslate2(
     model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], folder: Path, *, quantization: Quantization
 ) -> None:
-    """Write `folder`: model, vocabularies and tokenizers; all or nothing. The model stays as it is.
+    """Write model, vocabularies and tokenizers to `folder`, all or nothing. The model stays unchanged.
 
-    `int8` stores matrices and word tables as 8-bit integers with a scale per row. Raises UserError when `folder`
-    holds something, and for a model that CTranslate2 cannot express.
+    `int8` stores matrices and word tables as 8-bit integers with a scale per row. Raises UserError when `folder` is not
+    empty, and for a model that CTranslate2 cannot express.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder}: exists; say a new folder, or remove it")
@@ -56,7 +56,7 @@ def to_ctranslate2(
 
 
 def library() -> Any:
-    """Imported when needed: it is an extra."""
+    """Import CTranslate2 on first use, since it is an extra. Raises UserError where it is not installed."""
     try:
         import ctranslate2
         import ctranslate2.specs
@@ -66,7 +66,7 @@ def library() -> Any:
 
 
 def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> Any:
-    """The model as CTranslate2's converters hold it in memory."""
+    """Return the model as CTranslate2's converters hold it in memory."""
     specs = library().specs
     encoder = _empty_stack(specs.TransformerEncoderSpec, model.encoder)
     decoder = _empty_stack(specs.TransformerDecoderSpec, model.decoder)
@@ -86,7 +86,7 @@ def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) 
 
 
 def _name_words(spec: Any, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-    """The vocabularies, and what their special words are for."""
+    """Register the vocabularies and their special tokens."""
     rows = [*spec.get_source_vocabulary_size(), spec.get_target_vocabulary_size()]
     sizes = [len(tokenizer) for tokenizer in tokenizers]
     if sizes != rows:
@@ -101,7 +101,7 @@ def _name_words(spec: Any, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
 
 
 def _empty_stack(kind: Any, stack: Encoder | Decoder) -> Any:
-    """A specification of this stack's shape."""
+    """Return an empty specification of this stack's shape."""
     name, modules = type(stack).__name__, list(stack.layers.modules())
     if not len(stack.layers):
         raise UserError(f"{name}: no layers are left; CTranslate2 needs at least one in each stack")
@@ -120,7 +120,7 @@ def _empty_stack(kind: Any, stack: Encoder | Decoder) -> Any:
 
 
 def _epsilon(model: Transformer) -> float:
-    """What keeps all norms from dividing by 0: CTranslate2 has one number for the whole model."""
+    """Return the epsilon of all norms; CTranslate2 has one for the whole model."""
     found = {}
     for stack in (model.encoder, model.decoder):
         norms = [module.norm for module in stack.modules() if isinstance(module, Residual)]
@@ -131,7 +131,7 @@ def _epsilon(model: Transformer) -> float:
 
 
 def _same(what: str, values: Iterable[Value]) -> Value:
-    """The one value that all parts have."""
+    """Return the one value that all parts have. Raises UserError where they differ."""
     first, *others = dict.fromkeys(values)
     if others:
         raise UserError(f"{what} {', '.join(map(str, [first, *others]))}; CTranslate2 takes one for all layers")
@@ -139,17 +139,17 @@ def _same(what: str, values: Iterable[Value]) -> Value:
 
 
 def _width(stack: Encoder | Decoder) -> int:
-    """d_model."""
+    """Return d_model."""
     return next(module.output.out_features for module in stack.modules() if isinstance(module, Attention))
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A copy in single precision: CTranslate2 quantises what it is given in place."""
+    """Return a copy in single precision: CTranslate2 quantises its input in place."""
     return tensor.detach().to("cpu", torch.float32, copy=True).contiguous()
 
 
 def _table(table: nn.Module) -> Tensor:
-    """Rows of word vectors; CTranslate2 multiplies them by sqrt(d_model), as we do."""
+    """Return the rows of word vectors; CTranslate2 multiplies them by sqrt(d_model), as we do."""
     if not isinstance(table, Embedding):
         raise _unknown(table)
     return _plain(table.matrix())
@@ -160,7 +160,9 @@ def _unknown(module: nn.Module) -> UserError:
 
 
 class _Norm(NamedTuple):
-    """gamma (x - mean) / sqrt(var + epsilon) + beta; without beta gamma x / sqrt(mean(x^2) + epsilon)."""
+    """Parameters of a norm: gamma (x - mean) / sqrt(var + epsilon) + beta, or without beta gamma x / sqrt(mean(x^2) +
+    epsilon).
+    """
 
     epsilon: float
     gamma: Tensor
@@ -169,7 +171,7 @@ class _Norm(NamedTuple):
 
 @singledispatch
 def _norm(norm: nn.Module, width: int) -> _Norm:
-    """A norm over `width` features as CTranslate2 computes it."""
+    """Return a norm over `width` features in CTranslate2's form."""
     raise _unknown(norm)
 
 
@@ -186,19 +188,19 @@ def _(norm: RMSNorm, width: int) -> _Norm:
 
 @_norm.register
 def _(norm: ScaleNorm, width: int) -> _Norm:
-    """g x / |x| = (g / sqrt(d)) x / rms(x), and the smallest |x| divided by becomes about that of ours."""
+    """Use g x / |x| = (g / sqrt(d)) x / rms(x), with an epsilon that keeps the smallest divisor about equal to ours."""
     return _Norm(norm.EPSILON**2 / width, _plain(norm.g / math.sqrt(width)).repeat(width))
 
 
 @singledispatch
 def _positions(positions: nn.Module) -> Tensor:
-    """Vectors of the first `POSITIONS` positions."""
+    """Return the vectors of the first `POSITIONS` positions."""
     raise _unknown(positions)
 
 
 @_positions.register
 def _(positions: SinusoidalPositions) -> Tensor:
-    """Computed anew: asking the module would make its own table grow."""
+    """Compute the table anew: asking the module would make its own table grow."""
     return _plain(sinusoid(POSITIONS, positions.d_model))
 
 
@@ -237,7 +239,7 @@ def _fill_linears(specs: Sequence[Any], *linears: nn.Linear) -> None:
 
 @singledispatch
 def _fill(module: nn.Module, spec: Any, width: int) -> None:
-    """Put the weights of a layer, or of what is in it, into their place."""
+    """Copy the weights of a layer or sublayer into its specification."""
     raise _unknown(module)
 
 
@@ -266,5 +268,5 @@ def _(module: CrossAttention, spec: Any, width: int) -> None:
 
 @_fill.register
 def _(module: FeedForward, spec: Any, width: int) -> None:
-    """Its ReLU is what CTranslate2 assumes."""
+    """CTranslate2 assumes the ReLU that this module has."""
     _fill_linears([spec.linear_0, spec.linear_1], module.inner, module.outer)

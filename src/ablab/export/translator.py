@@ -1,4 +1,4 @@
-"""Translating with a model that was exported to CTranslate2, by our rules as far as it goes."""
+"""Translation with a model exported to CTranslate2, by our decoding rules as far as it supports them."""
 
 import time
 from collections import defaultdict
@@ -17,11 +17,11 @@ from ablab.model.transformer import Transformer
 
 
 class CTranslate2Translator:
-    """An exported folder, searched by our rules as far as CTranslate2 goes.
+    """A translator for an exported folder, with our decoding rules as far as CTranslate2 supports them.
 
-    Three things differ. An empty sentence has an empty translation, whatever the model would say. Probabilities are
-    taken over the words that may be said; ours over all, padding and begin-of-sentence included. And a hypothesis
-    that meets the length limit is cut there; ours must end there, and pays for the end.
+    Three things differ. An empty sentence has an empty translation, whatever the model would predict. Probabilities are
+    normalised over the words that may be produced; ours over all, padding and begin-of-sentence included. And a
+    hypothesis that reaches the length limit is cut there; ours must end there, and its score includes the end.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,7 +33,7 @@ class CTranslate2Translator:
     def translate(
         self, sentences: Sequence[str], *, beam_size: int = 1, length_penalty: float = 0.0, threads: int = 1
     ) -> list[str]:
-        """The best translation of each sentence, on the CPU."""
+        """Return the best translation of each sentence, computed on the CPU."""
         found = self.hypotheses(
             self.source.encode(sentences), DecodingConfig(beam_size, length_penalty), threads=threads
         )
@@ -42,9 +42,9 @@ class CTranslate2Translator:
     def hypotheses(
         self, sentences: Sequence[Sequence[int]], search: DecodingConfig, *, threads: int = 1
     ) -> list[list[Hypothesis]]:
-        """All hypotheses of each sentence, given as ids without its end, the best first.
+        """Return all hypotheses of each sentence, the best first. Sentences are given as ids without end-of-sentence.
 
-        Sentences of one length go together: CTranslate2 has one length limit per call.
+        Sentences of one length are translated together, since CTranslate2 has one length limit per call.
         """
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for row, ids in enumerate(sentences):
@@ -52,7 +52,7 @@ class CTranslate2Translator:
         for length in by_length:
             if length + search.max_extra_tokens >= POSITIONS:
                 raise UserError(f"a sentence of {length} subwords: an exported model translates fewer than {POSITIONS}")
-        # All are asked for at once, so that no worker waits for the last sentence of a length.
+        # All are submitted at once, so that no worker waits for the last sentence of a length.
         asked = [(rows, length + search.max_extra_tokens) for length, rows in sorted(by_length.items(), reverse=True)]
         engine = self._engine(threads)
         answers = [self._ask(engine, [sentences[row] for row in rows], search, limit) for rows, limit in asked]
@@ -63,18 +63,18 @@ class CTranslate2Translator:
         return [results[row] for row in range(len(sentences))]
 
     def _engine(self, threads: int) -> Any:
-        """Workers with a thread each: two of them are twice as fast as one with two."""
+        """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads."""
         if threads not in self._engines:
             self._engines[threads] = library().Translator(str(self.folder), inter_threads=threads, intra_threads=1)
         return self._engines[threads]
 
     def _ask(self, engine: Any, sentences: Sequence[Sequence[int]], search: DecodingConfig, limit: int) -> Any:
-        """Results to come, one for each sentence."""
+        """Submit the sentences; return one pending result for each."""
         return engine.translate_batch(
             [self.source.pieces(ids) for ids in sentences],
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
-            # Any length penalty above 0 makes it wait for `beam_size` ends, as we do; ours ranks them afterwards.
+            # With any length penalty above 0 CTranslate2 waits for `beam_size` ends, as we do; ours ranks them later.
             length_penalty=1e-30,
             suppress_sequences=[[piece] for piece in self.target.pieces([PAD, BOS])],
             max_batch_size=max(1, 4096 // (search.beam_size * (len(sentences[0]) + 1))),
@@ -98,7 +98,7 @@ DIFFERENCES = "differences.tsv"
 
 
 class Agreement(NamedTuple):
-    """How many sentences, those that differ as (source, ours, theirs), and seconds of each engine on one thread."""
+    """Number of sentences, those that differ as (source, ours, theirs), and seconds of each engine on one thread."""
 
     sentences: int
     different: list[tuple[str, str, str]]
@@ -106,7 +106,7 @@ class Agreement(NamedTuple):
     their_seconds: float
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the comparison as lines of text."""
         count = len(self.different)
         where = f": see {DIFFERENCES}" if count else ""
         return [
@@ -122,7 +122,7 @@ def compare(
     sources: Sequence[str],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Agreement:
-    """Translate with both; the sentences that differ are written beside the exported model."""
+    """Translate with both engines, and write the sentences that differ beside the exported model."""
     ours = Translator(model, tokenizers)
     began = time.perf_counter()
     mine = ours.best(ours.encode(sources), DecodingConfig(1, 0.0), progress)

@@ -1,1 +1,1 @@
-"""Which layers a trained model can do without: strategies, surgery, and the curves of quality against depth."""
+"""Pruning of layers from a trained model: strategies, search, surgery, and curves of quality against depth."""

@@ -1,4 +1,4 @@
-"""What a run's curves look like: one table and one picture of all strategies under one test set and search."""
+"""Files of a run's depth-quality curves: one table and one picture of all strategies under one test set and search."""
 
 import csv
 import io
@@ -25,12 +25,12 @@ PICTURE = "depth_quality.png"
 
 
 def written(kept: Sequence[int]) -> str:
-    """`1 3 5`: layers as the papers count them."""
+    """Write indices as `1 3 5`, counted from 1 as in the papers."""
     return " ".join(str(layer + 1) for layer in kept)
 
 
 def comparable(curves: Sequence[Curve], with_one: Curve) -> list[Curve]:
-    """Those whose points were evaluated as this one's: the same test set, the same search. The latest of each label."""
+    """Return the latest curve of each label evaluated as `with_one`: on the same test set, with the same search."""
 
     def evaluation(curve: Curve) -> dict[str, Any]:
         return {key: value for key, value in curve.settings.items() if key != "pruning"}
@@ -40,7 +40,7 @@ def comparable(curves: Sequence[Curve], with_one: Curve) -> list[Curve]:
 
 
 def rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
-    """The table, a row per point. `layers` from 1 here, as in the papers."""
+    """Return the table, a row per point. Layers count from 1 here, as in the papers."""
     return [
         {
             "strategy": curve.label,
@@ -65,7 +65,7 @@ def rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 
 def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:
-    """depth_quality.csv, .json and .png, from all curves that can stand beside the latest."""
+    """Write depth_quality.csv, .json and .png, from all curves comparable with the latest."""
     curves = comparable([*folder.curves(), latest], latest)
     write_csv(folder.artefacts / "depth_quality.csv", rows(curves))
     lines = lines_of(curves)
@@ -75,7 +75,7 @@ def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:
 
 
 def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> None:
-    """A header and a row per point."""
+    """Write a header and a row per point."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS if not table else list(table[0]), lineterminator="\n")
     writer.writeheader()
@@ -84,13 +84,13 @@ def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> None:
 
 
 def searched(curve: Curve) -> str:
-    """How the test sentences were translated."""
+    """Return the search that translated the test sentences: `greedy`, or `beam 4`."""
     beam = curve.settings["decoding"]["beam_size"]
     return "greedy" if beam == 1 else f"beam {beam}"
 
 
 def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
-    """The same as a generic artefact."""
+    """Return the curves as a generic artefact."""
     return SeriesArtefact(
         title=title,
         x=Axis(title="layers kept"),
@@ -107,7 +107,10 @@ def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
 
 
 def mirror_curve(tracker: Tracker, step: int, curve: Curve, picture: Path) -> None:
-    """The table, the picture, and a line per curve along its own axis: a dashboard lays those of runs side by side."""
+    """Send the table, the picture, and a line per curve to the tracker.
+
+    Each line has its own axis, so that a dashboard can show those of several runs side by side.
+    """
     table = rows([curve])
     tracker.table(step, f"pruning/{curve.label}", list(COLUMNS), [list(row.values()) for row in table])
     tracker.picture(step, "pruning/depth_quality", picture, "test BLEU and decoding speed by depth")
@@ -122,7 +125,7 @@ def mirror_curve(tracker: Tracker, step: int, curve: Curve, picture: Path) -> No
 
 
 class Pruned(NamedTuple):
-    """A run's display name and its curves."""
+    """A run's id, display name and curves."""
 
     run_id: str
     name: str
@@ -130,7 +133,7 @@ class Pruned(NamedTuple):
 
 
 def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
-    """Writes the picture, and the table beside it under the same name. All curves are of one test set and search."""
+    """Write the picture, and the table beside it under the same stem. All curves have one test set and search."""
     first = runs[0].curves[0]
     names = distinct([run.name for run in runs])
     lines = [

@@ -1,4 +1,4 @@
-"""The picture of depth-quality curves: of one run, or of several over each other."""
+"""The picture of depth-quality curves, of one run or of several together."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -18,18 +18,18 @@ class Line(NamedTuple):
 
     @property
     def label(self) -> str:
-        """In one word."""
+        """Name of the line in the legend."""
         return f"{self.run}: {self.strategy}" if self.run else self.strategy
 
 
 def layers(point: Point) -> int:
-    """The x of a point: layers of the stack that shrinks, of the deeper one where both do."""
+    """Return the x of a point: layers of the stack that shrinks, or of the deeper stack where both do."""
     both = {"encoder": point.encoder, "decoder": point.decoder}
     return max(len(stack) for stack in both.values()) if point.curve == "both" else len(both[point.curve])
 
 
 def lines_of(curves: Sequence[Curve], run: str = "") -> list[Line]:
-    """A line per strategy and curve."""
+    """Return a line per strategy and curve."""
     found = []
     for curve in curves:
         for name, points in groupby(curve.points, key=lambda point: point.curve):
@@ -38,20 +38,20 @@ def lines_of(curves: Sequence[Curve], run: str = "") -> list[Line]:
 
 
 MAIN = ("every_other", "search", "data_driven")
-"""Strategies whose lines are strong; those of the others, controls among them, step back."""
+"""Strategies drawn with strong lines; the others, controls among them, are drawn fainter."""
 
 DASHES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (8, 1)))
 
 
 class Looks:
-    """One run: a colour per strategy. Several: a colour per run, and a dash per strategy."""
+    """Line styles. One run: a colour per strategy. Several: a colour per run, and a dash per strategy."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.runs = list(dict.fromkeys(line.run for line in lines))
         self.strategies = list(dict.fromkeys(family(line.strategy) for line in lines))
 
     def of(self, run: str, strategy: str) -> dict[str, Any]:
-        """As Matplotlib takes it."""
+        """Return the style as keyword arguments for Matplotlib."""
         several = len(self.runs) > 1
         number = self.strategies.index(strategy)
         strong = strategy in MAIN
@@ -65,7 +65,7 @@ class Looks:
         }
 
     def legend(self) -> tuple[list[Any], list[str]]:
-        """Handles and names: of the runs, where there are several, and of the strategies."""
+        """Return handles and names: of the runs, where there are several, and of the strategies."""
         from matplotlib.lines import Line2D
 
         looks = [self.of(self.runs[0], strategy) for strategy in self.strategies]
@@ -77,7 +77,7 @@ class Looks:
 
 
 def draw(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Test BLEU against depth, a panel per curve, and below it how much faster decoding is."""
+    """Draw test BLEU against depth, a panel per curve, with the decoding speed relative to the full model below."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -97,7 +97,7 @@ def draw(lines: Sequence[Line], title: str, path: Path) -> None:
 
 
 def _draw_curve(lines: Sequence[Line], looks: Looks, name: str, quality: Any, speed: Any) -> None:
-    """One column: every strategy's quality, the speed of the first strategy alone, since it depends on depth."""
+    """Draw one column: quality of every strategy, and speed of the first alone, since speed depends on depth."""
     for line in lines:
         x = [layers(point) for point in line.points]
         look = looks.of(line.run, family(line.strategy))
@@ -113,5 +113,5 @@ def _draw_curve(lines: Sequence[Line], looks: Looks, name: str, quality: Any, sp
 
 
 def family(strategy: str) -> str:
-    """Seeds of one strategy look alike."""
+    """Return the strategy without its seed: seeds of one strategy have the same style."""
     return strategy.partition(",")[0]

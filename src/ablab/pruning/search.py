@@ -1,7 +1,7 @@
-"""Search on validation: which layers to keep is chosen by what the shrunk model does there.
+"""Search for the layers to keep, by the validation scores of the pruned model.
 
-Validation loss ranks the combinations, validation BLEU decides among the finalists. The test set is not looked at;
-and since the best of many is better on validation than elsewhere, the number of those looked at is reported.
+Validation loss ranks the combinations, validation BLEU decides among the finalists. The test set is not used; and since
+the best of many is better on validation than elsewhere, the number of combinations tried is reported.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,21 @@ from ablab.pruning.strategies import STACKS, Depths, Kept
 
 
 class Judge(Protocol):
-    """What validation says of the model with only these layers; asked twice, it computes once."""
+    """Validation scores of the model with only the layers kept; each is computed once."""
 
     def loss(self, kept: Kept) -> float:
-        """Nats per target token."""
+        """Return nats per target token."""
 
     def bleu(self, kept: Kept) -> float:
-        """Of greedy search."""
+        """Return BLEU of greedy search."""
 
 
 @dataclass(frozen=True)
 class SearchStrategy:
-    """All combinations where at most `exhaustive`, otherwise a beam over removals of single layers.
+    """Try all combinations where there are at most `exhaustive`, otherwise a beam over removals of single layers.
 
-    `budget`: most combinations that the beam may score on its way to a target; it is narrowed to fit, but never
-    below 1, which is greedy removal. `together`: both stacks in one search, instead of each with the other whole.
+    `budget`: most combinations that the beam may score on its way to a target; it is narrowed to fit, but never below
+    1, which is greedy removal. `together`: both stacks in one search, instead of each with the other whole.
     """
 
     judge: Judge
@@ -39,7 +39,7 @@ class SearchStrategy:
     together: bool
 
     def __call__(self, full: Depths, target: Depths) -> Kept:
-        """The best that was found."""
+        """Return the best layers found."""
         if self.together:
             return self._best(full, target)
         encoder = self._best(full, Depths(target.encoder, full.decoder)).encoder
@@ -58,7 +58,7 @@ class SearchStrategy:
         beam = [Kept.all_of(full)]
         steps = sum(full) - sum(target)
         for _ in range(steps):
-            # Most of what one state can become; the whole budget is spread evenly over the steps.
+            # A state has at most sum(depths) children; the budget is spread evenly over the steps.
             width = min(self.beam, max(1, self.budget // (steps * sum(beam[0].depths))))
             children = {child for kept in beam[:width] for child in one_fewer(kept, target)}
             beam = ranked(children, self.judge.loss)
@@ -66,7 +66,7 @@ class SearchStrategy:
 
 
 def all_combinations(full: Depths, target: Depths) -> list[Kept]:
-    """Every way to keep as many as the target says."""
+    """Return every choice of as many layers as the target says."""
     return [
         Kept(encoder, decoder)
         for encoder in combinations(range(full.encoder), target.encoder)
@@ -75,7 +75,7 @@ def all_combinations(full: Depths, target: Depths) -> list[Kept]:
 
 
 def one_fewer(kept: Kept, target: Depths) -> list[Kept]:
-    """What remains after one more layer goes, from a stack that is still deeper than its target."""
+    """Return each choice with one layer fewer, in a stack that is still deeper than its target."""
     return [
         kept.without(stack, layer)
         for stack in STACKS
@@ -85,5 +85,5 @@ def one_fewer(kept: Kept, target: Depths) -> list[Kept]:
 
 
 def ranked(candidates: set[Kept], loss: Callable[[Kept], float]) -> list[Kept]:
-    """The lowest loss first; of equals, the lower layers."""
+    """Sort by loss, the lowest first; of equals, the lower layers."""
     return sorted(candidates, key=lambda kept: (loss(kept), kept))

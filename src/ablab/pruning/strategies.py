@@ -1,4 +1,5 @@
-"""Which layers to keep: (depths, target depths) -> indices. Nothing here needs a model; see search.py for what does.
+"""Rules for the layers to keep: (depths, target depths) -> indices. None needs a model; see search.py for those that
+do.
 
 Layers are numbered from 0; the papers count from 1.
 """
@@ -20,33 +21,33 @@ class Depths(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Indices, from 0 and rising, of the layers that remain in each stack."""
+    """Indices, from 0 and ascending, of the layers that remain in each stack."""
 
     encoder: tuple[int, ...]
     decoder: tuple[int, ...]
 
     @classmethod
     def all_of(cls, full: Depths) -> "Kept":
-        """Nothing is removed."""
+        """Keep every layer."""
         return cls(tuple(range(full.encoder)), tuple(range(full.decoder)))
 
     @property
     def depths(self) -> Depths:
-        """How many remain."""
+        """The number of remaining layers of each stack."""
         return Depths(len(self.encoder), len(self.decoder))
 
     def without(self, stack: str, layer: int) -> "Kept":
-        """One layer fewer."""
+        """Return the choice with one layer fewer."""
         return self._replace(**{stack: tuple(index for index in getattr(self, stack) if index != layer)})
 
     @property
     def layers(self) -> dict[str, tuple[int, ...]]:
-        """By the name of the stack."""
+        """The indices by the name of the stack."""
         return dict(zip(STACKS, self, strict=True))
 
     @property
     def name(self) -> str:
-        """`encoder-1-2-3-4_decoder-1-3-5`, layers from 1 as the papers count: fit for a folder."""
+        """A folder name such as `encoder-1-2-3-4_decoder-1-3-5`, with layers counted from 1 as in the papers."""
         parts = ("-".join([stack, *(str(index + 1) for index in layers)]) for stack, layers in self.layers.items())
         return "_".join(parts)
 
@@ -58,37 +59,39 @@ class Strategy(Protocol):
     """Chooses the layers that remain when `full` shrinks to `target`; a stack that does not shrink stays whole."""
 
     def __call__(self, full: Depths, target: Depths) -> Kept:
-        """As many indices in each stack as the target says."""
+        """Return as many indices in each stack as the target says."""
 
 
 class Rule(abc.ABC):
-    """A strategy that looks at one stack at a time, and at nothing but its depth."""
+    """A strategy that treats each stack by itself, and depends on nothing but its depth."""
 
     def __call__(self, full: Depths, target: Depths) -> Kept:
-        """The rule, stack by stack."""
+        """Apply the rule to each stack."""
         return Kept(
             self.layers(full.encoder, target.encoder, "encoder"), self.layers(full.decoder, target.decoder, "decoder")
         )
 
     @abc.abstractmethod
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """`keep` of the indices 0..depth-1, rising; 1 <= keep <= depth."""
+        """Return `keep` of the indices 0..depth-1, ascending; 1 <= keep <= depth."""
 
 
 def papers_every_other(depth: int, p: Fraction) -> tuple[int, ...]:
-    """Drop layer d of 1..N where d = 0 (mod floor(1/p)) (Fan et al. 2020, section 3.2); 0 < p <= 1, exactly.
+    """Return the layers, from 0, left when layers d of 1..N with d = 0 (mod floor(1/p)) are dropped; 0 < p <= 1,
+    exactly.
 
-    The number that remains is rarely N (1 - p): above p = 1/2 nothing remains, and p = 2/5 drops half.
+    Fan et al. 2020, section 3.2. The number that remains is rarely N (1 - p): above p = 1/2 nothing remains, and p =
+    2/5 drops half.
     """
     stride = int(1 / p)
     return tuple(layer - 1 for layer in range(1, depth + 1) if layer % stride)
 
 
 class EvenlySpaced(Rule):
-    """Layer round(i (N - 1) / (r - 1)) for i = 0..r-1: the first and the last stay; a single one is the first."""
+    """Keep layer round(i (N - 1) / (r - 1)) for i = 0..r-1: the first and the last, or the first where r is 1."""
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """Half a step rounds up."""
+        """Round half a step up."""
         if keep == 1:
             return (0,)
         gaps = keep - 1
@@ -96,14 +99,14 @@ class EvenlySpaced(Rule):
 
 
 class EveryOther(EvenlySpaced):
-    """The paper's rule at p = 1 - r/N where it leaves r layers, evenly spaced ones where it does not.
+    """The paper's rule at p = 1 - r/N where it leaves r layers, evenly spaced layers elsewhere.
 
-    It does for p = 1/m with m a divisor of N, and a few more; the paper reports other depths (12 to 3) without
+    It leaves r for p = 1/m with m a divisor of N, and a few more; the paper reports other depths (12 to 3) without
     saying how. Its rule always drops the last layer of a stack that it halves.
     """
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """Exact: in floating point 1 / (1 - 4/6) falls below 3, and a layer too many goes."""
+        """Use exact fractions: in floating point 1 / (1 - 4/6) falls below 3, and one layer too many would go."""
         if keep == depth:
             return tuple(range(depth))
         ruled = papers_every_other(depth, Fraction(depth - keep, depth))
@@ -114,7 +117,6 @@ class First(Rule):
     """The lowest layers: a control that no paper recommends."""
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """0..keep-1."""
         return tuple(range(keep))
 
 
@@ -122,18 +124,17 @@ class Last(Rule):
     """The highest layers: a control that no paper recommends."""
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """The last `keep`."""
         return tuple(range(depth - keep, depth))
 
 
 class Random(Rule):
-    """Any layers, one draw for each (seed, stack, depth, keep): what a rule must beat."""
+    """Random layers, one draw for each (seed, stack, depth, keep): the control that a rule must beat."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """Without replacement, uniformly."""
+        """Draw uniformly without replacement."""
         stream = random.Random(derive(self.seed, "pruning", stack, depth, keep))
         return tuple(sorted(stream.sample(range(depth), keep)))
 
@@ -145,15 +146,17 @@ class DataDriven(Rule):
         self.drop_rates = drop_rates
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
-        """Of equals, the lower layer."""
+        """Prefer the lower of layers with equal rates."""
         rates = self.drop_rates[stack]
         return tuple(sorted(sorted(range(depth), key=lambda layer: (rates[layer], layer))[:keep]))
 
 
 def targets(curve: str, full: Depths, depths: Sequence[int] | None) -> list[Depths]:
-    """From the full model down. `both`: the other stack shrinks in proportion, rounded, and keeps a layer at least.
+    """Return the target depths from the full model down.
 
-    `depths`: so many layers remain in the stack that shrinks, the deeper of the two for `both`; None: every number.
+    `curve`: the stack that shrinks, or `both`, where the other stack shrinks in proportion, rounded, and keeps at least
+    one layer. `depths`: numbers of layers left in the stack that shrinks, the deeper one for `both`; None: every
+    number.
     """
     deepest = max(full) if curve == "both" else getattr(full, curve)
     wanted = range(1, deepest + 1) if depths is None else sorted({*depths, deepest})
@@ -163,5 +166,5 @@ def targets(curve: str, full: Depths, depths: Sequence[int] | None) -> list[Dept
 def _shrunk(curve: str, full: Depths, keep: int, deepest: int) -> Depths:
     if curve != "both":
         return full._replace(**{curve: keep})
-    # Half a layer rounds up, in whole numbers.
+    # Integer arithmetic that rounds half a layer up.
     return Depths(*(max(1, (2 * depth * keep + deepest) // (2 * deepest)) for depth in full))

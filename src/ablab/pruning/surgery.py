@@ -1,4 +1,4 @@
-"""Takes layers out of a model, or out of its weights on disk."""
+"""Removal of layers from a model, or from its weights on disk."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ from ablab.store.saved_model import CARD, PRUNED, ModelCard, SavedModel
 
 
 def prune(model: Transformer, kept: Kept) -> Transformer:
-    """The model with only these layers. It shares its parameters with the full one, and costs no memory.
+    """Return the model with only these layers. It shares its parameters with the full one, and costs no memory.
 
     In evaluation it computes what the full model does when the other layers are skipped, bit for bit.
     """
@@ -34,7 +34,7 @@ def prune(model: Transformer, kept: Kept) -> Transformer:
 
 
 def prune_weights(weights: Mapping[str, Tensor], kept: Kept) -> dict[str, Tensor]:
-    """The same on a state dictionary: layers renumbered from 0, what is per layer cut, all else as it was."""
+    """Prune a state dictionary: renumber layers from 0, cut values kept per layer, leave all else unchanged."""
     pruned: dict[str, Tensor] = {}
     places = {f"{stack}.layers.{old}.": f"{stack}.layers.{new}." for stack, new, old in _moves(kept)}
     for name, tensor in weights.items():
@@ -53,7 +53,7 @@ def _moves(kept: Kept) -> list[tuple[str, int, int]]:
 
 
 def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point) -> Path:
-    """The model of one point as a folder that needs nothing of its run; all of it or nothing."""
+    """Save the model of one point as a folder that does not depend on its run; write all of it or nothing."""
     kept = Kept(tuple(point.encoder), tuple(point.decoder))
     place = folder.pruned / kept.name
     folder.pruned.mkdir(exist_ok=True)

@@ -1,1 +1,1 @@
-"""Records in, a report out: statistics, verdicts, tables and pictures. Neither torch nor a network is needed."""
+"""The report: statistics, verdicts, tables and pictures computed from run records, without torch or a network."""

@@ -1,4 +1,4 @@
-"""Arms by themselves: scores over seeds, cost, holes, and whatever a reader must know before comparing."""
+"""One line of the report per arm: scores over seeds, cost, missing runs, and notes to read before comparing."""
 
 import os
 import statistics
@@ -20,7 +20,7 @@ from ablab.store.records import SCHEMA
 
 
 def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:
-    """Everything about one arm; its runs' folders as seen from `place`."""
+    """Return everything the report shows of one arm. Run folders are given relative to `place`."""
     values = [value for run in arm.finished if (value := measure.value(run)) is not None]
     # An arm with diverged runs shows their share, not a mean of the survivors.
     summary = summarise(values) if values and not arm.diverged else None
@@ -84,14 +84,17 @@ def _convergence(arm: ArmRuns, progress: Progress) -> str:
 
 
 def _differs(baseline: ArmRuns, arm: ArmRuns) -> dict[str, object]:
-    """By the recipes: what was typed may have no effect, or more than one."""
+    """Return the recipe fields in which the arm differs from the baseline, the seed apart, with the arm's values.
+
+    Recipes are compared, not the words that were typed: a word may have no effect, or more than one.
+    """
     theirs, ours = (dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))
     keys = [key for key in {**theirs, **ours} if key != "seed" and theirs.get(key) != ours.get(key)]
     return {key: ours.get(key) for key in keys}
 
 
 def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
-    """What a reader must know before comparing: holes, and budgets that differ."""
+    """Return notes to read before comparing the arm: missing runs, differing budgets, hardware and code."""
     notes = []
     if arm.diverged:
         notes.append(f"{len(arm.diverged)} of {len(arm.runs)} runs diverged")
@@ -141,10 +144,10 @@ def _listed(values: set[object]) -> str:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Of what there is."""
+    """Return the mean, or None for no values."""
     return statistics.fmean(values) if values else None
 
 
 def median(values: Sequence[float]) -> float | None:
-    """Of what there is."""
+    """Return the median, or None for no values."""
     return statistics.median(values) if values else None

@@ -1,4 +1,4 @@
-"""A selection of runs into the report's data: everything that is computed is computed here, once."""
+"""Turn a selection of runs into the report's data. Everything that is computed is computed here, once."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from ablab.study.design import name_of
 
 
 def methods(selection: Selection, resamples: int) -> Iterator[str]:
-    """A sentence or two on each, of what this report has."""
+    """Yield a sentence or two on each statistical method that this report uses."""
     yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
     yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
     if selection.claims:
@@ -49,7 +49,7 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
 
 
 def _compared(selection: Selection) -> list[Measure]:
-    """The report's metric, and what claims are about; shares of failures speak for themselves."""
+    """Return the report's metric and those of the claims, without shares of failures."""
     claims = [claim for claim in selection.claims if claim.metric != "failures"]
     return [MEASURES[selection.metric], *(measure_of(claim) for claim in claims)]
 
@@ -65,7 +65,11 @@ def _errors(claims: int) -> str:
 
 
 def effect_lines(selection: Selection, measure: Measure) -> list[EffectLine]:
-    """Of a factorial design, over the seeds that all cells have; NotTestable where there is a hole in it."""
+    """Return the effects of a factorial design, over the seeds that all cells have.
+
+    Empty for a design without two factors of two levels. Raises NotTestable where cells diverged or share too few
+    seeds.
+    """
     factors = selection.factors
     if len(factors) < 2 or any(len(levels) < 2 for levels in factors.values()):
         return []
@@ -101,11 +105,11 @@ def _score(cell: ArmRuns, seed: int, measure: Measure) -> float:
 
 
 MOST_NAMED = 5
-"""Runs in a note."""
+"""Runs named in a note."""
 
 
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
-    """Statistics, verdicts and curves. `advance` hears of each arm that has been compared."""
+    """Compute statistics, verdicts and curves. `advance` is called after each arm has been compared."""
     measure = MEASURES[selection.metric]
     baseline = selection.baseline_row
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
@@ -144,13 +148,16 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
 
 
 def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> OnSentences | None:
-    """Where the metric is one of sentences; arms judged on another test set than the baseline are not compared."""
+    """Return the tests over sentences, or None where the metric is not test BLEU or no baseline run was evaluated.
+
+    Arms evaluated on another test set than the baseline are not compared.
+    """
     judged = next((run.evaluation for run in baseline.finished if run.evaluation), None)
     return None if judged is None or selection.metric != "test_bleu" else OnSentences(judged.sentences, resamples)
 
 
 def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], list[str]]:
-    """And why there are none, where a design should have some."""
+    """Return the effects, and a note on why there are none where the design should have some."""
     try:
         return effect_lines(selection, measure), []
     except NotTestable as reason:
@@ -158,7 +165,7 @@ def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], 
 
 
 def _notes(selection: Selection) -> list[str]:
-    """What is missing, for the top of the page."""
+    """Return notes for the top of the page: missing runs, lost files, smoke runs, unregistered claims."""
     notes = list(selection.notes)
     states = Counter(run.state for arm in selection.rows for run in arm.runs)
     total = sum(states.values())

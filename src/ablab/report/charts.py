@@ -1,4 +1,4 @@
-"""The report's pictures, as Plotly takes them: data and layout; colours come from the page, dark or light."""
+"""The report's pictures as Plotly data and layout. The page adds the colours of its theme, dark or light."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from ablab.report.forest import Estimate, Forest, ForestRow, forests
 from ablab.report.format import wrapped
 
 LABEL = 28
-"""Characters of a line of a name beside a plot: on a telephone too there must be room for the plot."""
+"""Maximum characters per line of a name beside a plot, so that the plot still fits on a phone."""
 
 
 def charts(document: Document) -> dict[str, dict[str, Any]]:
-    """Each by its key."""
+    """Return every chart of the document by its key."""
     found = {key: _forest(plot) for key, plot in forests(document).items()}
     found |= {series.key: curves(series, styles(document)) for series in document.series}
     for picture in document.artefacts:
@@ -21,7 +21,7 @@ def charts(document: Document) -> dict[str, dict[str, Any]]:
 
 
 def _forest(plot: Forest) -> dict[str, Any]:
-    """Differences with their intervals, the first on top."""
+    """Return a forest plot: differences with their intervals, the first row on top."""
     rows = plot.rows[::-1]
     shown = [(place, row, row.estimate) for place, row in enumerate(rows) if row.estimate]
     differences = {
@@ -61,7 +61,7 @@ def _forest(plot: Forest) -> dict[str, Any]:
 
 
 def _instead(place: int, row: ForestRow) -> dict[str, Any]:
-    """Why nothing is drawn."""
+    """Return the annotation that says why a row has no estimate."""
     text = wrapped(row.outcome, LABEL).replace("\n", "<br>")
     return {
         "xref": "paper",
@@ -75,12 +75,12 @@ def _instead(place: int, row: ForestRow) -> dict[str, Any]:
 
 
 def _told(row: ForestRow, estimate: Estimate) -> str:
-    """When pointed at."""
+    """Return the hover text of a row."""
     lines = [row.name, row.figures, f"{100 * estimate.span.level:.4g} % interval", row.outcome]
     return "<br>".join(line for line in lines if line)
 
 
 def _band(place: int, margin: float) -> dict[str, Any]:
-    """What is too small to matter, behind a row."""
+    """Return the grey band behind a row: differences within the margin, too small to matter."""
     corners = {"x0": -margin, "x1": margin, "y0": place - 0.32, "y1": place + 0.32}
     return {"type": "rect", **corners, "fillcolor": "rgba(128,128,128,0.16)", "line": {"width": 0}, "layer": "below"}

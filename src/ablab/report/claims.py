@@ -1,4 +1,4 @@
-"""Claims into verdicts, in numbers and in words."""
+"""Judge claims: verdicts in numbers and in words."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: 
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
-    """All claims of the study together: one error rate for all."""
+    """Judge all claims of the study together, under one family-wise error rate."""
     measures = [_measure(claim) for claim in selection.claims]
     cases = [_case(selection, claim, measure) for claim, measure in zip(selection.claims, measures, strict=True)]
     found = zip(selection.claims, measures, cases, verdicts(cases), strict=True)
@@ -24,7 +24,7 @@ def judge(selection: Selection) -> list[ClaimLine]:
 
 
 def span(interval: Interval) -> Span:
-    """As the document has it."""
+    """Convert an interval to the document's type."""
     return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
 
 
@@ -95,7 +95,7 @@ def _seeds_in_both(selection: Selection, claim: Settled) -> int:
 
 
 def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims: int) -> str:
-    """A sentence that can stand alone; `of`: what is claimed, and what was compared."""
+    """Return a sentence that can stand alone. `of`: the measure that was claimed, and the one that was compared."""
     measure, shown = of
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
@@ -115,7 +115,7 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
 
 
 def _exploratory(selection: Selection, claim: Settled) -> str | None:
-    """Why the claim was not fixed before anybody could see results; None if it was."""
+    """Return why the claim is exploratory, that is, not fixed before results were known; None if it is confirmatory."""
     registered = selection.registered
     if registered is None:
         return "the study was never launched as one: its claims were not registered"

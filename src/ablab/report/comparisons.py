@@ -1,4 +1,4 @@
-"""Curves of the arms, as means over seeds with their range, and artefacts of their runs beside each other."""
+"""Curves of the arms, as means over seeds with their range, and artefacts of the arms' runs side by side."""
 
 import json
 import math
@@ -15,7 +15,10 @@ Points = Iterable[tuple[float, float]]
 
 
 class Kind(NamedTuple):
-    """Titles of a picture and of its axes, and the points of a run; `of_curves`: of its depth-quality curve."""
+    """A kind of curve: titles of the picture and its axes, and a function that reads the points of a run.
+
+    `of_curves`: the points come from the run's depth-quality curve.
+    """
 
     title: str
     x: str
@@ -25,7 +28,7 @@ class Kind(NamedTuple):
 
 
 def pictured(selection: Selection) -> list[Series]:
-    """Every kind of curve of which at least one arm has one."""
+    """Return every kind of curve that at least one arm has."""
     found = [_series(selection, key, kind) for key, kind in KINDS.items()]
     return [series for series in found if series is not None]
 
@@ -39,7 +42,7 @@ def _series(selection: Selection, key: str, kind: Kind) -> Series | None:
 
 
 def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
-    """Where every seed has a point: a mean over fewer would jump when one ends."""
+    """Return the arm's mean and range at each x that every seed has: a mean over fewer would jump where one ends."""
     at: defaultdict[float, list[float]] = defaultdict(list)
     curves = [points for run in arm.runs if run.record is not None and (points := dict(read(run)))]
     for curve in curves:
@@ -59,7 +62,7 @@ def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
 
 
 MOST_POINTS = 200
-"""Of a line: more would make the page heavy and no eye richer."""
+"""Maximum points of a line. More would make the page heavier without showing more."""
 
 
 def _thinned(xs: Sequence[float]) -> list[float]:
@@ -105,11 +108,11 @@ KINDS = {
     "grad_norm": Kind("Gradient norm", "step", "before clipping", _metric("grad_norm")),
     "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),
 }
-"""By the keys of the pictures."""
+"""Kinds of curves by the keys of their pictures."""
 
 
 MOST_ARMS = 8
-"""Side by side; the first of the selection."""
+"""Maximum arms shown side by side: the first of the selection."""
 
 DIGITS = 4
 
@@ -123,7 +126,7 @@ class _Kin(NamedTuple):
 
 
 def side_by_side(selection: Selection) -> list[Facets | Matrices]:
-    """Every artefact that names a section, by section, and there in its own order."""
+    """Return every artefact that names a section, sorted by section and then by its own order."""
     families = sorted(_families(selection), key=lambda kin: (kin.first.section or "", kin.first.order, kin.key))
     return [
         _facets(kin, kin.first, selection.rows)
@@ -148,7 +151,7 @@ def _families(selection: Selection) -> list[_Kin]:
 
 
 def _facets(kin: _Kin, first: SeriesArtefact, arms: Sequence[ArmRuns]) -> Facets:
-    """A panel for each line that any of the runs has."""
+    """Return a panel for each line that any of the runs has."""
     every = [artefact for artefact in kin.by_run.values() if isinstance(artefact, SeriesArtefact)]
     labels = dict.fromkeys(trace.label for artefact in every for trace in artefact.series)
     names = {trace.label: trace.names for artefact in every for trace in artefact.series}
@@ -175,7 +178,7 @@ def _facets(kin: _Kin, first: SeriesArtefact, arms: Sequence[ArmRuns]) -> Facets
 
 
 def _matrices(kin: _Kin, first: MatrixArtefact, arms: Sequence[ArmRuns]) -> Matrices:
-    """A panel for each arm."""
+    """Return a panel for each arm."""
     every = [artefact for artefact in kin.by_run.values() if isinstance(artefact, MatrixArtefact)]
     slices = list(dict.fromkeys(part.label for artefact in every for part in artefact.slices))
     having = [arm for arm in arms if any(run.folder.run_id in kin.by_run for run in arm.finished)]
@@ -199,7 +202,7 @@ def _matrices(kin: _Kin, first: MatrixArtefact, arms: Sequence[ArmRuns]) -> Matr
 
 
 def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str]) -> MatrixOf:
-    """Mean over the seeds. Rows whose columns are interchangeable are sorted before, and lose their labels."""
+    """Return the mean over seeds. Rows with interchangeable columns are sorted first, and lose their labels."""
     found = [artefact for run in arm.finished if isinstance(artefact := by_run.get(run.folder.run_id), MatrixArtefact)]
     first = found[0]
     alike = [

@@ -1,4 +1,4 @@
-"""Arms against the baseline, whatever anybody has claimed: paired by seed, and on other sentences."""
+"""Differences of each arm from the baseline, claimed or not: paired by seed, and tested over sentences."""
 
 import statistics
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
 
 SEED = 20190527
-"""Of resampling: the same records give the same report."""
+"""Seed of the resampling, fixed so that the same records give the same report."""
 
 
 class OnSentences:
-    """Tests on one test set, over seeds and sentences and over sentences alone.
+    """Tests on one test set: over seeds and sentences, and over sentences alone.
 
-    Sentences are drawn once, and a baseline is read and scored once for all the arms that are held against it.
+    Sentences are drawn once, and a baseline is read and scored once for all arms that are compared with it.
     """
 
     def __init__(self, sentences: int, resamples: int) -> None:
@@ -36,7 +36,7 @@ class OnSentences:
         self._baselines: dict[tuple[int, ...], tuple[Floats, Scores]] = {}
 
     def told(self, both: Pairs) -> dict[str, Any]:
-        """What a line of differences says of them."""
+        """Return the fields of a `DifferenceLine` that these tests fill."""
         seeds = tuple(run.seed for run in both.baseline)
         if seeds not in self._baselines:
             self._baselines[seeds] = self._scored(both.baseline)
@@ -60,14 +60,17 @@ class OnSentences:
 
 
 def _statistics(runs: Sequence[Run]) -> Floats:
-    """[seeds, sentences, k] of runs that have been judged."""
+    """Return sufficient statistics [seeds, sentences, k] of the runs that were evaluated."""
     return np.array([run.evaluation.statistics for run in runs if run.evaluation], dtype=np.float64)
 
 
 def difference_line(
     selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, on_sentences: OnSentences | None
 ) -> DifferenceLine:
-    """What two arms' runs say of each other, whatever anybody has claimed. `on_sentences`: where the metric has any."""
+    """Compare an arm with the baseline, whether or not a claim is made of them.
+
+    `on_sentences`: tests over sentences; None where the metric has none.
+    """
     found = observed(arm, baseline, measure)
     both = pairs(arm, baseline)
     if isinstance(found, Failures):
@@ -81,14 +84,14 @@ def difference_line(
     if on_sentences is not None:
         told_more |= on_sentences.told(both)
     if "refused" in told_more:
-        told_more.pop("crossed_refused", None)  # it needs more seeds still
+        told_more.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
     return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **told_more)
 
 
 def _over_seeds(
     selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, differences: Sequence[float]
 ) -> dict[str, Any]:
-    """The interval, and what it would take to see what is claimed."""
+    """Return the paired interval, p and detectable difference, and the seeds that a new study of the claim needs."""
     try:
         paired = of_differences(differences)
     except NotTestable as reason:
@@ -98,9 +101,10 @@ def _over_seeds(
 
 
 def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, sd: float) -> dict[str, Any]:
-    """What it would take to see what is claimed of these arms: seeds added to this study make its claims exploratory.
+    """Return the seeds and seconds that a new study would need to detect the margin claimed of these arms.
 
-    Nothing where the claim cannot be tested, however many seeds there are.
+    A new study, because seeds added to this one make its claims exploratory. Empty where no claim states a margin, or
+    where the claim cannot be tested with any number of seeds.
     """
     margins = [
         claim.margin

@@ -1,4 +1,4 @@
-"""The report as data: one structure, whatever it is rendered as. Numbers are kept whole; tables round them."""
+"""The report as data: one structure behind every output format. Numbers keep full precision; tables round them."""
 
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ class Span(Strict):
 
 
 class RunLine(Strict):
-    """A run of an arm, and where it comes from. `note`: what is missing or odd."""
+    """A run of an arm and its provenance. `note`: what is missing or unusual."""
 
     run_id: str
     seed: int
@@ -36,9 +36,9 @@ class RunLine(Strict):
 class ArmLine(Strict):
     """An arm by itself. `mean`, `sd`, `interval`, `minimum`, `maximum`: of the metric over finished seeds.
 
-    `differs`: how its recipe differs from the baseline's. `convergence`: still, moving, unclear, or why unknown.
-    `steps`, `tokens`: means over its runs. `train_seconds`, `tokens_per_second`, `decoding_speed`: medians, since a
-    machine that had other things to do too made some of them slow.
+    `differs`: recipe fields that differ from the baseline's. `convergence`: still, moving, unclear, or why it is
+    unknown. `steps`, `tokens`: means over runs. `train_seconds`, `tokens_per_second`, `decoding_speed`: medians, since
+    other load on the machine slows some runs down.
     """
 
     name: str
@@ -68,10 +68,12 @@ class ArmLine(Strict):
 
 
 class DifferenceLine(Strict):
-    """An arm less the baseline, paired by seed. `crossed`: over seeds and sentences. `randomisation`: p of test-set
-    noise alone. Where a method refuses, its `..._refused` says why. `detectable`: what so many seeds would have shown
-    with 80 % power; `seeds_needed`: for a difference of `effect` at the level of one of so many claims, in a new study
-    of `seconds_needed` of machine time for both arms.
+    """An arm less the baseline, paired by seed.
+
+    `crossed`: interval over seeds and sentences. `randomisation_p`: p of test-set noise alone. Where a method refuses,
+    its `..._refused` says why. `detectable`: the difference that so many seeds detect with 80 % power. `seeds_needed`:
+    seeds that a new study needs to detect a difference of `effect` at the level of one of the claims; `seconds_needed`:
+    its machine time for both arms.
     """
 
     arm: str
@@ -97,10 +99,11 @@ Outcome = Literal[
 
 
 class ClaimLine(Strict):
-    """A claim and its verdict. `interval`: at the level that Holm leaves to it. `exploratory`: why it is, if it is.
+    """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
-    `about`: what is claimed; `title`, `unit`, `digits`: of what was compared, shares of failures where runs diverged.
-    `unlike`: what differs between the arms that is no part of a recipe, such as code or threads.
+    `exploratory`: why the claim is exploratory, or None. `about`: the measure claimed; `title`, `unit`, `digits`: of
+    the measure compared, which is the share of failures where runs diverged. `unlike`: differences between the arms
+    that are no part of a recipe, such as code or threads.
     """
 
     arm: str
@@ -140,7 +143,7 @@ class EffectLine(Strict):
 
 
 class LineOf(Strict):
-    """One arm in a picture: mean over seeds and the range of the seeds, where all of them have a point."""
+    """One arm in a picture: mean and range over seeds, at each x that all seeds have."""
 
     arm: str
     x: list[float]
@@ -150,7 +153,7 @@ class LineOf(Strict):
 
 
 class Series(Strict):
-    """A picture of curves, by kind: what it shows is in its titles. `names`: of the x, where they are no quantities."""
+    """A picture of curves of one kind; its titles say what it shows. `names`: labels of x where x is no quantity."""
 
     key: str
     title: str
@@ -161,7 +164,7 @@ class Series(Strict):
 
 
 class MatrixOf(Strict):
-    """One arm's: mean over `seeds` seeds, of each slice of the picture; None where the arm has no such slice."""
+    """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice."""
 
     arm: str
     seeds: int
@@ -171,7 +174,7 @@ class MatrixOf(Strict):
 
 
 class Facets(Strict):
-    """A series artefact of several arms: a picture for each of its lines, and there a line for each arm."""
+    """A series artefact of several arms: a panel for each of its lines, with a line for each arm."""
 
     kind: Literal["series"] = "series"
     key: str
@@ -182,10 +185,10 @@ class Facets(Strict):
 
 
 class Matrices(Strict):
-    """A matrix artefact of several arms, side by side on one scale of colours from `low` to `high`.
+    """A matrix artefact of several arms, side by side on one colour scale from `low` to `high`.
 
-    `ranked`: each row was sorted before means were taken, since its columns have no identity beyond their run.
-    `slices`: what can be chosen, the first at first. `left_out`: arms that have it too and are not shown.
+    `ranked`: each row was sorted before averaging, since its columns have no identity across runs. `slices`: the
+    choices, the first shown initially. `left_out`: number of arms that have the artefact and are not shown.
     """
 
     kind: Literal["matrix"] = "matrix"
@@ -217,7 +220,7 @@ class SentenceLine(Strict):
 
 
 class Sentences(Strict):
-    """Where an arm and the baseline differ most under one seed, both ways."""
+    """Sentences on which an arm and the baseline differ most under one seed, in both directions."""
 
     arm: str
     seed: int
@@ -225,7 +228,7 @@ class Sentences(Strict):
 
 
 class Document(Strict):
-    """A report."""
+    """The whole report."""
 
     name: str
     question: str

@@ -1,4 +1,4 @@
-"""What may be compared with what: pairs of runs by seed, or the reason why two arms cannot be judged."""
+"""Evidence for comparisons: runs paired by seed, or the reason why two arms cannot be judged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ Evidence = Sequence[float] | Failures | NotTestable
 
 @dataclass(frozen=True)
 class Pairs:
-    """Runs of both arms under the same seeds, in the order of the seeds."""
+    """Runs of both arms under the same seeds, ordered by seed."""
 
     arm: Sequence[Run]
     baseline: Sequence[Run]
 
     def values(self, measure: Measure) -> tuple[list[float], list[float]]:
-        """Of both; raises NotTestable where a run has none."""
+        """Return the values of arm and baseline. Raises NotTestable where a run has none."""
         both = []
         for runs in (self.arm, self.baseline):
             values = [measure.value(run) for run in runs]
@@ -37,21 +37,24 @@ class Pairs:
 
 
 def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
-    """Of the seeds that have finished in both."""
+    """Pair the runs of the seeds that have finished in both arms."""
     theirs = {run.seed: run for run in baseline.finished}
     ours = {run.seed: run for run in arm.finished if run.seed in theirs}
     return Pairs([ours[seed] for seed in sorted(ours)], [theirs[seed] for seed in sorted(ours)])
 
 
 def measure_of(claim: Settled) -> Measure:
-    """What the claim is about; shares of failures have no measure of one run."""
+    """Return the measure that the claim is about. Not for shares of failures, which no single run has."""
     if claim.fall is not None:
         return depth_measure(claim.fall)
     return MEASURES[claim.metric] if claim.layers is None else pruned_measure(claim.layers)
 
 
 def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:
-    """What a claim may be judged by: as `observed`, of arms that had converged, and were not cut off by a clock."""
+    """Return the evidence for a claim: as `observed`, or the reason why not.
+
+    Where the measure needs converged training, arms must have converged, without a time limit and without smoke runs.
+    """
     progress = measure.progress
     if progress is not None and not (arm.diverged or baseline.diverged):
         matters = margin if margin and measure.unit == progress.unit else progress.enough
@@ -64,9 +67,10 @@ def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -
 
 
 def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
-    """Differences paired by seed; shares of failures where runs diverged, never the mean of the survivors; or why not.
+    """Return differences paired by seed, shares of failures where runs diverged, or the reason why there are neither.
 
-    A share is compared only where every planned run is a result: a failure that has not been retried is no outcome.
+    Survivors of diverged arms are never averaged. Shares are compared only where every planned run has ended: a failure
+    that may still be retried is no outcome.
     """
     try:
         _comparable(arm, baseline)
@@ -85,7 +89,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
 
 
 def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Failures:
-    """How many runs of each arm diverged."""
+    """Compare the shares of diverged runs. Raises NotTestable where a run is neither finished nor diverged."""
     for one in (arm, baseline):
         open_ = [run for run in one.runs if run.state not in ("finished", "diverged")]
         if open_:
@@ -95,7 +99,7 @@ def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Fail
 
 
 def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
-    """Whether validation was still getting better; raises NotTestable where it cannot be told."""
+    """Test whether validation was still improving at the end. Raises NotTestable where that cannot be decided."""
     curves = []
     for run in arm.finished:
         assert run.record is not None
@@ -120,7 +124,7 @@ def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
 
 
 EVEN = 1.5
-"""How many times its slowest run an arm's fastest may be: seeds are no repetitions of what else a machine does."""
+"""Largest allowed ratio of an arm's fastest run to its slowest: load on the machine is no variation over seeds."""
 
 
 def _check_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:
@@ -136,7 +140,7 @@ def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> N
 
 
 def _comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
-    """The same test text, scored in the same way; training data from the same corpus."""
+    """Raise NotTestable unless test text, scoring and training corpus are the same in both arms."""
     for what in ("references", "signatures", "data.digest"):
         values = {_identity(run, what) for one in (arm, baseline) for run in one.finished}
         if len(values) > 1:

@@ -1,4 +1,4 @@
-"""How arms look, and their lines and matrices as Plotly takes them; the page decides the colours of matrices."""
+"""Styles of the arms, and their lines and matrices as Plotly data. The page decides the colours of matrices."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,20 +8,23 @@ from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, 
 from ablab.study.study import SAME
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Okabe and Ito (2008), told apart with any kind of colour vision; yellow and black give way to the page."""
+"""Colours of Okabe and Ito (2008), distinct under any colour vision.
+
+Brown and grey replace their yellow and black, which are hard to see on a light or a dark page.
+"""
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 class Style(NamedTuple):
-    """How an arm is drawn; the dash has Plotly's name."""
+    """Colour and dash of an arm; the dash has Plotly's name."""
 
     colour: str
     dash: str
 
 
 def styles(document: Document) -> dict[str, Style]:
-    """Colour and dash of each arm, the same in every picture."""
+    """Return colour and dash of each arm, the same in every picture."""
     names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *arm.name.split(SAME)))
     count = len(COLOURS)
     return {
@@ -30,7 +33,7 @@ def styles(document: Document) -> dict[str, Style]:
 
 
 def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
-    """A line for each arm, the mean over seeds, on a band from the lowest seed to the highest."""
+    """Draw a line for each arm, the mean over seeds, on a band from the lowest seed to the highest."""
     data: list[dict[str, Any]] = []
     for line in series.lines:
         look = styles[line.arm]
@@ -59,13 +62,13 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
             "title": {"text": series.title},
             "xaxis": {"title": {"text": series.x}},
             "yaxis": {"title": {"text": series.y}},
-            "showlegend": False,  # the page has one for all
+            "showlegend": False,  # the page shows one for all charts
         },
     }
 
 
 def facets(picture: Facets, styles: Mapping[str, Style]) -> dict[str, dict[str, Any]]:
-    """A small picture for each panel, all on one scale."""
+    """Draw a small picture for each panel, all on one scale."""
     values = [value for panel in picture.panels for line in panel.lines for value in (*line.low, *line.high)]
     room = 0.06 * (max(values) - min(values)) or 1.0
     extent = [min(values) - room, max(values) + room]
@@ -81,7 +84,7 @@ def facets(picture: Facets, styles: Mapping[str, Style]) -> dict[str, dict[str, 
 
 
 def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
-    """Places with names: a dot for each arm, a little beside those of the others, on the range of its seeds."""
+    """Draw named places: a dot per arm, slightly shifted so that arms do not overlap, with the range of its seeds."""
     step = 0.5 / len(series.lines)
     middle = (len(series.lines) - 1) / 2
     places = series.lines[0].x
@@ -131,20 +134,20 @@ def _faint(colour: str) -> str:
 
 
 MOST_WRITTEN = 8
-"""Columns of a map in whose cells values can still be written."""
+"""Maximum columns of a heat map whose cells show their values."""
 
 LONGEST = 22
-"""Letters of a label; the rest of a longer one shows when its cell is pointed at."""
+"""Maximum characters of a label; hovering over the cell shows the whole label."""
 
 ROW, TOP, TITLE = 24, 6, 34
-"""Pixels: of a row, above all rows, and of an axis's title with the gap before its labels."""
+"""Pixels: height of a row, space above all rows, and an axis title with the gap to its labels."""
 
 LETTER, SLOPE = 6.4, 0.8
-"""Pixels of a letter's width, and what share of it a slanted label needs below."""
+"""Width of a letter in pixels, and the share of it that a slanted label needs below the axis."""
 
 
 def heat_maps(picture: Matrices) -> dict[str, dict[str, Any]]:
-    """By the arm's place. One of the `slices` is shown, which is chosen for all of a `section` at once."""
+    """Return a heat map per arm, numbered by the arm's place. One slice is shown, chosen for a whole section."""
     written = len(picture.slices) == 1 and all(len(panel.columns) <= MOST_WRITTEN for panel in picture.panels)
     return {
         f"{picture.key}-{number}": _heat_map(picture, panel, written=written)
@@ -159,7 +162,7 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
         "zmax": picture.high,
         "xgap": 1,
         "ygap": 1,
-        "showscale": False,  # the page has one for all
+        "showscale": False,  # the page shows one for all charts
         "hoverinfo": "text",
     }
     if written:
@@ -183,13 +186,16 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
 
 
 def _decimals(picture: Matrices) -> int:
-    """So many that the largest value has two figures."""
+    """Return the decimals that show two significant figures of the largest value."""
     largest = max(abs(picture.low), abs(picture.high))
     return max(0, 1 - math.floor(math.log10(largest))) if largest else 0
 
 
 def _labelled(title: str, labels: Sequence[str]) -> dict[str, Any]:
-    """By place, since a label may stand twice. Plotly's own search for margins does not end with slanted labels."""
+    """Label an axis by position, since a label may occur twice.
+
+    Automatic margins are off: Plotly's search for them does not end with slanted labels.
+    """
     return {
         "title": {"text": title, "standoff": 4, "font": {"size": 11}},
         "tickvals": list(range(len(labels))),
@@ -210,5 +216,5 @@ def _longest(labels: Sequence[str]) -> int:
 
 
 def _escaped(text: str) -> str:
-    """Plotly reads tags: `</s>` would vanish."""
+    """Escape text that Plotly would read as tags: `</s>` would vanish."""
     return text.replace("&", "&amp;").replace("<", "&lt;")

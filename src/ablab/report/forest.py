@@ -1,4 +1,4 @@
-"""The forest plots: which differences they show, with which intervals, and what stands where there is none."""
+"""Rows of the forest plots: which differences they show, with which intervals, and what replaces a missing one."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,10 @@ class Estimate(NamedTuple):
 
 
 class ForestRow(NamedTuple):
-    """`outcome`: a verdict, or why there is no estimate on this scale. `margin`: 0 where none is claimed."""
+    """A row of a forest plot.
+
+    `outcome`: a verdict, or why there is no estimate on this scale. `margin`: 0 where none is claimed.
+    """
 
     name: str
     estimate: Estimate | None
@@ -25,7 +28,7 @@ class ForestRow(NamedTuple):
 
     @property
     def figures(self) -> str:
-        """As tables write them."""
+        """The estimate as tables format it."""
         if self.estimate is None:
             return ""
         return f"{signed(self.estimate.difference, self.digits)} {interval_text(self.estimate.span, self.digits)}"
@@ -41,16 +44,15 @@ class Forest(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Above the plot."""
         return f"Differences in {self.about}"
 
 
 def forests(document: Document) -> dict[str, Forest]:
-    """One for each measure that claims are about, the report's metric first; only those with an interval.
+    """Return a forest plot for each measure that claims are about, the report's metric first, by the keys of their
+    files.
 
-    By the keys of their files.
-
-    Where no claim about the metric has one, all arms are compared by it, after the claims.
+    Measures without any interval are left out. Where no claim about the metric has an interval, a plot of all arms by
+    that metric follows those of the claims.
     """
     about: dict[str, list[ClaimLine]] = {}
     for claim in sorted(document.claims, key=lambda claim: claim.metric != document.metric):
@@ -88,7 +90,9 @@ def _of_arms(document: Document) -> Forest | None:
 
 
 def _claimed(claim: ClaimLine) -> ForestRow:
-    """Shares of failures are on another scale."""
+    """Return the row of a claim; without an estimate where it was judged by shares of failures, which have another
+    scale.
+    """
     name = f"{claim.arm} - {claim.baseline}"
     if claim.title != claim.about:
         return ForestRow(name, None, claim.digits, f"{claim.outcome}, by {claim.title}")

@@ -1,4 +1,4 @@
-"""The report for a paper: its tables and pictures in LaTeX."""
+"""The report for a paper: tables and pictures in LaTeX."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from ablab.report.tables import Table, tables
 
 
 def latex(document: Document) -> str:
-    """Tables with booktabs and the pictures beside it, in a document that compiles as it stands."""
+    """Return a LaTeX document that compiles as it stands, with booktabs tables and the pictures in its folder."""
     floats = [_table(document, part) for table in tables(document) for part in _parts(table)]
     floats += [_picture(document, picture) for picture in [*differences(document), *curves(document)]]
     parts = [
@@ -32,7 +32,7 @@ def latex(document: Document) -> str:
 
 
 def _words(document: Document) -> list[str]:
-    """What Markdown says above its tables."""
+    """Return the text that Markdown has above its tables."""
     said = [document.question, f"Source: {document.source}" if document.source else "", *document.notes]
     claims = [
         claim.words + (f" Exploratory: {claim.exploratory}." if claim.exploratory else "") for claim in document.claims
@@ -43,7 +43,7 @@ def _words(document: Document) -> list[str]:
 
 
 LONGEST = 30
-"""Rows of a LaTeX table: what does not fit onto its page is lost."""
+"""Maximum rows of a LaTeX table; longer ones would run off the page."""
 
 
 def _parts(table: Table) -> Iterator[Table]:
@@ -54,7 +54,7 @@ def _parts(table: Table) -> Iterator[Table]:
 
 
 BROKEN = {"claim": 60, "notes": 45, "published": 45}
-"""Columns of sentences, and how many mm wide: on one line they would make the rest too small to read."""
+"""Columns that hold sentences, and their widths in mm: on one line they would make the rest too small to read."""
 
 
 def _column(table: Table, number: int) -> str:
@@ -104,7 +104,7 @@ def _picture(document: Document, picture: Picture) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    # {}: a row that begins with [ or * would be read as an option of what ends the row above it.
+    # {}: otherwise [ or * at the start of a row would be read as an option of the \\ that ends the row above.
     return "{}" + " & ".join(_escaped(cell) for cell in cells) + " \\\\"
 
 
@@ -114,9 +114,9 @@ def _label(name: str) -> str:
 
 @cache
 def _escaped(text: str) -> str:
-    """For any LaTeX, whatever characters people write.
+    """Escape any text for any LaTeX engine.
 
-    Letters that its usual fonts lack become their code points, so that it compiles and names stay apart.
+    Letters that the usual fonts lack become their code points, so that the document compiles and names stay distinct.
     """
     printable = "".join(f"(U+{ord(one):04X})" if _is_foreign(one) else one for one in text)
     escaped: str = _encoder().unicode_to_latex(printable)
@@ -124,7 +124,7 @@ def _escaped(text: str) -> str:
 
 
 def _is_foreign(character: str) -> bool:
-    """Neither Latin nor Greek nor a sign that the encoder knows."""
+    """Return whether the character is a letter neither Latin nor Greek, which the usual fonts lack."""
     return character.isalpha() and not unicodedata.name(character, "").startswith(("LATIN", "GREEK", "MICRO"))
 
 

@@ -1,4 +1,4 @@
-"""What arms are compared by: one number per run for each measure."""
+"""Measures by which arms are compared: one number per run for each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from ablab.store.records import Curve, Evaluation, Point
 
 @dataclass(frozen=True)
 class Progress:
-    """A validation curve by which one sees whether training has converged. `key`: in a record's validations.
+    """A validation curve that shows whether training has converged. `key`: its name in a record's validations.
 
-    `enough`: what it may still gain over the last fifth of training where a claim states no margin.
+    `enough`: the largest gain over the last fifth of training that still counts as converged, where a claim states no
+    margin.
     """
 
     key: str
@@ -29,9 +30,10 @@ LOSS = Progress("loss", "validation loss", "nats per token", 4, False, 0.01)
 
 @dataclass(frozen=True)
 class Measure:
-    """`value`: of one finished run, None where it has none. `digits`: after the point. `progress`: by which training
-    must have converged before two arms are compared; None where that, or a clock that ended it, does not matter.
-    `of_machine`: it depends on what else the machine had to do.
+    """A quantity by which arms are compared. `value`: of one finished run, None where it has none.
+
+    `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
+    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine.
     """
 
     title: str
@@ -75,11 +77,11 @@ MEASURES = {
         of_machine=True,
     ),
 }
-"""By their names in experiment files. Shares of failures and depths are not among them: they are compared otherwise."""
+"""Measures by their names in experiment files. Shares of failures and depths are compared in other ways."""
 
 
 def depth_measure(fall: float) -> Measure:
-    """Decoder layers that are left when pruning has cost `fall` BLEU, between measured depths by straight lines."""
+    """Return the decoder layers left when pruning has cost `fall` BLEU, interpolated linearly between depths."""
 
     def value(run: Run) -> float | None:
         return None if run.curve is None else depth_at_fall(run.curve, fall)
@@ -88,7 +90,7 @@ def depth_measure(fall: float) -> Measure:
 
 
 def pruned_measure(layers: int) -> Measure:
-    """Test BLEU with so many decoder layers: of a whole model that has no more, or of one cut down to them."""
+    """Return the test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
 
     def value(run: Run) -> float | None:
         curve = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
@@ -98,9 +100,9 @@ def pruned_measure(layers: int) -> Measure:
 
 
 def depth_at_fall(curve: Curve, fall: float) -> float | None:
-    """The depth at which the curve of the decoder alone first lies `fall` below the whole model, from the deep end.
+    """Return the depth at which the decoder's curve, from the deep end, first lies `fall` below the whole model.
 
-    The shallowest measured depth where it never does: fewer layers were not tried. None without such a curve.
+    The shallowest measured depth where it never does, since fewer layers were not measured. None without such a curve.
     """
     points = sorted((p for p in curve.points if p.curve == "decoder"), key=_depth, reverse=True)
     if len(points) < 2:

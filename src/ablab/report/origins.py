@@ -1,4 +1,4 @@
-"""Code, libraries, threads and device of runs: what is not the same on both sides of a comparison."""
+"""Provenance of runs: differences in code, libraries, threads and device between the sides of a comparison."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from ablab.report.selection import ArmRuns, Run
 from ablab.store.records import Record
 
 Facts = Mapping[str, object]
-"""By what a reader calls it."""
+"""Provenance by the names that the report uses."""
 
 
 def unlike(arm: ArmRuns, baseline: ArmRuns) -> str | None:
-    """`code, threads`: what differs between runs of both arms under one seed; None where nothing does.
+    """Return what differs between runs of both arms under one seed, such as `code, threads`; None where nothing does.
 
-    Of arms that share no seed every run is held against every other.
+    Arms that share no seed are compared run by run, each with every other.
     """
     theirs = {run.seed: run for run in baseline.runs if run.record is not None}
     ours = {run.seed: run for run in arm.runs if run.record is not None}
@@ -25,7 +25,7 @@ def unlike(arm: ArmRuns, baseline: ArmRuns) -> str | None:
 
 
 def odd(run: Run) -> str | None:
-    """What a reader must know of where one run comes from; None where all of it is of one making."""
+    """Return what is unusual in the provenance of one run; None where all of it has one origin."""
     if run.record is None:
         return None
     said = [] if run.record.mixed is None else [f"mixed: {run.record.mixed} changed during training"]
@@ -38,7 +38,7 @@ def odd(run: Run) -> str | None:
 
 
 def _differing(ours: Facts, theirs: Facts) -> list[str]:
-    """What only one side knows is no difference."""
+    """Return the facts that both sides know and that differ."""
     return [name for name in ours if name in theirs and ours[name] != theirs[name]]
 
 
@@ -53,7 +53,7 @@ def _facts(run: Run) -> Facts:
 
 
 def _of_training(record: Record) -> Facts:
-    """Of all its stretches, where they are on record."""
+    """Return the facts of all stretches of training, or of the record where it lists no stretches."""
     if record.stretches:
         return {
             "code": {representative(stretch.code) for stretch in record.stretches},

@@ -1,4 +1,4 @@
-"""The report as one page that needs no network and opens from disk."""
+"""The report as one HTML page that needs no network and opens from disk."""
 
 import json
 from importlib.resources import files
@@ -12,11 +12,11 @@ from ablab.report.forest import forests
 from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
-"""Plotly's dashes as SVG writes them."""
+"""Plotly's dashes as SVG dash arrays."""
 
 
 def page(document: Document) -> str:
-    """HTML with its style, its script, its data and Plotly inside."""
+    """Return HTML that contains its style, script, data and Plotly."""
     from jinja2 import Environment, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -42,10 +42,10 @@ def page(document: Document) -> str:
 
 
 def _sections(document: Document) -> list[tuple[str, list[Facets | Matrices]]]:
-    """Pictures of artefacts under their headings."""
+    """Group the pictures of artefacts by section."""
     return [(name, list(pictures)) for name, pictures in groupby(document.artefacts, lambda picture: picture.section)]
 
 
 def _embedded(content: Any) -> str:
-    """JSON that cannot end the script that it stands in."""
+    """Return JSON that cannot end the script element it stands in."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""The report's pictures on paper: forest plots and the curves of the arms, as PDF for LaTeX, as PNG for Markdown."""
+"""The report's pictures on paper: forest plots and curves of the arms, as PDF for LaTeX and PNG for Markdown."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ROWS, MOST_LINES = 40, 16
-"""Of a forest plot, and of a picture of curves. More cannot be read on paper; the page can be pointed at."""
+"""Maximum rows of a forest plot, and lines of a picture of curves. More is unreadable on paper; the page is
+interactive.
+"""
 
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
-"""Plotly's names as Matplotlib's."""
+"""Matplotlib's line styles by Plotly's names."""
 
 LOOK = {
     "font.size": 9,
@@ -31,11 +33,11 @@ LOOK = {
 }
 
 WIDTH = 6.3
-"""Inches: the text of an A4 page."""
+"""Inches: the text width of an A4 page."""
 
 
 class Picture(NamedTuple):
-    """`key`: of its files; `height` in inches; `arms`: of the legend."""
+    """A picture on paper. `key`: stem of its file names; `height`: in inches; `arms`: entries of the legend."""
 
     key: str
     title: str
@@ -46,7 +48,7 @@ class Picture(NamedTuple):
 
 
 def differences(document: Document) -> list[Picture]:
-    """The forest plots."""
+    """Return the forest plots that fit on paper."""
     return [_forest(key, plot) for key, plot in forests(document).items() if len(plot.rows) <= MOST_ROWS]
 
 
@@ -56,18 +58,18 @@ def _forest(key: str, plot: Forest) -> Picture:
 
 
 def curves(document: Document) -> list[Picture]:
-    """Of the arms, as on the page."""
+    """Return the curves of the arms that fit on paper, as on the page."""
     looks = styles(document)
     return [_curves(series, looks) for series in document.series if len(series.lines) <= MOST_LINES]
 
 
 def drawn(folder: Path) -> list[Path]:
-    """The pictures there that a report may have made."""
+    """List the pictures in the folder that a report may have made."""
     return [path for name in ("forest*", *KINDS) for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
 
 
 def write_pictures(document: Document, folder: Path) -> None:
-    """All that can be read on paper, each as PNG and as PDF. Equal reports give equal files."""
+    """Write every picture that fits on paper as PNG and PDF. Equal reports give equal files."""
     wanted = [*differences(document), *curves(document)]
     if not wanted:
         return
@@ -90,7 +92,7 @@ def write_pictures(document: Document, folder: Path) -> None:
 
 
 def _draw_forest(plot: Forest, axes: "Axes") -> None:
-    """The first row on top; names on the left, figures on the right."""
+    """Draw the first row on top, names on the left and figures on the right."""
     rows = plot.rows
     for place, row in enumerate(reversed(rows)):
         if row.margin:
@@ -145,6 +147,6 @@ def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
 
 
 def _columns(names: Sequence[str]) -> int:
-    """Of a legend as wide as the picture."""
+    """Return the number of columns of a legend as wide as the picture."""
     longest = max(len(line) for name in names for line in name.split("\n"))
     return max(1, min(4, 96 // (8 + longest)))

@@ -1,4 +1,4 @@
-"""What a report is about: arms, their runs as the store holds them, and what is claimed of them."""
+"""The subject of a report: arms, their runs as stored, and the claims made of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from ablab.study.study import SAME, united
 
 @dataclass(frozen=True)
 class Run:
-    """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, by dotted names."""
+    """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, keyed by dotted names."""
 
     folder: RunFolder
     seed: int
@@ -31,51 +31,51 @@ class Run:
 
     @property
     def selected(self) -> Selected | None:
-        """The weights that count, where training has chosen any."""
+        """The selected checkpoint, or None where training selected none."""
         return None if self.record is None else self.record.selected
 
     @property
     def has_finished(self) -> bool:
-        """With weights that were judged."""
+        """True if it finished with evaluated weights."""
         return self.state == "finished"
 
     @cached_property
     def metrics(self) -> list[dict[str, float]]:
-        """Rows of its curves; none where the file is gone."""
+        """Rows of its training curves; empty where the file is gone."""
         return read_metrics(self.folder.metrics) if self.folder.metrics.exists() else []
 
     def hypotheses(self) -> list[str]:
-        """Its translations of the test set, a line per sentence; none where the file is gone."""
+        """Return its translations of the test set, one line per sentence; empty where the file is gone."""
         return [] if self.evaluation is None else self.folder.hypotheses(self.evaluation.evaluation_id)
 
     @property
     def has_lost_translations(self) -> bool:
-        """Whether it was judged, and nobody can see by what any more."""
+        """True if it was evaluated but its translations are gone."""
         return self.evaluation is not None and not self.folder.translations(self.evaluation.evaluation_id).exists()
 
 
 @dataclass(frozen=True)
 class ArmRuns:
-    """An arm, and every run that it should have."""
+    """An arm and all of its planned runs."""
 
     name: str
     runs: Sequence[Run]
 
     @property
     def finished(self) -> list[Run]:
-        """Those that were judged."""
+        """The runs that were evaluated."""
         return [run for run in self.runs if run.has_finished]
 
     @property
     def diverged(self) -> list[Run]:
-        """Results too, never averaged."""
+        """The runs that diverged: results too, but never averaged."""
         return [run for run in self.runs if run.state == "diverged"]
 
 
 class Registered(BaseModel):
-    """What the study said of itself when it was first launched. `typed`: its words.
+    """The study as registered at its first launch. `typed`: the words of that launch.
 
-    `conditions`: recipes by arm; `judged`: how they meet the test set, which older stores do not say.
+    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack.
     """
 
     claims: list[Settled]
@@ -87,13 +87,13 @@ class Registered(BaseModel):
 
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":
-        """None where it was never launched."""
+        """Read the registration; None where the study was never launched. Raises UserError where it cannot be read."""
         path = folder / "registered.json"
         if not path.exists():
             return None
         try:
             first = read_json(path)[0]
-            # Older stores left to the study what a claim did not say.
+            # Older stores omit the baseline and metric of a claim where those of the study apply.
             claims = [settle(claim, first["baseline"], "test_bleu") for claim in first["claims"]]
             return cls.model_validate({**first, "claims": claims})
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -101,18 +101,18 @@ class Registered(BaseModel):
 
 
 def way_of(evaluation: Evaluation) -> str:
-    """How a run was judged, in words: `test (1,000 sentences), decoding beam_size=4, length_penalty=0.6`."""
+    """Describe an evaluation: `test (1,000 sentences), decoding beam_size=4, length_penalty=0.6`."""
     search = ", ".join(f"{key}={value}" for key, value in evaluation.settings["decoding"].items())
     return f"{evaluation.test_name} ({evaluation.sentences:,} sentences), decoding {search}"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Arms to be compared, the first of them named `baseline`. `factors`: levels by factor, of a factorial design.
+    """Arms to be compared with the one named `baseline`. `factors`: levels by factor of a factorial design.
 
-    `claims`: those of the file and those that it had when the study was first launched.
-    `choosing`: by which scores settings of the arms were chosen before, where they were. `departed`: how it is not the
-    study as that was first launched. `notes`: for the top of the report.
+    `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
+    which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
+    launch. `notes`: for the top of the report.
     """
 
     name: str
@@ -130,12 +130,15 @@ class Selection:
     notes: Sequence[str] = ()
 
     def arm(self, name: str) -> ArmRuns | None:
-        """By its name."""
+        """Return the arm of this name, or None."""
         return next((arm for arm in self.arms if arm.name == name), None)
 
     @cached_property
     def rows(self) -> list[ArmRuns]:
-        """The arms as tables of whole models show them: those that differ by pruning alone are one, with all names."""
+        """The arms as tables of whole models show them: arms that differ by pruning alone are one row.
+
+        Its name joins those of the arms.
+        """
 
         judged = {
             arm.name: tuple((run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in arm.runs)
@@ -148,14 +151,14 @@ class Selection:
 
     @property
     def baseline_row(self) -> ArmRuns:
-        """The row in which the baseline stands."""
+        """The row that contains the baseline."""
         return next(row for row in self.rows if self.baseline in row.name.split(SAME))
 
     @property
     def folder(self) -> Path:
-        """Where the report goes."""
+        """The folder the report is written to."""
         return self.outputs / "reports" / folder_name(self.name)
 
     def where(self, test: Callable[[Run], bool]) -> list[Run]:
-        """All runs of all arms that pass."""
+        """Return all runs of all arms that pass the test."""
         return [run for arm in self.arms for run in arm.runs if test(run)]

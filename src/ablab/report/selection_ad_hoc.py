@@ -1,4 +1,4 @@
-"""Any finished runs of a store as a selection, one arm for each recipe."""
+"""Select any finished runs of a store, one arm for each recipe."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from ablab.store.run_folder import RunFolder, all_runs, find_run
 
 
 def of_runs(references: Sequence[str], outputs: Path) -> Selection:
-    """These runs, one arm for each recipe; the first is the baseline."""
+    """Select these runs, one arm for each recipe; the first is the baseline."""
     found = [_finished(reference, outputs) for reference in references]
     return _ad_hoc("runs", f"runs={','.join(references)}", found, outputs)
 
 
 def where(conditions: str, outputs: Path) -> Selection:
-    """The runs of the store whose groups or fields have these values, `model=tiny data=multi30k`."""
+    """Select the stored runs whose groups or fields have these values, such as `model=tiny data=multi30k`."""
     wanted = [_condition(word) for word in conditions.split()]
     if not wanted:
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
@@ -55,13 +55,13 @@ def _condition(word: str) -> tuple[str, str]:
 
 
 def _values(record: Record) -> dict[str, str]:
-    """Groups by their option, fields by their value, as one would type them."""
+    """Return groups by their option and fields by their value, as typed on the command line."""
     fields = {key: _typed(value) for key, value in flatten(record.settings).items()}
     return {**fields, **record.choices, "seed": str(record.config["seed"])}
 
 
 def _same(there: str | None, wanted: str) -> bool:
-    """Numbers by their value: 0 is 0.0 and 1e-3 is 0.001."""
+    """Compare numbers by value: 0 equals 0.0, and 1e-3 equals 0.001."""
     try:
         return there is not None and float(there) == float(wanted)
     except ValueError:
@@ -95,7 +95,7 @@ def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], out
 
 @dataclass(frozen=True)
 class _Found:
-    """A finished run with every evaluation of its whole model and every curve, by their ids."""
+    """A finished run with all evaluations of its whole model and all its curves, by their ids."""
 
     folder: RunFolder
     record: Record
@@ -110,7 +110,7 @@ class _Found:
         return cls(folder, record, recipe, whole, {curve.curve_id: curve for curve in folder.curves()})
 
     def run(self, way: str, curve: str) -> Run:
-        """Judged in this way, pruned in that."""
+        """Return the run with the evaluation `way` and the curve `curve`."""
         evaluation = self.evaluations.get(way)
         return Run(
             self.folder,
@@ -127,12 +127,14 @@ Found = Mapping[str, Evaluation] | Mapping[str, Curve]
 
 
 def _shared(usual: str, of_arm: Sequence[Found]) -> str:
-    """The id by which each run of the arm is taken, as in the other arms where any of its runs can be."""
+    """Return the id to use for each run of the arm: the usual one where any of its runs has it, else the arm's
+    commonest.
+    """
     return usual if any(usual in found for found in of_arm) else _most_common(of_arm)
 
 
 def _most_common(runs: Sequence[Found]) -> str:
-    """What most runs have, of several the latest: one search against another is no comparison."""
+    """Return the id that most runs have, the latest of several; comparing different searches would be no comparison."""
     counts = Counter(one for found in runs for one in found)
     ended = {one: found[one].ended for found in runs for one in found}
     return max(counts, key=lambda one: (counts[one], ended[one], one), default="")
@@ -156,12 +158,12 @@ def _notes(arms: Sequence[ArmRuns], ways: Mapping[str, Evaluation | None], evalu
 
 
 def _words(arm: ArmRuns) -> int:
-    """By which it differs from the defaults."""
+    """Return the number of words by which the arm differs from the defaults."""
     (name,) = {run.record.name.rpartition(",")[0] for run in arm.runs[:1] if run.record}
     return len(name.split(",")) if name else 0
 
 
 def _names(records: Sequence[Record]) -> list[str]:
-    """What sets each apart from the others, by the words of their display names; the seed is none of it."""
+    """Return distinct names made of the words that set each record apart from the others, the seed left out."""
     names = distinct([record.name.rpartition(",")[0] for record in records])
     return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]

@@ -1,4 +1,4 @@
-"""From a study, by name or by its words, to a selection: every run that it should have, and what it said at first."""
+"""Select the runs of a study: all that it should have, and its registration at the first launch."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from ablab.study.study import Study
 
 
 def of_study(study: Study) -> Selection:
-    """Every run that the study should have."""
+    """Select every run that the study should have."""
     experiment, registered = study.experiment, Registered.of(study.folder)
     aside, departed = _departed(study, registered)
     withdrawn = _withdrawn(study, registered)
@@ -40,7 +40,7 @@ def of_study(study: Study) -> Selection:
 
 
 def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
-    """Which evaluation counts where runs have several of their whole models."""
+    """Yield a note on which evaluation counts where runs have several of their whole models."""
     judged: dict[RunFolder, set[str]] = {}
     for run in (run for arm in arms for run in arm.runs):
         if run.evaluation is not None:
@@ -52,12 +52,15 @@ def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
 
 
 def _of_points(folder: RunFolder) -> set[str]:
-    """The evaluations of smaller models that were cut out of the run."""
+    """Return the ids of evaluations of models pruned from the run."""
     return {point.evaluation_id for curve in folder.curves() for point in curve.points}
 
 
 def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
-    """Claims of the first launch that the file has no longer: who drops what fails would get a milder correction."""
+    """Return claims of the first launch that the file no longer has.
+
+    They stay in the family: dropping claims that fail would soften the correction of the others.
+    """
     still = [asked(claim) for claim in study.claims]
     return [claim for claim in (registered.claims if registered else []) if asked(claim) not in still]
 
@@ -69,9 +72,9 @@ def _still_judged(claim: Settled) -> str:
 
 
 def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:
-    """How this is not the study as it was first launched: what its report is called for it, and in words.
+    """Return how the study departs from its first launch: suffixes for the report's name, and a description or None.
 
-    Whoever leaves out seeds, or changes settings, once results are known can choose the verdicts by it.
+    Leaving out seeds or changing settings once results are known would allow verdicts to be chosen.
     """
     if registered is None:
         return [], None
@@ -90,7 +93,10 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
 
 
 def _choosing(experiment: Experiment) -> str | None:
-    """Scores by which something was chosen are no evidence for it; those of this report are others."""
+    """Return a sentence on the scores that chose settings of the arms, or None.
+
+    Scores by which something was chosen are no evidence for it; the report's own scores took no part.
+    """
     if (search := experiment.search) is not None:
         by = f"by {', '.join(search.objectives)}, with seed {search.training_seed}"
         chosen = f"The arm {BEST} was chosen among {search.trials} trials ({search.sampler}) on validation, {by}"

@@ -1,4 +1,4 @@
-"""Sentences on which two arms differ most: what a difference in BLEU looks like to a reader."""
+"""Sentences on which two arms differ most: examples of what a difference in BLEU means."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from ablab.report.evidence import pairs
 from ablab.report.selection import Run, Selection
 
 SHOWN = 6
-"""Of each arm: half of them better than the baseline, half worse."""
+"""Sentences shown per arm: half of them better than the baseline, half worse."""
 
 LOOKED_AT = 40
-"""Sentences at either end, by n-grams, that are looked at more closely: chrF of every sentence takes its time."""
+"""Candidates at either end, ranked by n-gram precision and then by chrF, which is too slow for every sentence."""
 
 MOST_ARMS = 8
 
 
 def differing_sentences(selection: Selection) -> list[Sentences]:
-    """Of each arm against the baseline, under the first seed that both have."""
+    """Return the differing sentences of each arm and the baseline, under the first seed that both have."""
     baseline = selection.baseline_row
     found = []
     for arm in [arm for arm in selection.rows if arm is not baseline][:MOST_ARMS]:
@@ -57,7 +57,7 @@ def _lines(arm: Run, baseline: Run, corpora: Path) -> list[SentenceLine]:
 
 
 def _gaps(arm: list[list[int]], baseline: list[list[int]]) -> list[float]:
-    """How much more of its n-grams the arm has right, sentence by sentence. Statistics as records keep them."""
+    """Return the arm's n-gram precision less the baseline's, per sentence, from the statistics in the records."""
 
     def precision(row: list[int]) -> float:
         matches, totals = row[2:6], row[6:10]

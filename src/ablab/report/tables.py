@@ -1,4 +1,4 @@
-"""The report's tables as text: written once, so that every rendering shows the same figures."""
+"""The report's tables as text, built once so that every output format shows the same figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from ablab.report.format import interval_text, number, p_text, signed
 
 @dataclass(frozen=True)
 class Table:
-    """`left`: how many columns, from the first, hold words and not figures."""
+    """A table of strings. `left`: number of leading columns that hold words, not figures."""
 
     key: str
     title: str
@@ -20,23 +20,23 @@ class Table:
 
 
 TABLES = frozenset(("claims", "arms", "differences", "effects"))
-"""Their keys."""
+"""Keys of all tables."""
 
 
 def tables(document: Document) -> list[Table]:
-    """Those that have rows, in the order in which they are read."""
+    """Return the tables that have rows, in reading order."""
     found = [claims_table(document), arms_table(document), differences_table(document), effects_table(document)]
     return [table for table in found if table.rows]
 
 
 def claims_table(document: Document) -> Table:
-    """Verdicts."""
+    """Return claims and verdicts."""
     columns = ["claim", "verdict", "notes", "difference", "interval", "p (corrected)", "n", "published"]
     return _without_empty(Table("claims", "Claims", columns, [_claim(claim) for claim in document.claims], left=3))
 
 
 def arms_table(document: Document) -> Table:
-    """Scores, seeds, cost; every hole marked."""
+    """Return scores, seeds and cost of each arm, with missing runs marked."""
     columns = [
         *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "validation loss"),
         *("parameters", "training time", "target tokens/s", "sentences/s"),
@@ -45,7 +45,7 @@ def arms_table(document: Document) -> Table:
 
 
 def differences_table(document: Document) -> Table:
-    """Arms less the baseline."""
+    """Return differences of the arms from the baseline."""
     columns = [
         *("arm", "notes", "difference", "95 % interval", "p", "seeds and sentences", "p, seeds and sentences"),
         *("p, test set alone", "seen with 80 % power", "n"),
@@ -55,7 +55,7 @@ def differences_table(document: Document) -> Table:
 
 
 def effects_table(document: Document) -> Table:
-    """Of a factorial design."""
+    """Return the effects of a factorial design."""
     return Table(
         "effects",
         "Main effects and interactions",

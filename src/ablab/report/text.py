@@ -1,4 +1,4 @@
-"""The report for files that other programs read: Markdown and CSV."""
+"""The report in formats that other programs read: Markdown and CSV."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from ablab.report.tables import Table, tables
 
 
 def markdown(document: Document) -> str:
-    """For a pull request or a wiki."""
+    """Return the report in Markdown, for a pull request or a wiki."""
     lines = [f"# {document.name}", "", document.question, ""]
     lines += [f"Source: {document.source}", ""] if document.source else []
     lines += [line for note in document.notes for line in (f"> {note}", "")]
@@ -26,7 +26,7 @@ def markdown(document: Document) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """One table."""
+    """Return one table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -53,5 +53,5 @@ def _markdown_table(table: Table) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Nothing in it is taken for a mark."""
+    """Escape characters that Markdown would read as markup."""
     return re.sub(r"([|*`]|<(?=[a-zA-Z/!]))", r"\\\1", text)

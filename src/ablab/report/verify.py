@@ -1,4 +1,4 @@
-"""Recompute every score from hypotheses and raw references: a table that cannot be remade is no table."""
+"""Recompute every score of a report from hypotheses and raw references."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -11,11 +11,14 @@ from ablab.scoring import score
 from ablab.store.records import Evaluation, Point
 
 TOLERANCE = 1e-9
-"""The same code on the same text gives the same bits; another libm may not."""
+"""Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""
 
 
 def verify(selection: Selection, console: Console) -> bool:
-    """Say each mismatch, and how many evaluations have one; whether there was none. Those of pruned models too."""
+    """Print each mismatch and the number of evaluations that have one. Return whether there was none.
+
+    Evaluations of pruned models are checked too.
+    """
     wrong = checked = 0
     runs = selection.where(lambda run: run.evaluation is not None)
     with console.counting_bar("scoring again", len(runs)) as bar:
@@ -33,7 +36,7 @@ def verify(selection: Selection, console: Console) -> bool:
 
 
 def _of_run(run: Run, corpora: Path) -> Iterator[Iterator[str]]:
-    """What does not fit, of each evaluation that the report stands on: of the whole model, and along its curve."""
+    """Yield the mismatches of each evaluation the report relies on: of the whole model, and along its curve."""
     assert run.evaluation is not None
     points: dict[str, list[Point]] = {run.evaluation.evaluation_id: []}
     for point in [] if run.curve is None else run.curve.points:

@@ -1,5 +1,6 @@
-"""Statistics of the report: pure functions of arrays and a generator. Nothing here knows of files, runs or torch.
+"""Statistics of the report: pure functions of arrays and a generator, independent of files, runs and torch.
 
-Three sources of doubt are kept apart. *Seeds*, with the test set as it is: `paired`, the primary inference. *Seeds and
-sentences*: `bootstrap`. *Sentences alone*, with the runs as they are: `randomisation`.
+Three sources of uncertainty are kept apart. *Seeds*, with the test set fixed: `paired`, the primary inference. *Seeds
+and sentences*: `resampling.crossed_bootstrap`. *Sentences alone*, with the runs fixed:
+`resampling.approximate_randomisation`.
 """

@@ -1,4 +1,4 @@
-"""Had training converged, or was validation still getting better when it ended?"""
+"""Test of convergence: whether validation was still improving when training ended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
 
 LAST = 0.2
-"""The share of training that is looked at."""
+"""The share of training, at its end, that is examined."""
 
 Curve = tuple[Sequence[float], Sequence[float]]
 """Steps, and the validation scores after them."""
@@ -19,7 +19,7 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class Drift:
-    """How much validation got better over the last fifth; above 0 is better whatever the metric.
+    """Improvement of validation over the last fifth of training; above 0 is better whatever the metric.
 
     `improvement`: mean over curves, in the metric's units. `low`, `high`: its 90 % interval, None where one curve has
     too few points to tell noise from drift. *moving*: under-trained. *still*: shown to be below the threshold.
@@ -77,7 +77,7 @@ def _state(
 
 
 def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
-    """The last fifth."""
+    """Return the points of the last fifth, after validating the curve."""
     at, scores = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if at.ndim != 1 or at.shape != scores.shape:
         raise ValueError(f"one score for each step, got shapes {at.shape} and {scores.shape}.")

@@ -13,7 +13,7 @@ from ablab.statistics.student import Floats
 
 @dataclass(frozen=True)
 class Effect:
-    """Of levels against the usual ones: one factor for a main effect, two for an interaction.
+    """An effect of levels against the usual ones: of one factor for a main effect, of two for an interaction.
 
     `levels`: of each factor, (level, usual level). `paired`: mean, interval and p over seeds, uncorrected.
     """
@@ -24,17 +24,17 @@ class Effect:
 
 
 def effects(scores: npt.ArrayLike, factors: Mapping[str, Sequence[str]], level: float = 0.95) -> list[Effect]:
-    """All main effects, then all two-way interactions, each against the first level of its factors.
+    """Estimate all main effects, then all two-way interactions, each against the first level of its factors.
 
     scores: [levels of factor 1, ..., levels of factor k, seeds]; factors: their names and levels in that order, k >= 1,
     two levels or more each. Every cell needs a score from every seed: ValueError otherwise. Raises NotTestable as
     `of_differences` does.
 
     Each effect is a contrast of cell means (Montgomery 2017, chapter 6), computed within a seed and then treated like
-    any paired difference, n - 1 degrees of freedom: no assumption that effects vary alike over seeds, as a pooled
-    error would make. A main effect is the mean over all levels of the other factors: level less usual. An interaction
-    is how much the effect of one factor differs between two levels of another, (b, d) - (a, d) - (b, c) + (a, c),
-    averaged over the rest; 0 when effects add up.
+    any paired difference, n - 1 degrees of freedom: no assumption that effects vary alike over seeds, as a pooled error
+    would make. A main effect is the mean over all levels of the other factors: level less usual. An interaction is how
+    much the effect of one factor differs between two levels of another, (b, d) - (a, d) - (b, c) + (a, c), averaged
+    over the rest; 0 when effects add up.
     """
     values = np.asarray(scores, dtype=np.float64)
     names = list(factors)

@@ -1,4 +1,4 @@
-"""Several claims in one study, and one error rate for all of them."""
+"""Correction for several claims in one study, under one family-wise error rate."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class StepsDown:
 
 
 def steps_down(p: Floats) -> StepsDown:
-    """Ties keep the given order."""
+    """Order the hypotheses and adjust their p-values by Holm's procedure. Ties keep the given order."""
     count = p.size
     order = np.argsort(p, kind="stable")
     adjusted, rank = np.empty(count), np.empty(count, dtype=np.int64)
@@ -93,7 +93,7 @@ def family(
 
 
 def simultaneous_level(count: int, level: float = 0.95) -> float:
-    """Of each of so many intervals, that all cover at once with probability `level` (Bonferroni)."""
+    """Return the level of each of so many intervals that all cover at once with probability `level` (Bonferroni)."""
     if count < 1:
         raise ValueError(f"there must be at least one interval, got {count=}.")
     return 1 - (1 - level) / count

@@ -15,7 +15,10 @@ from ablab.statistics.student import Floats
 
 @dataclass(frozen=True)
 class Arm:
-    """`sd`: sample standard deviation over seeds (n - 1 in the denominator). One seed has neither sd nor interval."""
+    """Summary of an arm's scores.
+
+    `sd`: sample standard deviation over seeds (n - 1 in the denominator). One seed has neither sd nor interval.
+    """
 
     n: int
     mean: float
@@ -46,14 +49,14 @@ def summarise(scores: npt.ArrayLike, level: float = 0.95) -> Arm:
 
 
 def t_interval(values: Floats, level: float) -> Interval:
-    """Of the mean of n >= 2 values."""
+    """Return the t interval of the mean of n >= 2 values."""
     n, mean = values.size, float(values.mean())
     half = student.quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / n**0.5
     return Interval(mean - half, mean + half, level, f"t interval over {n} seeds")
 
 
 def finite(values: npt.ArrayLike, name: str) -> Floats:
-    """As a flat array; ValueError for a shape other than [seeds], or for what is not a number."""
+    """Return a flat array. Raises ValueError for a shape other than [seeds], or for values that are not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must be [seeds], got shape {array.shape}.")
@@ -63,7 +66,7 @@ def finite(values: npt.ArrayLike, name: str) -> Floats:
 
 
 MINIMUM_SEEDS = 3
-"""From here on benchmarks/calibration shows the error rates. Two seeds give valid but useless intervals."""
+"""From this number on, benchmarks/calibration shows the error rates. Two seeds give valid but useless intervals."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Paired:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean difference."""
+        """Standard error of the mean difference."""
         return self.sd / self.n**0.5
 
 
@@ -95,7 +98,10 @@ def paired_difference(arm: npt.ArrayLike, baseline: npt.ArrayLike, level: float 
 
 
 def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
-    """The same of differences, [seeds]. Raises NotTestable for fewer than two, or when they do not vary at all."""
+    """Paired t test and interval from differences, [seeds].
+
+    Raises NotTestable for fewer than two differences, or when they do not vary at all.
+    """
     values = finite(differences, "differences")
     check_level(level)
     if values.size < 2:
@@ -111,13 +117,18 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
 
 
 def _vary(values: Floats) -> bool:
-    """By more than rounding: subtracting scores of 0 to 100 leaves errors of about 1e-14."""
+    """Return whether the values differ by more than rounding: subtracting scores of 0 to 100 leaves errors of about
+    1e-14.
+    """
     return bool(np.ptp(values) > 1e-12 * max(1.0, float(np.abs(values).max())))
 
 
 @dataclass(frozen=True)
 class Equivalence:
-    """`interval`: at level 1 - 2 alpha (90 % for 5 %); `p` <= alpha if and only if it lies within the margin."""
+    """Result of an equivalence test.
+
+    `interval`: at level 1 - 2 alpha (90 % for 5 %); `p` <= alpha if and only if it lies within the margin.
+    """
 
     margin: float
     interval: Interval

@@ -1,4 +1,4 @@
-"""What a study could have seen, and what it would take to see more."""
+"""Power of the paired t test: the difference a study could detect, and the seeds needed to detect a smaller one."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +23,7 @@ def paired_power(effect: float, sd: float, seeds: int, alpha: float = 0.05) -> f
         raise ValueError(f"a paired t test needs at least 2 seeds, got {seeds=}.")
     df, shift = seeds - 1, abs(effect) / sd * seeds**0.5
     critical = student.quantile(1 - alpha / 2, df)
-    # The far tail as the near tail of the mirrored distribution: as it stands scipy's is NaN for large shifts.
+    # The far tail is computed as the near tail of the reflected distribution: scipy's is NaN for large shifts.
     return float(nct.sf(critical, df, shift) + nct.sf(critical, df, -shift))
 
 

@@ -1,4 +1,4 @@
-"""Shares of failures: how arms with diverged runs are compared, instead of by the mean of the survivors."""
+"""Shares of failures, by which arms with diverged runs are compared, instead of by the mean of the survivors."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from ablab.statistics.interval import Interval, check_level
 
 @dataclass(frozen=True)
 class Share:
-    """So many of an arm's runs failed."""
+    """The share of an arm's runs that failed, with its interval."""
 
     failed: int
     runs: int
@@ -15,13 +15,13 @@ class Share:
 
     @property
     def value(self) -> float:
-        """In [0, 1]."""
+        """The share, in [0, 1]."""
         return self.failed / self.runs
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Of both arms; `p`: two-sided, uncorrected."""
+    """The shares of both arms; `p`: two-sided, uncorrected."""
 
     arm: Share
     baseline: Share
@@ -34,7 +34,7 @@ class Shares:
 
 
 def share(failed: int, runs: int, level: float = 0.95) -> Share:
-    """With the exact interval of Clopper & Pearson (1934), whose coverage is never below its level.
+    """Return the share with the exact interval of Clopper & Pearson (1934), whose coverage is never below its level.
 
     With 3 to 10 runs that matters more than its width: Wilson's interval covers 95 % on average over shares only.
     """

@@ -1,6 +1,7 @@
-"""Draws of seeds and sentences together: would the difference hold with other seeds, on another test set of the kind?
+"""Tests by resampling: of seeds and sentences together, and of sentences alone.
 
-And of sentences alone: could the very runs at hand differ so much by the luck of these sentences?
+Seeds and sentences: would the difference hold with other seeds, on another test set of the same kind? Sentences alone:
+could the runs at hand differ so much by chance of these sentences?
 """
 
 from collections.abc import Iterator
@@ -31,9 +32,10 @@ MINIMUM_SENTENCES = 200
 
 @dataclass(frozen=True)
 class Crossed:
-    """Arm less baseline. `from_seeds`, `from_sentences`: the two parts of the squared standard error, in squared
-    units of the metric; the first is that of the paired t test. `p`: two-sided, uncorrected, of the same method as the
-    interval.
+    """Result of the crossed bootstrap, arm less baseline.
+
+    `from_seeds`, `from_sentences`: the two parts of the squared standard error, in squared units of the metric; the
+    first is that of the paired t test. `p`: two-sided, uncorrected, of the same method as the interval.
     """
 
     n: int
@@ -47,7 +49,7 @@ class Crossed:
 
     @property
     def standard_error(self) -> float:
-        """Of the difference, over seeds and sentences."""
+        """Standard error of the difference, over seeds and sentences."""
         return (self.from_seeds + self.from_sentences) ** 0.5
 
 
@@ -89,7 +91,7 @@ def crossed_bootstrap(
 
 
 def crossed(arm: Scores, baseline: Scores, *, sentences: int, level: float = 0.95) -> Crossed:
-    """As `crossed_bootstrap`, of scores on equal draws: a report of many arms scores their baseline once."""
+    """Compute `crossed_bootstrap` from scores on equal draws: a report of many arms scores their baseline once."""
     check_level(level)
     resamples, seeds = arm.drawn.shape
     if seeds < MINIMUM_SEEDS:
@@ -110,13 +112,13 @@ def crossed(arm: Scores, baseline: Scores, *, sentences: int, level: float = 0.9
 
 
 def _critical(p: float, few: float, seeds: int, sentences: int) -> float:
-    """What |D| / error exceeds with probability about p; few: the share of the variance that is from seeds."""
+    """Return the value that |D| / error exceeds with probability about p; few: the share of the variance from seeds."""
     by_seeds, by_sentences = (student.quantile(1 - p / 2, n - 1) for n in (seeds, sentences))
     return few * by_seeds + (1 - few) * by_sentences
 
 
 def _p(size: float, few: float, seeds: int, sentences: int) -> float:
-    """The p whose critical value is this size; not below 1e-15, where quantiles are no longer exact."""
+    """Return the p whose critical value is this size; not below 1e-15, where quantiles are no longer exact."""
     from scipy.optimize import brentq
 
     least = 1e-15
@@ -165,14 +167,14 @@ def approximate_randomisation(
 
 
 class Swaps:
-    """Which sentences are swapped in each trial; the same for every pair of arms that a report judges."""
+    """The sentences swapped in each trial, the same for every pair of arms that a report compares."""
 
     def __init__(self, sentences: int, trials: int, rng: np.random.Generator) -> None:
         signs = [(rng.integers(2, size=(size, sentences)) * 2 - 1).astype(np.int8) for size in blocks(trials)]
         self._signs = np.concatenate(signs)
 
     def judge(self, arm: npt.ArrayLike, baseline: npt.ArrayLike, metric: Metric = corpus_bleu) -> Randomisation:
-        """As `approximate_randomisation`."""
+        """Test one pair of arms as `approximate_randomisation` does."""
         statistics = stacked(arm, baseline)
         _, seeds, count, _ = statistics.shape
         if (statistics[0] == statistics[1]).all():

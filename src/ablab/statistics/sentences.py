@@ -11,7 +11,7 @@ from ablab.statistics.student import Floats
 
 ORDERS = 4
 WIDTH = 2 + 2 * ORDERS
-"""System length, reference length, 4 n-gram matches, 4 n-gram totals: as records keep them per sentence."""
+"""System length, reference length, 4 n-gram matches, 4 n-gram totals: the layout of a sentence in the records."""
 
 
 def corpus_bleu(sums: npt.ArrayLike) -> Floats:
@@ -41,11 +41,13 @@ Metric = Callable[[npt.NDArray[AnyFloat]], Floats]
 """Sums of sufficient statistics, [..., k], to scores, [...]."""
 
 BLOCK = 500
-"""Resamples at a time: more would only fill the caches."""
+"""Resamples computed at a time: more would only fill the caches."""
 
 
 def stacked(arm: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
-    """Statistics of both, [seeds, sentences, k] each, as one array [2, seeds, sentences, k]; ValueError if unlike."""
+    """Stack the statistics of both, [seeds, sentences, k] each, to [2, seeds, sentences, k]. ValueError where shapes
+    differ.
+    """
     left, right = np.asarray(arm, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     if left.shape != right.shape or left.ndim != 3:
         raise ValueError(
@@ -66,14 +68,14 @@ def differences(sums: Floats, metric: Metric = corpus_bleu) -> Floats:
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one side: under each seed on the test set itself, [seeds], and on every resample of it, [b, seeds]."""
+    """Scores of one side: under each seed on the test set itself, [seeds], and on every resample of it, [b, seeds]."""
 
     observed: Floats
     drawn: Floats
 
 
 class Resamples:
-    """As many sentences drawn with replacement, time and again, and the same draws for all runs (Koehn 2004).
+    """Bootstrap resamples of the sentences, drawn with replacement, with the same draws for all runs (Koehn 2004).
 
     How often each sentence was drawn is a row of weights; its product with the statistics of the runs is most of the
     work, so a report of many arms draws once and scores each side once.
@@ -84,7 +86,7 @@ class Resamples:
         self._weights = np.concatenate([_weights(sentences, size, rng) for size in blocks(resamples)])
 
     def scores(self, statistics: npt.ArrayLike, metric: Metric = corpus_bleu) -> Scores:
-        """Of one side's statistics, [seeds, sentences, k]."""
+        """Score one side from its statistics, [seeds, sentences, k]."""
         values = exact(np.asarray(statistics))
         seeds, count, width = values.shape
         if count != self.sentences:
@@ -111,13 +113,13 @@ def products(rows: npt.NDArray[np.integer[Any]], columns: npt.NDArray[AnyFloat])
 
 
 def blocks(total: int) -> Iterator[int]:
-    """Sizes that add up to the total."""
+    """Yield block sizes that add up to the total."""
     if total < 1:
         raise ValueError(f"there must be at least one resample, got {total}.")
     yield from (min(BLOCK, total - begun) for begun in range(0, total, BLOCK))
 
 
 def _weights(count: int, resamples: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    """How often each sentence is drawn; more than 255 times does not happen."""
+    """Draw how often each sentence occurs in each resample; more than 255 times does not happen."""
     drawn = rng.integers(count, size=(resamples, count)) + count * np.arange(resamples)[:, None]
     return np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Student's t. scipy is imported when first asked: commands that only plan should not wait for it."""
+"""Student's t distribution. scipy is imported on first use: commands that only plan should not wait for it."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Claims, judged together."""
+"""Verdicts on the claims of a study, judged together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of one claim. None: there is no such number for this evidence.
+    """The verdict on one claim. None: the evidence has no such number.
 
     `difference`: arm less baseline, whatever was expected; of metric, or of shares of failures. `interval`: the Holm
     interval, at 1 - local; the claim is supported or refuted as it says. `narrow`: at 1 - 2 local, for equivalence.
@@ -67,13 +67,13 @@ class Verdict:
 
     @property
     def detectable(self) -> float | None:
-        """The true difference that so many seeds, so noisy, would show with 80 % power at the local level."""
+        """The true difference that so many seeds, with this noise, detect with 80 % power at the local level."""
         return None if self.sd is None or self.local is None else detectable_effect(self.sd, self.n, alpha=self.local)
 
 
 @dataclass(frozen=True)
 class _Tests:
-    """Unadjusted p-values of a case, as `family` takes them, and the direction in which it points."""
+    """Unadjusted p-values of a case, as `family` takes them, and the direction in which its metric differs."""
 
     zero: float = 1.0
     outside: float = 1.0
@@ -194,5 +194,5 @@ def _interval(paired: Paired, level: float) -> Interval:
 
 
 def _seeds(evidence: object) -> int:
-    """How many differences there are."""
+    """Return the number of differences."""
     return 0 if isinstance(evidence, NotTestable | Failures) else len(np.atleast_1d(np.asarray(evidence)))

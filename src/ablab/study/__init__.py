@@ -1,1 +1,1 @@
-"""Studies: many runs that answer one question. Nothing here knows of Transformers, or imports torch."""
+"""Studies: many runs that answer one question. Nothing here depends on Transformers or imports torch."""

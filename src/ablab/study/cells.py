@@ -1,4 +1,4 @@
-"""The runs of a study's arms: composed without what has no effect, and each of them under one arm."""
+"""Cells of a study, one run each: composed from the words of its arms, with each run under one arm."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,12 +15,15 @@ from ablab.study.study import Cell, by_arm, united
 def cells_of(
     arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str], *, naming: bool = False
 ) -> Iterator[Cell]:
-    """`naming`: say which arm cannot be, where the words do not. A word that no arm reads is refused."""
+    """Compose and plan the run of each arm under each seed.
+
+    `naming`: name the arm in errors about it, where its words do not. Raises UserError for a word that no arm reads.
+    """
     composed = [_composed(arm, (*common, *arm.words, f"seed={seeds[0]}"), naming=naming) for arm in arms]
     _check_effect(arms, [(*common, *arm.words) for arm in arms], composed)
     for arm, one in zip(arms, composed, strict=True):
         words = tuple(word for word in (*common, *arm.words) if word not in one.unread)
-        # Composing is most of the work, and a seed is nothing but a seed unless a word refers to it.
+        # Composing is most of the work; it is reused for other seeds unless a word could refer to the seed.
         same = not any("${" in word for word in words)
         for seed in seeds:
             own = (*words, f"seed={seed}")
@@ -35,7 +38,7 @@ def _composed(arm: Arm, words: Sequence[str], *, naming: bool) -> Composed:
 
 
 def _check_effect(arms: Sequence[Arm], words: Sequence[Sequence[str]], composed: Sequence[Composed]) -> None:
-    """A key may have an effect in some arms alone; one that no arm reads changes nothing, and is refused."""
+    """Raise UserError for a key that no arm reads: it changes nothing. A key may have an effect in some arms alone."""
     read = {key_of(word) for own, one in zip(words, composed, strict=True) for word in own if word not in one.unread}
     for one in composed:
         for word, why in one.unread.items():
@@ -49,20 +52,23 @@ def _reseeded(composed: Composed, seed: int) -> Composed:
 
 
 def one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str, str], list[Cell]]:
-    """Arms whose settings have the same effect are one, with all names: the new name of each, and its cells once."""
+    """Unite arms whose settings have the same effect; return the new name of each arm, and each cell once.
+
+    The new name joins the names of the united arms.
+    """
     names = united([arm.name for arm in arms], by_arm(cells, lambda cell: cell.key))
     once = {(names[cell.arm], cell.seed): cell for cell in reversed(cells)}
     return names, [replace(cell, arm=arm) for (arm, _), cell in reversed(once.items())]
 
 
 def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
-    """The arms under their new names, each once."""
+    """Return the arms under their new names, each once."""
     first = {names[arm.name]: arm for arm in reversed(arms)}
     return [Arm(name, first[name].words) for name in dict.fromkeys(names[arm.name] for arm in arms)]
 
 
 def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
-    """A run is as good as itself, whatever its arms are called."""
+    """Raise UserError for a claim whose two arms are the same runs under different names."""
     for claim in claims:
         one, other = ([_seen(claim, cell) for cell in cells if cell.arm == arm] for arm in (claim.arm, claim.baseline))
         if one == other:
@@ -73,7 +79,7 @@ def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
 
 
 def _seen(claim: Settled, cell: Cell) -> str:
-    """What decides the score of a run in the claim's metric."""
+    """Return what decides a run's score in the claim's metric."""
     if claim.metric in OF_CURVES:
         return cell.key
     return f"{cell.planned.run_id} {cell.planned.evaluation_id}"

@@ -1,4 +1,4 @@
-"""Every distinct arm tried out before the first run: it builds, trains a few steps, decodes a sentence."""
+"""A check of every distinct arm before the first run: it builds, trains a few steps and decodes a sentence."""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ FILE = "tried.json"
 
 
 def distinct(study: Study) -> dict[str, Cell]:
-    """A cell of each condition: seeds do not matter here."""
+    """Return one cell of each condition; seeds do not matter here."""
     found: dict[str, Cell] = {}
     for cell in study.cells:
         found.setdefault(condition_id(cell.planned.recipe), cell)
@@ -27,14 +27,14 @@ def distinct(study: Study) -> dict[str, Cell]:
 
 
 def tried(study: Study) -> dict[str, Tried]:
-    """What is known of earlier trials, by condition."""
+    """Return the results of earlier checks, by condition."""
     path = study.folder / FILE
     known: dict[str, Tried] = read_json(path) if path.exists() else {}
     return known
 
 
 def check(study: Study, console: Console) -> bool:
-    """Try out every arm, each in a fresh process; says what fails, and whether all is well."""
+    """Check every arm, each in a fresh process; print what fails, and return whether all passed."""
     found: dict[str, Tried] = {}
     cells = distinct(study)
     with console.counting_bar("arms tried", len(cells)) as bar:

@@ -1,4 +1,4 @@
-"""Claims as they will be judged, written down before the runs: nothing left open, nothing that no run could answer."""
+"""Claims in the complete form in which they are judged, validated before any run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,20 +14,20 @@ OF_CURVES = {
     "depth": ("fall", "the BLEU that pruning may cost"),
     "pruned_bleu": ("layers", "the number of decoder layers"),
 }
-"""Metrics that are read from depth-quality curves, and the key that each of them needs."""
+"""Metrics that are read from depth-quality curves: the key that each needs, and its meaning."""
 
 
 class Settled(Claim):
-    """With its own baseline and metric, where the file left them to the study."""
+    """A claim with its own baseline and metric, filled in from the study where the file omits them."""
 
     baseline: str
     metric: Claimed
 
 
 def settled(experiment: Experiment, arms: Sequence[Arm], baseline: str) -> list[Settled]:
-    """Those of the file. A change of the study's baseline or metric changes them too.
+    """Complete and validate the claims of the file; a change of the study's baseline or metric changes them too.
 
-    A typo must not wait for the report, nor a claim that is true or false whatever the runs say.
+    Raises UserError now, before any run, for a typo, and for a claim that is true or false whatever the runs give.
     """
     names = [arm.name for arm in arms]
     claims: list[Settled] = []
@@ -49,18 +49,20 @@ def settled(experiment: Experiment, arms: Sequence[Arm], baseline: str) -> list[
 
 
 def settle(claim: Mapping[str, Any], baseline: str, metric: str) -> Settled:
-    """Raises ValueError where that is no claim."""
+    """Fill in the baseline and metric of a claim. Raises ValueError where the result is no valid claim."""
     own = {key: value for key, value in claim.items() if value is not None}
     return Settled.model_validate({"baseline": baseline, "metric": metric, **own})
 
 
 def asked(claim: Settled) -> Settled:
-    """What decides the verdict; what others have found may be put right later."""
+    """Return the claim without published results and source: they may be corrected later, and do not affect the
+    verdict.
+    """
     return claim.model_copy(update={"published": None, "source": None})
 
 
 def check_measured(claim: Settled, planned: Planned) -> None:
-    """That a run of either arm will have what the claim is about."""
+    """Raise UserError unless the planned run measures what the claim is about."""
     if claim.metric not in OF_CURVES:
         return
     pruning, model = planned.config.pruning, planned.config.model

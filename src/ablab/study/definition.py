@@ -1,4 +1,4 @@
-"""A study as typed: which arms, which seeds, and the run that each pair of them is."""
+"""Definition of a study from typed words: its arms, its seeds, and the run of each pair."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @cache
 def define(words: tuple[str, ...]) -> Study:
-    """Compose and validate every run of the words of a sweep, `experiment=<name>` or values with commas.
+    """Compose and validate every run of the words of a sweep: `experiment=<name>`, or values with commas.
 
-    Where an experiment tunes its arms, that comes first: a study of its own, until all of its runs are there.
+    Where an experiment tunes its arms, return the tuning study instead until all of its runs exist.
     """
     overrides = _parse(words)
     named = [override for override in overrides if override.key_or_group == "experiment"]
@@ -41,7 +41,8 @@ def define(words: tuple[str, ...]) -> Study:
 
 
 def define_search(words: Sequence[str], settings: Settings | None = None) -> SearchStudy | None:
-    """The search that an experiment declares, or, with the settings of hydra/sweeper=optuna, that the words are.
+    """Return the search that an experiment declares, or that the words define with the settings of
+    hydra/sweeper=optuna.
 
     None where there is none. Every end and level of its space is composed and validated.
     """
@@ -66,7 +67,7 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
 
 
 def announced(search: SearchStudy) -> Study:
-    """The study that is to follow a declared search, for what can be said of it before: its claims and its seeds."""
+    """Return the study that will follow a declared search, as far as it is known before: its claims and its seeds."""
     cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
     arms = [Arm(USUAL, ()), Arm(BEST, ())]
     claims = [] if search.experiment is None else settled(search.experiment, arms, USUAL)
@@ -99,9 +100,9 @@ def _parse(words: Sequence[str], *, intervals: bool = False) -> list["Override"]
     from ablab.config.overrides import in_words_of_now, parse
     from ablab.config.values import own_hydra
 
-    parse(words)  # words what is wrong
+    parse(words)  # raises UserError where a word is malformed
     with own_hydra():
-        # A glob needs to know the options of groups.
+        # Expanding a glob requires the options of groups.
         loader = GlobalHydra.instance().config_loader()
         overrides = [
             in_words_of_now(override)
@@ -120,14 +121,14 @@ def _listed(override: "Override") -> "Override":
 
 
 def _words(override: "Override") -> list[str]:
-    """One for each value; a single one stays as it was typed."""
+    """Return one word for each value; a single value stays as typed."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
 
 
 def _seeds(overrides: Sequence["Override"], usual: Sequence[int]) -> list[int]:
-    """Those that the line says, the last word counting."""
+    """Return the seeds typed on the line, or the usual ones where it names none."""
     typed = [word for override in overrides if override.key_or_group == "seed" for word in _words(override)]
     for word in typed:
         if not word.removeprefix("seed=").isdigit():
@@ -188,7 +189,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
 
 
 def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -> list[str]:
-    """The words beside an experiment's; what varies in it is not for them to say."""
+    """Return the words beside an experiment's name. Raises UserError for a key that varies in the experiment."""
     line = []
     for override in overrides:
         key = override.key_or_group
@@ -203,7 +204,7 @@ def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -
 
 
 def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequence["Override"]) -> Study:
-    """What comes after a search: its winner against the usual words, on seeds that had no part in choosing."""
+    """Return the study that follows a search: the winner against the usual words, on seeds that did not choose it."""
     named = _parse([f"experiment={name}"])[-1]
     found = _declared_search(named, overrides)
     assert found is not None
@@ -224,7 +225,7 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
 def _trials(
     name: str, experiment: Experiment, tune: Tune, arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str]
 ) -> Study:
-    """The study that comes first."""
+    """Return the tuning study, which runs before the experiment's own."""
     if shared := sorted(set(tune.seeds) & set(seeds)):
         raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
     if any(word.startswith(f"{tune.key}=") for arm in arms for word in arm.words):
@@ -235,7 +236,7 @@ def _trials(
 
 
 def _records_of(trials: Study) -> dict[str, list[Record]] | None:
-    """By arm; None while any is missing."""
+    """Return the records by arm; None while any is missing."""
     records: dict[str, list[Record]] = {}
     for cell in trials.cells:
         record = cell.planned.folder.record()

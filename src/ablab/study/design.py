@@ -1,6 +1,7 @@
-"""Designs: from factors and levels to arms. Each arm is a name and the words that make it.
+"""Designs: from factors and levels to arms. Each arm is a name and the words that define it.
 
-Arms are fair when each has a learning rate of its own, found with an equal budget, on validation, on other seeds.
+For a fair comparison, each arm can have a learning rate of its own, found with an equal budget, on validation, on other
+seeds.
 """
 
 import json
@@ -14,7 +15,7 @@ from ablab.store.records import Record
 from ablab.study.experiment import Experiment, Level, Tune
 
 Chosen = Mapping[str, str]
-"""A level's name for each factor."""
+"""The name of a level for each factor."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Arm:
 
 
 def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
-    """The arms, and the name of the one that the others are compared with."""
+    """Return the arms, and the name of the baseline."""
     arms, baseline = _arms(experiment)
     for arm in arms:
         if not arm.name.strip() or not arm.name.isprintable():
@@ -53,36 +54,36 @@ def _arms(experiment: Experiment) -> tuple[list[Arm], str]:
 
 
 def name_of(chosen: Chosen) -> str:
-    """`norm=post,layerdrop=0.2`."""
+    """Return a name such as `norm=post,layerdrop=0.2`."""
     return ",".join(f"{factor}={level}" for factor, level in chosen.items())
 
 
 def written(value: Level) -> str:
-    """As one would type it."""
+    """Write the value as it would be typed."""
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":")).replace('"', "")
 
 
 Levels = Mapping[str, Mapping[str, Sequence[str]]]
-"""For each factor, the words of each level by its name."""
+"""The words of each level, by factor and name of the level."""
 
 
 def factorial(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
-    """Every combination."""
+    """Yield every combination of levels."""
     for combination in product(*levels.values()):
         yield dict(zip(levels, combination, strict=True))
 
 
 def one_by_one(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
-    """The baseline, and one factor at a time away from it: a part added to it, or removed from the full model."""
+    """Yield the baseline, then every change of a single factor: a part added to it, or removed from the full model."""
     yield baseline
     for factor, names in levels.items():
         yield from ({**baseline, factor: name} for name in names if name != baseline[factor])
 
 
 def zipped(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
-    """First levels together, second levels together, and so on."""
+    """Yield the first levels together, then the second levels, and so on."""
     if len({len(names) for names in levels.values()}) > 1:
         counts = ", ".join(f"{factor} has {len(names)}" for factor, names in levels.items())
         raise UserError(f"design=zip: the factors need equally many levels; {counts}")
@@ -109,7 +110,7 @@ def _levels(factor: str, given: Sequence[Level] | Mapping[str, Sequence[str]]) -
 
 
 def _baseline(experiment: Experiment, levels: Levels) -> Chosen:
-    """What the file says; of what it leaves open, the first level, and the last where parts are taken away."""
+    """Return the levels that the file names, and for other factors the first level, or the last for leave_one_out."""
     usual = -1 if experiment.design == "leave_one_out" else 0
     baseline = {factor: list(names)[usual] for factor, names in levels.items()}
     if isinstance(experiment.baseline, str):
@@ -148,7 +149,7 @@ def _names(chosen: Sequence[Chosen]) -> str:
 
 
 def trial_arms(arms: Sequence[Arm], tune: Tune) -> list[Arm]:
-    """Every arm with every value. Their depth-quality curves interest nobody."""
+    """Return every arm with every value to try, without pruning: depth-quality curves of tuning runs are not needed."""
     return [
         Arm(_trial_name(arm, tune, value), (*arm.words, f"{tune.key}={written(value)}", "pruning=none"))
         for arm in arms
@@ -157,7 +158,7 @@ def trial_arms(arms: Sequence[Arm], tune: Tune) -> list[Arm]:
 
 
 def tuned_arms(arms: Sequence[Arm], tune: Tune, records: dict[str, list[Record]]) -> list[Arm]:
-    """Every arm with the value that is best for it. `records`: of each trial arm, one for each seed."""
+    """Return every arm with its best value. `records`: of each trial arm, one for each seed."""
     return [Arm(arm.name, (*arm.words, f"{tune.key}={written(_best(arm, tune, records))}")) for arm in arms]
 
 
@@ -166,7 +167,9 @@ def _trial_name(arm: Arm, tune: Tune, value: Level) -> str:
 
 
 def _best(arm: Arm, tune: Tune, records: dict[str, list[Record]]) -> Level:
-    """By the mean over seeds; a value under which any seed diverges is out. Of equals, the first."""
+    """Return the best value by the mean over seeds; values under which a seed diverges are excluded. The first of
+    equals.
+    """
     scores: list[tuple[float, Level]] = []
     for value in tune.values:
         found = records[_trial_name(arm, tune, value)]

@@ -1,4 +1,4 @@
-"""experiments/<name>.yaml: a question, and the runs that are to answer it, written down before they begin."""
+"""The format of experiments/<name>.yaml: a question, and the runs that are to answer it, written before they begin."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,11 +14,11 @@ Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
 
 Words = list[str]
-"""`key=value`, as typed on the command line."""
+"""Words of the form `key=value`, as typed on the command line."""
 
 
 class Declared(BaseModel):
-    """A part of the file. No key is guessed, no number is read from a string."""
+    """Base of every part of the file: unknown keys are refused, and numbers are not read from strings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -36,13 +36,13 @@ Claimed = Literal[
     "depth",
     "pruned_bleu",
 ]
-"""`failures`: share of runs that diverge. `depth`: decoder layers that are left when pruning has cost `fall` BLEU.
-`pruned_bleu`: test BLEU with `layers` decoder layers, whether the others were cut away or never there.
+"""Metrics of claims. `failures`: share of runs that diverge. `depth`: decoder layers left when pruning has cost `fall`
+BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth.
 """
 
 
 class Claim(Declared):
-    """What is expected of an arm against another. `margin`: the smallest difference that matters, in the metric."""
+    """An expected outcome of an arm against another. `margin`: the smallest difference that matters, in the metric."""
 
     arm: str
     baseline: str | None = None
@@ -56,7 +56,7 @@ class Claim(Declared):
 
 
 class Tune(Declared):
-    """Values of one key, tried for every arm on seeds of their own; the best on validation is the arm's."""
+    """Values of one key, tried for every arm on separate seeds; the value best on validation becomes the arm's."""
 
     key: str = "optim.lr"
     values: Annotated[list[float | int], Field(min_length=2)]
@@ -71,7 +71,7 @@ def _distinct(seeds: list[int]) -> list[int]:
 
 
 class Experiment(Declared):
-    """The file. `factors`: levels of a key, or named levels with the words of each; the first is the usual one."""
+    """The whole file. `factors`: levels of a key, or named levels with the words of each; the first is the default."""
 
     question: str
     source: str | None = None
@@ -89,7 +89,7 @@ class Experiment(Declared):
 
 
 def find(name: str) -> Path:
-    """The file of an experiment, by name or by path; UserError names those that there are."""
+    """Return the file of an experiment, given its name or path. Raises UserError, naming the experiments that exist."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
     if path.is_file():
         return path
@@ -99,7 +99,7 @@ def find(name: str) -> Path:
 
 
 def read(path: Path) -> Experiment:
-    """Checked by itself; that its words make runs is checked when they are composed."""
+    """Read and validate the file by itself; whether its words compose to runs is checked when they are composed."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError

@@ -1,4 +1,4 @@
-"""`train.py -m`: every run is composed and validated here, then Hydra sweeps and launches."""
+"""The entry point of `train.py -m`: every run is composed and validated here, then Hydra sweeps and launches."""
 
 import sys
 from collections.abc import Sequence
@@ -13,22 +13,22 @@ from ablab.study.definition import define, define_search
 from ablab.study.sweep import policy_of
 
 OURS = "hydra_plugins.ablab_hydra."
-"""Where the launchers are that check their settings when they are made."""
+"""The package of the launchers that check their settings on construction."""
 
 OPTUNA = "hydra_plugins.ablab_hydra.sweepers.OptunaSweeper"
-"""What Hydra calls the sweeper that searches."""
+"""Hydra's name of the sweeper that searches."""
 
 
 typed: tuple[str, ...] | None = None
-"""The words of the sweep that this process was started for, those of Hydra apart.
+"""The words of the sweep that this process was started for, without those of Hydra.
 
-Hydra would apply them to the default options before a sweeper of ours could choose those that they are meant for:
-`experiment=x data.path=y`, where x says data=multi30k.
+Hydra would apply them to the default options before our sweeper could choose the options they are meant for:
+`experiment=x data.path=y`, where x chooses data=multi30k.
 """
 
 
 def multirun(words: Sequence[str]) -> int:
-    """The exit code of the whole sweep."""
+    """Run the whole sweep and return its exit code."""
     global typed
     of_hydra = hydra_words(words)
     own = [word for word in words if word not in of_hydra]
@@ -50,25 +50,28 @@ def multirun(words: Sequence[str]) -> int:
 
 
 def _is_ours(of_hydra: Sequence[str]) -> bool:
-    """Whether a sweeper of ours is to sweep."""
+    """Return whether the chosen sweeper is one of ours."""
     chosen = [word.partition("=")[2] for word in of_hydra if word.partition("=")[0] == "hydra/sweeper"]
     return not chosen or chosen[-1] in ("study", "optuna")
 
 
 def task(config: Any) -> int:
-    """One run, where a launcher of Hydra's calls it."""
+    """Run one job when a launcher of Hydra's own calls it; return its exit code."""
     from hydra.core.hydra_config import HydraConfig
 
     return perform(list(HydraConfig.get().overrides.task), log=None)
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:
-    """Those that say how a sweep is made, not what is run."""
+    """Return the words that configure Hydra, not the runs."""
     return [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
 
 
 def check_hydra(words: Sequence[str]) -> Settings | None:
-    """What the sweeper is to search, if it searches. Hydra would say what is wrong in many lines, and after a run."""
+    """Validate the words for Hydra; return the search settings if the sweeper searches, else None.
+
+    Raises UserError with one line. Hydra itself would print many lines, and only after a run.
+    """
     from hydra import compose
     from hydra.errors import HydraException
     from hydra.utils import get_class

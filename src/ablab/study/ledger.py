@@ -1,4 +1,6 @@
-"""What a study leaves beside its runs, and what has become of each run: read from the store, whoever did the work."""
+"""The ledger of a study: the state of each run, read from the store, and the files that the study keeps beside its
+runs.
+"""
 
 import os
 from collections import Counter
@@ -22,7 +24,7 @@ from ablab.study.study import Cell, Study
 
 
 class State(str, Enum):
-    """Of a run. Trained: its weights are there, an evaluation or a curve that is asked for is not."""
+    """State of a run. Trained: its weights exist, but a requested evaluation or curve is missing."""
 
     PLANNED = "planned"
     RUNNING = "running"
@@ -34,12 +36,12 @@ class State(str, Enum):
 
 
 RESULTS = (State.FINISHED, State.DIVERGED)
-"""Nothing more happens to these runs."""
+"""Final states: such a run never changes again."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A run, and what is known of it."""
+    """A run, its state, and the records it was read from."""
 
     cell: Cell
     state: State
@@ -49,22 +51,22 @@ class Entry:
 
     @property
     def elsewhere(self) -> str | None:
-        """Which other code or library versions it comes from; None where all is as it would be now."""
+        """The other code or library versions the run comes from; None where all are the present ones."""
         return None if self.record is None else comes_from_elsewhere(self.record.provenance, self.record.stretches)
 
     @property
     def is_refused(self) -> bool:
-        """Whether it was begun by other code, and could not go on from its checkpoint."""
+        """True if other code began the run, so that it could not continue from its checkpoint."""
         return self.state is State.FAILED and self.failure is not None and self.failure.kind == "refused"
 
 
 def ledger(study: Study) -> dict[str, Entry]:
-    """What is known of everything that is to be done, by its key."""
+    """Return the entry of every run of the study, by its key."""
     return {key: entry_of(cell) for key, cell in study.runs.items()}
 
 
 def entry_of(cell: Cell) -> Entry:
-    """What is known of one run."""
+    """Read the entry of one run."""
     planned, folder = cell.planned, cell.planned.folder
     record = folder.record()
     pulse = read_pulse(folder.pulse)
@@ -73,7 +75,7 @@ def entry_of(cell: Cell) -> Entry:
 
 
 def _is_held(folder: RunFolder, pulse: Pulse | None) -> bool:
-    """Whether somebody is working on the run now."""
+    """Return whether a process is working on the run now."""
     if pulse is not None and not pulse.is_here:
         return pulse.is_fresh
     if not folder.lock.exists():
@@ -88,7 +90,7 @@ def _is_held(folder: RunFolder, pulse: Pulse | None) -> bool:
 
 
 def count(entries: Sequence[Entry]) -> Counter[State]:
-    """How many are in each state."""
+    """Count the entries in each state."""
     return Counter(entry.state for entry in entries)
 
 
@@ -107,9 +109,9 @@ def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure
 
 
 def register(study: Study, *, already_done: int) -> None:
-    """Write down claims and seeds that are new, and how many runs were finished by then.
+    """Write down claims and seeds that are new, and how many runs had finished by then.
 
-    Claims that come after runs have ended can be chosen by their outcome; the report must be able to tell.
+    Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
     try:
         study.folder.mkdir(parents=True, exist_ok=True)
@@ -139,12 +141,12 @@ def register(study: Study, *, already_done: int) -> None:
 
 
 def conditions(study: Study) -> dict[str, str]:
-    """The recipe of each arm, whatever the seed, by its id."""
+    """Return the id of each arm's recipe, which does not depend on the seed."""
     return {cell.arm: condition_id(cell.planned.recipe) for cell in study.cells if cell.seed == study.seeds[0]}
 
 
 def judged(study: Study) -> dict[str, str]:
-    """How the runs of each arm meet the test set, whole and pruned, by the ids of that."""
+    """Return the ids of the evaluation and the curve of each arm."""
     return {cell.arm: f"{cell.planned.evaluation_id} {cell.planned.curve_id}" for cell in study.cells}
 
 
@@ -161,7 +163,7 @@ def _said(study: Study) -> dict[str, Any]:
 
 
 def link(study: Study) -> None:
-    """`<arm>/<seed>` -> the run, for people who look into folders."""
+    """Create symbolic links `<arm>/<seed>` to the run folders, for browsing."""
     for cell in study.cells:
         place = study.folder / folder_name(cell.arm) / str(cell.seed)
         target = Path(os.path.relpath(cell.planned.folder.path, place.parent))

@@ -1,4 +1,4 @@
-"""A study as pictures: learning curves and depth-quality curves, the arms laid over each other, means over seeds."""
+"""Pictures of a study: learning curves and depth-quality curves of all arms, as means over seeds."""
 
 import statistics
 from collections import defaultdict
@@ -11,7 +11,10 @@ from ablab.study.study import Study
 
 
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
-    """Validation loss and BLEU by step: a thin line per run, a strong one for the mean where all seeds have a point."""
+    """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
+
+    Returns False, without a file, where no run has a record.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -43,7 +46,10 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
 
 
 def draw_depths(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
-    """Test BLEU by depth, a line per arm: means over seeds of the curves that all of its finished runs have."""
+    """Draw test BLEU by depth, a line per arm: means over seeds, of arms whose trained runs all have a curve.
+
+    Returns False, without a file, where no arm has one.
+    """
     from ablab.pruning.plot import draw, lines_of
 
     lines = []
@@ -65,7 +71,7 @@ def _validations(study: Study, arm: str, entries: Mapping[str, Entry]) -> list[l
 
 
 def _mean(curves: list[Curve]) -> Curve:
-    """Point by point; a strategy may have kept other layers under each seed, but as many."""
+    """Return the mean point by point. Depths agree over seeds, though a strategy may keep other layers under each."""
     points = [_mean_point(list(points)) for points in zip(*(curve.points for curve in curves), strict=True)]
     return curves[0].model_copy(update={"points": points})
 

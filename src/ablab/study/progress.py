@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: how many runs are in which state, what runs now, and when it will be over."""
+"""Progress of a sweep on the console: runs by state, the runs in progress, and the estimated time left."""
 
 import statistics
 import time
@@ -23,7 +23,7 @@ NEVER_AGAIN = (State.FAILED, *RESULTS)
 
 
 class Board:
-    """A ledger that is read again, but for the runs that are done: nothing more happens to those."""
+    """A ledger that is read again on refresh, except for runs in a final state."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -31,7 +31,7 @@ class Board:
         self._read = time.monotonic()
 
     def refresh(self, *, at_most_every: float = 0.0, everything: bool = False) -> None:
-        """Read what may have changed."""
+        """Read again the entries that may have changed."""
         if time.monotonic() - self._read < at_most_every:
             return
         self._read = time.monotonic()
@@ -40,7 +40,7 @@ class Board:
                 self.entries[key] = entry_of(entry.cell)
 
     def of(self, key: str) -> Entry:
-        """One entry, as it is now."""
+        """Read one entry again and return it."""
         self.entries[key] = entry_of(self.entries[key].cell)
         return self.entries[key]
 
@@ -49,7 +49,7 @@ class Board:
 
 
 def summary(entries: Sequence[Entry]) -> Text:
-    """`12 finished  2 running  1 failed  25 planned   about 14 min left`."""
+    """Return a line such as `40 runs: 12 finished  2 running  1 failed  25 planned   about 14 min left`."""
     states = count(entries)
     parts = [(f"{states[state]} {state.value}  ", COLOURS.get(state, "")) for state in State if states[state]]
     left = seconds_left(entries)
@@ -58,7 +58,7 @@ def summary(entries: Sequence[Entry]) -> Text:
 
 
 def seconds_left(entries: Sequence[Entry]) -> float | None:
-    """By what finished runs took and running ones report; as many go on at a time as run now."""
+    """Estimate the time left from finished runs and the speed of running ones, with as many at a time as run now."""
     running = [entry for entry in entries if entry.state is State.RUNNING]
     whole = [entry.record.cost.seconds for entry in entries if entry.record is not None]
     whole += [seconds for entry in running if (seconds := _whole(entry)) is not None]
@@ -102,7 +102,7 @@ def _cells(entry: Entry) -> list[str]:
 
 
 def ended_line(entry: Entry, number: int, total: int) -> str:
-    """A line for a run that has ended, and one more for where the log of a failure lies."""
+    """Return a line on a run that has ended; after a failure, also one with the path of its log."""
     what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
     if entry.state is State.FAILED and entry.failure is not None:
         return f"{what} {failure_told(entry.failure)}"
@@ -117,13 +117,13 @@ def ended_line(entry: Entry, number: int, total: int) -> str:
 
 
 def failure_told(failure: Failure) -> str:
-    """What it was, and below that where to read more."""
+    """Describe a failure, with the path of its log on a second line."""
     log = "" if failure.log is None else f"\n  log: {failure.log}"
     return f"({failure.kind}): {failure.line}{log}"
 
 
 def as_json(study: Study, entries: Mapping[str, Entry]) -> dict[str, object]:
-    """The same for programs."""
+    """Return the progress as data, for programs."""
     return {
         "study": study.name,
         "baseline": study.baseline,

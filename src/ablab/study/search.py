@@ -1,4 +1,4 @@
-"""A search as typed or declared: what is searched, how, and the name that this gives it. No trial is begun here."""
+"""Definition of a search, typed or declared: its space, settings and name. No trial is begun here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,20 @@ from ablab.study.design import written
 from ablab.study.experiment import Experiment
 
 REPORT = "search.json"
-"""What a search has found, in the study's folder."""
+"""File name of a search's results, in the study's folder."""
 
 USUAL, BEST = "usual", "best"
-"""The arms that a declared search ends with, on fresh seeds."""
+"""The arms of the study that follows a declared search, on fresh seeds."""
 
 OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "tune")
 
 
 @dataclass(frozen=True)
 class SearchStudy:
-    """A space and how it is searched. `common`: words of every trial. `base`: the run at the first of all ends."""
+    """A space and the settings of its search.
+
+    `common`: words of every trial. `base`: the run at the first corner of the space.
+    """
 
     label: str | None
     settings: Settings
@@ -37,13 +40,13 @@ class SearchStudy:
     base: Planned
     experiment: Experiment | None
     seeds: tuple[int, ...] = ()
-    """Fresh ones, for the winner of a declared search."""
+    """Fresh seeds for the winner of a declared search."""
 
     @cached_property
     def digest(self) -> str:
-        """Of all that its trials and their order depend on; not of how many there are, or where they are kept."""
+        """Digest of all that trials and their order depend on, which the number of trials and the storage are not."""
         said = self.settings.model_dump(include={"sampler", "stopping", "objectives", "seed", "training_seed"})
-        # The last word of a key counts; what decides nothing names nothing.
+        # The last word of a key counts. Runtime keys affect no result, so they do not affect the name.
         words = {word.partition("=")[0]: word for word in self.common if not _is_runtime(word.partition("=")[0])}
         base = [self.base.run_id, *([self.base.evaluation_id] if "decoding_speed" in self.settings.objectives else [])]
         content = {**said, "space": self.space.said, "common": sorted(words.values()), "base": base}
@@ -51,28 +54,28 @@ class SearchStudy:
 
     @property
     def name(self) -> str:
-        """The experiment's, or one that its content gives it."""
+        """The experiment's name, or one made from the digest."""
         return self.label or f"search-{self.digest}"
 
     @property
     def study_name(self) -> str:
-        """Optuna's: another space under the same label is another search."""
+        """Optuna's name of the study: another space under the same label is another search."""
         return f"{self.name}-{self.digest}" if self.label else self.name
 
     @property
     def folder(self) -> Path:
-        """What belongs to the search and to none of its runs."""
+        """The folder of the search, which holds none of its runs."""
         return Path(self.base.config.outputs) / "studies" / self.name
 
     def words(self, number: int, own: Sequence[str]) -> tuple[str, ...]:
-        """Of the run of a trial; depth-quality curves of trials interest nobody."""
+        """Return the words of a trial's run, without pruning: depth-quality curves of trials are not needed."""
         seed = f"seed={self.settings.training_seed}"
         words = (*self.common, *own, seed, "pruning=none", f"search_trial='{self.folder.resolve()}:{number}'")
         unread = compose_arm(words).unread
         return tuple(word for word in words if word not in unread)
 
     def report(self) -> dict[str, Any] | None:
-        """What it has found so far; None for nothing, or for what another space has found."""
+        """Return the results so far; None where there are none, or where they are those of another space."""
         path = self.folder / REPORT
         try:
             content: dict[str, Any] | None = read_json(path) if path.exists() else None
@@ -81,7 +84,7 @@ class SearchStudy:
             raise UserError(f"{path}: cannot be read as what a search has found") from None
 
     def winner(self) -> tuple[str, ...] | None:
-        """The best trial's words once all trials are told; None before."""
+        """Return the words of the best trial once all trials have ended; None before."""
         content = self.report()
         if content is None or content["told"] < self.settings.trials or content["best"] is None:
             return None
@@ -98,7 +101,7 @@ def search(
     experiment: Experiment | None = None,
     seeds: Sequence[int] = (),
 ) -> SearchStudy:
-    """Checked: every end and level of the space is a run."""
+    """Make a search, after checking that every end and level of its space composes to a run."""
     seed = f"seed={settings.training_seed}"
 
     def planned(words: Sequence[str]) -> Planned:
@@ -115,7 +118,7 @@ def search(
 
 
 def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:
-    """What a file's `search:` block says."""
+    """Make the search that a file's `search:` block declares."""
     block = experiment.search
     assert block is not None
     for key in OF_EXPERIMENTS:

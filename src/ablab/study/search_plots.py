@@ -1,4 +1,4 @@
-"""A search as a picture: how it came to its best value, or what two objectives allow together."""
+"""Pictures of a search: the history of its best value, or the Pareto front of two objectives."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from ablab.search.trials import Trial, Trials, front_of
 
 
 def draw_history(trials: Trials, told: Sequence[Trial], title: str, path: Path) -> bool:
-    """The value of each finished trial, the best so far, and the last score of those that were stopped."""
+    """Draw the value of each finished trial, the best so far, and the last score of trials stopped early."""
     objective, name = trials.objectives[0], trials.names[0]
     done = [(trial.number, trial.values[0]) for trial in told if trial.finished and trial.values is not None]
     stopped = [
@@ -40,7 +40,7 @@ def draw_history(trials: Trials, told: Sequence[Trial], title: str, path: Path) 
 
 
 def draw_front(trials: Trials, told: Sequence[Trial], title: str, path: Path) -> bool:
-    """Every finished trial, and the front: those that no other trial dominates, with their numbers."""
+    """Draw every finished trial, and the Pareto front, whose trials are numbered."""
     done = [trial for trial in told if trial.finished and trial.values is not None]
     if not done:
         return False
@@ -51,7 +51,7 @@ def draw_front(trials: Trials, told: Sequence[Trial], title: str, path: Path) ->
         panel.plot(*zip(*others, strict=True), "o", color="0.6", label="dominated")
     points = [trial.values for trial in best if trial.values is not None]
     first, second = trials.objectives
-    # A staircase: between two trials nothing is known that is better than both.
+    # A step curve: between two trials no point is known to be better than both.
     where = "post" if first.direction == "minimize" else "pre"
     panel.step(*zip(*points, strict=True), "o-", where=where, color="C3", linewidth=1.2, label="front")
     for trial in best:

@@ -1,4 +1,4 @@
-"""What a person sees of a search while it goes: its trials by what has become of them, the best, what runs now."""
+"""Progress of a search on the console: trials by outcome, the best trial, and the runs in progress."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,7 +11,7 @@ from ablab.study.study import Cell, Study
 
 
 class SearchBoard(Board):
-    """The runs of the trials that were asked for so far."""
+    """The runs of the trials asked for so far."""
 
     def __init__(self, search: SearchStudy, trials: Trials) -> None:
         super().__init__(Study(search.name, [], "", [search.settings.training_seed], [], None))
@@ -19,7 +19,7 @@ class SearchBoard(Board):
         self.told: list[Trial] = trials.all()
 
     def add(self, cell: Cell) -> Entry:
-        """One more run; several trials may be the same one."""
+        """Add the run of a trial and return its entry. Several trials may share one run."""
         self.entries[cell.key] = entry_of(cell)
         return self.entries[cell.key]
 
@@ -30,7 +30,7 @@ class SearchBoard(Board):
 
 
 def state_line(search: SearchStudy, told: list[Trial], trials: Trials) -> str:
-    """`7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
+    """Return a line such as `7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
     done = [trial for trial in told if trial.outcome is not None]
     line = f"{len(done)} of {search.settings.trials} trials"
     line += f": {count(done)}" if done else ""

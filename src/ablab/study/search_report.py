@@ -1,4 +1,4 @@
-"""The end of a search: its best trials as a table, all of them in files and a picture, and what to type next."""
+"""Results of a search: a table of the best trials, files and a picture of all, and the line to type next."""
 
 import csv
 import io
@@ -19,11 +19,11 @@ from ablab.tracking.tracker import RunCard, WandbTracker, closing
 TRIALS = "trials.csv"
 MOST_ROWS = 10
 FRESH = 3
-"""Seeds for the winner of a search that names none."""
+"""Number of seeds for the winner of a search that names none."""
 
 
 def write_report(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, tracker: bool) -> None:
-    """trials.csv, search.json, and history.png or pareto.png; in W&B they are a run of their own."""
+    """Write trials.csv, search.json, and history.png or pareto.png. In W&B they form a run of their own."""
     columns, rows = _columns(trials), [_row(trials, trial, told) for trial in told]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([columns, *rows])
@@ -80,13 +80,13 @@ def _content(search: SearchStudy, trials: Trials, told: Sequence[Trial]) -> dict
 
 
 def said_of(trials: Trials, trial: Trial) -> dict[str, Any]:
-    """A trial for a file."""
+    """Return a trial as data."""
     values = dict(zip(trials.names, trial.values or (), strict=False))
     return {"trial": trial.number, "words": list(trial.words), "values": values, "run_id": trial.run_id}
 
 
 def closing_lines(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, interrupted: bool) -> Iterator[str]:
-    """What the command ends with."""
+    """Yield the last lines that the command prints."""
     yield from table_lines(trials, told)
     yield ""
     yield f"{search.settings.trials} trials: {count(told) or 'none begun'}"
@@ -106,7 +106,7 @@ def closing_lines(search: SearchStudy, trials: Trials, told: Sequence[Trial], *,
 
 
 def _next_line(search: SearchStudy, leader: Trial) -> str:
-    """The winner on seeds that had no part in choosing."""
+    """Return the line that runs the winner on seeds that had no part in choosing it."""
     first = max(101, search.settings.training_seed + 1)
     seeds = ",".join(str(first + number) for number in range(FRESH))
     words = [shlex.quote(word) for word in (*search.common, *leader.words)]
@@ -114,7 +114,7 @@ def _next_line(search: SearchStudy, leader: Trial) -> str:
 
 
 def table_lines(trials: Trials, told: Sequence[Trial]) -> Iterator[str]:
-    """The best trials by one objective, or the front by several. Only finished ones can be either."""
+    """Yield a table of finished trials: the best by one objective, or the Pareto front of several."""
     if len(trials.names) > 1:
         shown = front_of(told, trials.objectives)
     else:

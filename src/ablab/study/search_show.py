@@ -1,4 +1,4 @@
-"""The state of a search for `study`: its space, its trials so far, what runs; read, and nothing begun."""
+"""The state of a search for the verb `study`: its space, its trials so far and those running. Starts nothing."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ REFRESH = 1.0
 
 
 def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
-    """For people."""
+    """Yield the state as text."""
     settings = search.settings
     rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
     chosen = ", ".join(settings.objectives)
@@ -46,7 +46,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
 
 
 def state_line(search: SearchStudy, trials: Trials | None, told: Sequence[Trial]) -> str:
-    """`8 of 20 trials told: 6 finished, 2 stopped early; 1 running, 1 interrupted, 10 left; best so far ...`."""
+    """Return `8 of 20 trials told: 6 finished, 2 stopped early; 1 running, 1 interrupted, 10 left; best so far ...`."""
     done = [trial for trial in told if trial.outcome is not None]
     running = sum(_is_running(search, trial) for trial in told if trial.outcome is None)
     interrupted = len(told) - len(done) - running
@@ -62,7 +62,7 @@ def state_line(search: SearchStudy, trials: Trials | None, told: Sequence[Trial]
 
 
 def search_json(search: SearchStudy) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the state as data, for programs."""
     trials = known_trials(search)
     told = [] if trials is None else trials.all()
     leader = None if trials is None else best_of(told, trials.objectives)
@@ -81,7 +81,7 @@ def search_json(search: SearchStudy) -> dict[str, Any]:
 
 
 def show_search(search: SearchStudy, words: Sequence[str], console: Console, *, watch: bool, as_json: bool) -> None:
-    """Show, or watch until all trials are told."""
+    """Print the state, after watching until all trials have ended if `watch`."""
     if watch:
         _watch(search, console)
     if as_json:
@@ -106,7 +106,7 @@ def _watch(search: SearchStudy, console: Console) -> None:
 
 
 def _left(search: SearchStudy, told: Sequence[Trial]) -> int:
-    """Trials that are not told yet, asked for or not."""
+    """Return the number of trials that have not ended, whether or not they have begun."""
     return max(0, search.settings.trials - sum(trial.outcome is not None for trial in told))
 
 

@@ -1,4 +1,4 @@
-"""The story of a search: what a kill left is continued, new trials are asked for as places get free, all are told."""
+"""Execution of a search: finish interrupted trials, ask for new ones as workers become free, report every outcome."""
 
 import math
 import time
@@ -26,7 +26,7 @@ from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
-    """Whatever is left of the search's trials; the exit code. `jobs`: how many may run at a time."""
+    """Run the trials that are left and return the exit code. `jobs`: maximum number of runs at a time."""
     with _locked(search):
         trials = open_trials(search, jobs=jobs)
         if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
@@ -34,14 +34,14 @@ def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: 
                 "rerun: a search keeps its trials; allowed once all are told, or another seed of the sampler"
             )
         if search.experiment is not None and not trials.all():
-            # Before any trial: claims that come after them could be chosen by what they have shown.
+            # Before any trial: claims registered later could be chosen by the results of trials.
             register(announced(search), already_done=0)
         _handle_of(search).write(search.folder)
         return _SearchSweep(search, trials, policy, console).tell(launch)
 
 
 def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
-    """Those of the search's storage."""
+    """Open the trials in the search's storage."""
     from ablab.search.sampling import StatelessSampler, stopping_rule
 
     settings, door = search.settings, _handle_of(search)
@@ -56,7 +56,7 @@ def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
 
 
 def known_trials(search: SearchStudy) -> Trials | None:
-    """Those that there are, for whoever only looks; None where no trial was ever asked for."""
+    """Open existing trials for reading; None where no trial was ever begun."""
     if search.settings.storage is None and not (search.folder / JOURNAL).exists():
         return None
     try:
@@ -80,7 +80,7 @@ def _handle_of(search: SearchStudy) -> TrialHandle:
 
 @contextmanager
 def _locked(search: SearchStudy) -> Iterator[None]:
-    """One command at a time asks for trials; the lock ends with the process, however it ends."""
+    """Allow one command at a time to begin trials. The lock ends with the process, even a killed one."""
     lock = FileLock(search.folder / "search.lock")
     try:
         search.folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class _SearchSweep:
         self.search, self.trials, self.policy, self.console = search, trials, policy, console
         self.board = SearchBoard(search, trials)
         self.open: defaultdict[str, list[int]] = defaultdict(list)
-        """Numbers of the trials that wait for a run, by its key."""
+        """Numbers of the trials that wait for a run, by the run's key."""
         self.attempts: Counter[int] = Counter()
         self.failures = 0
 
@@ -126,7 +126,7 @@ class _SearchSweep:
         return DONE if complete and best_of(told, self.trials.objectives) is not None else FAILED
 
     def _work(self, launch: Launch) -> bool:
-        """Until every trial is told; False when somebody has stopped it."""
+        """Run until every trial has an outcome; return False when the user has stopped it."""
         alone = False
         self._wait_for_left()
         while True:
@@ -147,7 +147,7 @@ class _SearchSweep:
         return self.policy.fail_fast and self.failures > 0
 
     def _cells(self) -> Iterator[Cell]:
-        """Runs to make: of trials that a kill left behind, then of new ones."""
+        """Yield the runs to do: those of interrupted trials, then those of new ones."""
         for trial in self.trials.running():
             if (cell := self._to_do(trial)) is not None:
                 yield cell
@@ -156,7 +156,7 @@ class _SearchSweep:
                 yield cell
 
     def _to_do(self, trial: Trial) -> Cell | None:
-        """The run of a trial; None where there is nothing to run, or somebody is at it."""
+        """Return the run of a trial; None where there is nothing to run, or another process is running it."""
         try:
             words = self.search.words(trial.number, trial.words)
             planned = plan(compose(words))
@@ -183,7 +183,7 @@ class _SearchSweep:
         return cell
 
     def _on_end(self, entry: Entry, code: int | None) -> str | None:
-        """Every trial that waits for this run."""
+        """Settle every trial that waits for this run; return a line for the console where the run is tried again."""
         if code in (INTERRUPTED, BUSY):
             return None
         waiting = self.open.get(entry.cell.key, [])
@@ -196,7 +196,7 @@ class _SearchSweep:
         return None
 
     def _settled(self, trial: Trial, entry: Entry, *, fresh: bool = False) -> bool:
-        """Tell the trial what its run says; False while that is nothing final."""
+        """Report the run's final outcome to the trial; return False while there is none."""
         run_id = entry.cell.planned.run_id
         record = entry.record
         if entry.state in RESULTS and record is not None:
@@ -258,7 +258,9 @@ class _SearchSweep:
         return line + ("   best" if len(self.trials.names) == 1 and leader and leader.number == trial.number else "")
 
     def _wait_for_left(self) -> None:
-        """A run may outlive its launcher by the time of a checkpoint. Its trial comes before new ones are asked for."""
+        """Wait for runs that outlive their launcher, by up to a checkpoint, so that their trials end before new ones
+        begin.
+        """
         for trial in self.trials.running():
             words = self.search.words(trial.number, trial.words)
             with suppress(UserError):
@@ -269,7 +271,7 @@ class _SearchSweep:
         self._wait_for_others()
 
     def _wait_for_others(self) -> None:
-        """Somebody else is at some of the runs: a process that outlived its launcher, or another command."""
+        """Wait for runs held by another process: one that outlived its launcher, or another command."""
         keys = [key for key, numbers in self.open.items() if numbers]
         said = False
         while any(self.board.of(key).state is State.RUNNING for key in keys):

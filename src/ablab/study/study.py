@@ -1,4 +1,4 @@
-"""What a study is once it is defined: arms by seeds, and the run that each pair of them is."""
+"""The definition of a study as data: arms, seeds, and the run of each pair."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ablab.study.experiment import Experiment
 
 @dataclass(frozen=True)
 class Cell:
-    """An arm under a seed: one run, and the words that make it."""
+    """An arm under a seed: one run, and the words that define it."""
 
     arm: str
     seed: int
@@ -23,17 +23,17 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """What is to be done: the run, how it is judged, in which store."""
+        """The task: store, run, evaluation and curve."""
         planned = self.planned
         return f"{planned.outputs} {planned.run_id} {planned.evaluation_id} {planned.curve_id}"
 
 
 SAME = " = "
-"""Between the names of arms that are one."""
+"""Separator between the names of united arms."""
 
 
 def by_arm(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[str, tuple[Hashable, ...]]:
-    """The keys of each arm's cells, in their order."""
+    """Return the keys of each arm's cells, in order."""
     found: dict[str, list[Hashable]] = {}
     for cell in cells:
         found.setdefault(cell.arm, []).append(key(cell))
@@ -41,7 +41,7 @@ def by_arm(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[str, 
 
 
 def united(names: Sequence[str], keys: Mapping[str, Hashable]) -> dict[str, str]:
-    """For each name, the one under which all names of equal key go: `a = b`, in their order."""
+    """Map each name to the joint name of all names with the same key: `a = b`, in their order."""
     alike: dict[Hashable, list[str]] = {}
     for name in names:
         alike.setdefault(keys[name], []).append(name)
@@ -50,7 +50,7 @@ def united(names: Sequence[str], keys: Mapping[str, Hashable]) -> dict[str, str]
 
 @dataclass(frozen=True)
 class Study:
-    """Arms by seeds. No two arms are the same runs judged alike: such arms are one, with both names."""
+    """Arms by seeds. Arms with the same runs and evaluations are united into one, with both names."""
 
     name: str
     arms: Sequence[Arm]
@@ -59,42 +59,42 @@ class Study:
     cells: Sequence[Cell]
     experiment: Experiment | None
     claims: Sequence[Settled] = ()
-    """None while it only finds settings."""
+    """Empty for a tuning study."""
     is_tuning: bool = False
-    """Whether it only finds the values that the experiment's own runs will have."""
+    """True if the study only finds values for the experiment's own runs."""
     typed: tuple[str, ...] = ()
-    """The words that define it."""
+    """The words that define the study."""
 
     @cached_property
     def rows(self) -> dict[str, str]:
-        """For each arm its name in a table of whole models: arms that differ by pruning alone are one row there."""
+        """The name of each arm in a table of whole models, where arms that differ by pruning alone are one row."""
 
         judged = by_arm(self.cells, lambda cell: (cell.planned.run_id, cell.planned.evaluation_id))
-        # Before a search has ended, nobody knows the cells of its winner.
+        # The cells of a search's winner are unknown until the search has ended.
         return united([arm.name for arm in self.arms], {arm.name: judged.get(arm.name, arm.name) for arm in self.arms})
 
     @property
     def first_of_rows(self) -> dict[str, str]:
-        """By its name, the first arm of each row."""
+        """The first arm of each row, by the row's name."""
         first = {row: arm for arm, row in reversed(self.rows.items())}
         return {row: first[row] for row in self.rows.values()}
 
     @cached_property
     def runs(self) -> dict[str, Cell]:
-        """Everything that is to be done, once, by its key. Judging a run in two ways is two things to do."""
+        """Every task once, by its key. Two evaluations of one run are two tasks."""
         runs: dict[str, Cell] = {}
         for cell in self.cells:
             runs.setdefault(cell.key, cell)
         return runs
 
     def words_of(self, cell: Cell) -> list[str]:
-        """What makes the run, and says to W&B where it belongs."""
+        """Return the words that define the run, and its group and arm in W&B."""
         arm = cell.arm.replace("\\", "\\\\").replace("'", "\\'")
         return [*cell.words, f"logger.group={self.name}", f"logger.arm='{arm}'"]
 
     @property
     def digest(self) -> str:
-        """Of what is to be done: a study that gets another seed, arm or way to judge is another comparison."""
+        """Digest of all tasks: a study with another seed, arm or evaluation is another comparison."""
         return digest_of(self.cells)
 
     @property
@@ -104,11 +104,11 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """What belongs to the study and to none of its runs."""
+        """The folder of the study, which holds none of its runs."""
         return self.outputs / "studies" / self.name
 
 
 def digest_of(cells: Sequence[Cell]) -> str:
-    """11 hex digits: the same runs, judged alike, are the same study, in whichever order they were typed."""
+    """Return 11 hex digits: the same tasks are the same study, in whichever order they were typed."""
     tasks = sorted({(cell.planned.run_id, cell.planned.evaluation_id, cell.planned.curve_id) for cell in cells})
     return json_digest(tasks, 11)

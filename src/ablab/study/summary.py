@@ -1,4 +1,4 @@
-"""The comparison that a study ends with: a table with every hole marked, pictures, and a W&B run of its own."""
+"""The comparison that ends a study: a table with missing runs marked, pictures, and a W&B run of its own."""
 
 import csv
 import io
@@ -18,8 +18,9 @@ from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, cl
 
 
 class Row(NamedTuple):
-    """An arm: its scores on the test set by seed, what is missing, and how many runs changed code or libraries, threads
-    or devices while they were trained.
+    """An arm: its test scores by seed, and the number of missing runs by state.
+
+    `mixed`: number of runs whose code, libraries, threads or device changed during training.
     """
 
     arm: str
@@ -33,7 +34,7 @@ class Row(NamedTuple):
 
 
 def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
-    """In the order of the study; arms whose whole models are the same, judged alike, are one row with all names."""
+    """Return the rows in the order of the study; arms with the same whole models, evaluated alike, are one row."""
     return [_row(study, arm, row, entries) for row, arm in study.first_of_rows.items()]
 
 
@@ -67,7 +68,7 @@ COLUMNS = (
 
 
 def figures_of(row: Row) -> list[str | int | float | None]:
-    """The row for a file; None where there is nothing to say."""
+    """Return the row's values for a file; None where there is none."""
 
     def mean(values: list[float]) -> float | None:
         return statistics.fmean(values) if values else None
@@ -79,7 +80,7 @@ def figures_of(row: Row) -> list[str | int | float | None]:
 
 
 def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
-    """Aligned columns. One seed has no spread, and none is made up."""
+    """Return the table as aligned lines. A single seed has no standard deviation."""
     heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
     lines = [heading]
     for row in rows_of(study, entries):
@@ -112,7 +113,7 @@ def _spread(values: list[float], digits: int) -> str:
 
 @contextmanager
 def open_study_tracker(study: Study) -> Iterator[Tracker]:
-    """Opened and closed, on failure too; nobody is told where the study's runs tell nobody."""
+    """Open the tracker of the study and close it, on failure too. It sends nothing where the runs send nothing."""
     logger = study.cells[0].planned.config.logger
     if not isinstance(logger, WandbLogger):
         yield NoTracker()
@@ -140,14 +141,16 @@ PICTURES = {"learning_curves": draw_learning, "depth_quality": draw_depths}
 
 
 def close(study: Study, entries: Mapping[str, Entry]) -> None:
-    """Write arms.csv, learning_curves.png and depth_quality.png, and send them to W&B, but what cannot be drawn."""
+    """Write arms.csv, learning_curves.png and depth_quality.png, and send them to W&B; a picture without data is left
+    out.
+    """
     rows = [figures_of(row) for row in rows_of(study, entries)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([COLUMNS, *rows])
     write_text(study.folder / COMPARISON, text.getvalue())
     drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
-    # Steps of its own, that rise: the comparison of a study that has changed comes after the earlier one.
+    # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())
     with open_study_tracker(study) as tracker:
         tracker.table(moment, "study/arms", COLUMNS, rows)

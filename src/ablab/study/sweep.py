@@ -1,4 +1,4 @@
-"""The story of a sweep: what is left to do is launched, failures are retried by policy, and a table tells the end."""
+"""Execution of a sweep: launch the runs that are left, retry failures by policy, and print the comparison."""
 
 import shlex
 import time
@@ -17,10 +17,10 @@ from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
-"""How often a run that failed is tried again, alone, before the sweep ends. An error would only come again."""
+"""Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""
 
 MOST_ATTEMPTS = 5
-"""How often a run is begun that somebody else stops."""
+"""Maximum number of times that one sweep begins a run that is interrupted from outside."""
 
 OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
 WAIT = 1.0
@@ -28,7 +28,7 @@ WAIT = 1.0
 
 @dataclass(frozen=True)
 class Policy:
-    """`rerun`: true trains all anew, stale those that come from other code; what they replace is kept."""
+    """Policy of a sweep. `rerun`: true retrains everything, "stale" the runs of other code; replaced runs are kept."""
 
     rerun: bool | Literal["stale"] = False
     retry_failed: bool = False
@@ -36,29 +36,29 @@ class Policy:
 
 
 class OnEnd(Protocol):
-    """Hears of each run that has ended, and words it for the console."""
+    """Callback for each run that has ended; it words the console's line."""
 
     def __call__(self, entry: Entry, code: int | None) -> str | None:
-        """`code`: its process's, where there is one. None: nothing to say."""
+        """`code`: exit code of its process, if any. Return None to print nothing."""
 
 
 class Launch(Protocol):
-    """Makes runs, and asks for them one by one as places get free."""
+    """A function that makes runs, and takes the next from `cells` as a worker becomes free."""
 
     def __call__(
         self, board: Board, cells: Iterable[Cell], alone: bool, console: Console, on_end: OnEnd | None = None
     ) -> bool:
-        """One at a time if `alone`; False when somebody has stopped it."""
+        """Run one at a time if `alone`; return False when the user has stopped it."""
 
 
 def policy_of(words: Sequence[str]) -> Policy:
-    """What the words of a sweep say of how it goes."""
+    """Read the policy from the words of a sweep."""
     config = compose([word for word in words if word.partition("=")[0] in OF_A_SWEEP]).config
     return Policy(config.rerun, config.retry_failed, config.fail_fast)
 
 
 def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int:
-    """Everything of the study that is missing; the exit code."""
+    """Run everything of the study that is missing and return the exit code."""
     board = Board(study)
     console.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
     register(study, already_done=len(_done(board)))
@@ -74,7 +74,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
 
 
 def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> bool:
-    """Until nothing is left that this command may do; False when somebody has stopped it."""
+    """Run until nothing is left that this command may do; return False when the user has stopped it."""
     attempts: Counter[str] = Counter()
     todo, alone = _to_do(board, policy), False
     while True:
@@ -97,7 +97,7 @@ def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> boo
 
 
 def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:
-    """Two ways to judge one run come one after the other: it is trained once."""
+    """Keep one cell of each run, so that evaluations of one run follow each other and it is trained once."""
     return list({cell.planned.folder.path: cell for cell in reversed(cells)}.values())[::-1]
 
 
@@ -106,7 +106,7 @@ def _done(board: Board) -> set[str]:
 
 
 def _to_do(board: Board, policy: Policy) -> list[Cell]:
-    """What was refused is asked again: the code may be as it was, or mixed=true."""
+    """Return the cells to run. Refused runs are tried again: the code may be as before, or mixed=true given."""
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
     return [entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused]
 
@@ -116,7 +116,7 @@ def _failed(board: Board) -> dict[str, Entry]:
 
 
 def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
-    """Failures of this sweep that deserve another attempt."""
+    """Return the failures of this sweep that may be retried."""
     return [
         entry.cell
         for key, entry in _failed(board).items()
@@ -125,12 +125,12 @@ def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
 
 
 def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
-    """What was not begun, since another process was at it when its turn came, or was stopped by somebody else."""
+    """Return runs that did not begin, since another process held them, or that were interrupted from outside."""
     return [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and attempts[key] < MOST_ATTEMPTS]
 
 
 def _wait_for_others(board: Board, console: Console) -> None:
-    """Other processes are at some runs: until they are done, or dead."""
+    """Wait for runs that other processes hold, until they end or their process dies."""
     running = [key for key, entry in board.entries.items() if entry.state is State.RUNNING]
     console.say(f"Waiting for {len(running)} runs that another process is at")
     while any(board.entries[key].state is State.RUNNING for key in running):
@@ -139,7 +139,7 @@ def _wait_for_others(board: Board, console: Console) -> None:
 
 
 def _set_aside(board: Board, policy: Policy, console: Console) -> None:
-    """What is to be trained anew goes to superseded/; what comes from other code and stays is said."""
+    """Move runs that are to be retrained to superseded/, and report runs of other code that stay."""
     stale = [entry for entry in board.entries.values() if entry.elsewhere]
     whole = [entry for entry in board.entries.values() if entry.record is not None]
     refused = [entry for entry in board.entries.values() if entry.is_refused]
@@ -159,7 +159,7 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
 
 
 def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, console: Console) -> None:
-    """With rerun, runs of this sweep that could not go on from their checkpoints begin anew."""
+    """With rerun, restart runs of this sweep that could not continue from their checkpoints."""
     refused = [entry for key, entry in board.entries.items() if attempts[key] and entry.is_refused]
     if refused and policy.rerun:
         for entry in refused:
@@ -169,7 +169,7 @@ def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, con
 
 
 def _report_words(study: Study) -> str:
-    """What asks for the report of this study; as a shell takes it."""
+    """Return the words that ask for the study's report, quoted for a shell."""
     return " ".join(shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
 
 

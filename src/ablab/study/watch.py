@@ -1,4 +1,4 @@
-"""A launcher at work on a study, with the board on the screen."""
+"""Run a launcher on a study, with the board on the console."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -15,10 +15,10 @@ from ablab.study.sweep import OnEnd
 from ablab.tracking.tracker import imported_by
 
 REFRESH = 1.0
-"""Seconds between two looks at the store."""
+"""Seconds between two reads of the store."""
 
 Make = Callable[[Callable[[Ending], None], Callable[[], None]], Launcher]
-"""A launcher that will tell these of endings and of looks."""
+"""Makes a launcher from two callbacks: one for each run that ends, one called at intervals."""
 
 
 def launch_watched(
@@ -30,18 +30,19 @@ def launch_watched(
     fail_fast: bool,
     on_end: OnEnd | None = None,
 ) -> bool:
-    """Make these runs; False when somebody has stopped it. A run that ends is said at once, above the board.
+    """Make these runs; return False when the user has stopped it. Each run that ends is reported at once, above the
+    board.
 
-    UserError where the machine lacks what they ask for; what was on record of them before stays as it was.
+    Raises UserError where the machine lacks what they request; their earlier records stay unchanged.
 
-    `on_end` words it, where given; it is heard before the next of `cells` is asked for.
+    `on_end`, where given, words the report of a run; it is called before the next of `cells` is taken.
     """
 
     def ended(ending: Ending) -> None:
-        if ending.code in (BUSY, UNSUITABLE):  # nothing has become of the run
+        if ending.code in (BUSY, UNSUITABLE):  # the run's state is unchanged
             return
         entry = board.of(ending.job.key)
-        if entry.state is State.PLANNED:  # stopped before its turn came
+        if entry.state is State.PLANNED:  # stopped before it began
             return
         if on_end is None:
             done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
