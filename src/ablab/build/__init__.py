@@ -1,4 +1,4 @@
-"""From configuration to objects: the only place that knows both."""
+"""Builders of objects from the configuration: the only package that knows both."""
 
 from ablab.build.model import build_model, check_devices, device_of, load_model, set_threads
 from ablab.build.pruning import STRATEGIES, build_strategy

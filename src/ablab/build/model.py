@@ -1,4 +1,4 @@
-"""Architecture in, Transformer out: parts take parts, and only here are they chosen."""
+"""Builds a Transformer from the configured architecture and loads saved models; the one place that chooses parts."""
 
 import torch
 from safetensors import SafetensorError
@@ -26,16 +26,16 @@ from ablab.training.compile import check_compiler
 
 
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
-    """The Transformer of this configuration, with its initial weights."""
+    """Build the Transformer of this configuration, with its initial weights."""
     model = ModelBuilder(config).transformer(src_vocab, tgt_vocab)
     initialise(model, INITIALISERS[config.init.kind](), config.seed)
-    # Steps begin at 1. Whoever draws before has a stream for every site too: generators are all born equal.
+    # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
     reseed(model, config.seed, step=0, micro_batch=0)
     return model
 
 
 def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
-    """A model of the disk with its weights, in evaluation, and its tokenizers."""
+    """Load a saved model to `device`, in evaluation mode, and its tokenizers; UserError for unreadable weights."""
     tokenizers = load_tokenizers(saved.tokenizers)
     model = ModelBuilder(saved.architecture).transformer(len(tokenizers[0]), len(tokenizers[1]))
     model.load_state_dict(_weights(saved))
@@ -50,7 +50,7 @@ def _weights(saved: SavedModel) -> dict[str, torch.Tensor]:
 
 
 def start_from(model: Transformer, saved: SavedModel) -> None:
-    """Put a saved model's weights into one of the same shape. Learned drop rates start anew."""
+    """Load a saved model's weights into a model of the same shape. Learned LayerDrop rates start anew."""
     weights = _weights(saved)
     fresh = {name: tensor for name, tensor in model.state_dict().items() if ".layerdrop." in name}
     kept = {name: tensor for name, tensor in weights.items() if ".layerdrop." not in name}
@@ -58,13 +58,13 @@ def start_from(model: Transformer, saved: SavedModel) -> None:
 
 
 ALL_THREADS = torch.get_num_threads()
-"""What torch takes by itself."""
+"""Torch's default number of threads."""
 
 
 def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
-    """Take as many threads as the configuration says, and return the device it asks for.
+    """Set the number of threads and return the device of the configuration.
 
-    They are those of the whole run, which `processes` of its processes share just now.
+    The configured number is for the whole run; `processes` of its processes share it at present.
     """
     device = device_of(trainer.accelerator)
     if trainer.threads is not None or trainer.devices > 1:
@@ -73,7 +73,7 @@ def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
 
 
 def check_devices(trainer: Trainer) -> None:
-    """MachineError when this machine has none or too few of them, or nothing to compile for them with."""
+    """Raise MachineError when this machine lacks the configured devices, or a compiler that `compile` needs."""
     device_of(trainer.accelerator)
     if trainer.accelerator == "gpu" and trainer.devices > torch.cuda.device_count():
         count = torch.cuda.device_count()
@@ -83,14 +83,14 @@ def check_devices(trainer: Trainer) -> None:
 
 
 def device_of(accelerator: str) -> torch.device:
-    """Where the numbers are computed; MachineError when this machine has no such thing."""
+    """Return the torch device of an accelerator; MachineError when this machine has none."""
     if accelerator == "gpu" and not torch.cuda.is_available():
         raise MachineError("trainer.accelerator=gpu: torch finds no GPU here; allowed: cpu (trainer=cpu)")
     return torch.device("cuda" if accelerator == "gpu" else "cpu")
 
 
 class ModelBuilder:
-    """Makes each part afresh, so that no two places share one unless they mean to."""
+    """Builder of a Transformer's parts, which makes each part anew so that none is shared by accident."""
 
     def __init__(self, config: Architecture) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""Configuration in, a pruning strategy out."""
+"""Builds the pruning strategy that the configuration names."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First
 
 
 def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    """The pruning strategy that the configuration names, ready to choose the layers that remain."""
+    """Build the pruning strategy that the configuration names, ready to choose the layers to keep."""
     return STRATEGIES[pruning.kind](pruning, model, judge)
 
 
@@ -34,4 +34,4 @@ STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
         judge, exhaustive=0, beam=1, budget=1, finalists=1, together=pruning.own["together"]
     ),
 }
-"""Pruning strategies by their name in conf/pruning."""
+"""Builders of pruning strategies by their name in conf/pruning."""

@@ -1,4 +1,4 @@
-"""How a training begins or goes on in this process: with which threads, and whether its checkpoint lets it."""
+"""Start or continuation of a training in this process: its threads, and whether it may continue the checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +19,10 @@ WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)
 
 
 def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[[str], None]) -> Stretch:
-    """Take the threads, those of the checkpoint unless the configuration names a number, and describe what begins.
+    """Set the number of threads and return the stretch of training that begins.
 
-    OtherCodeError where the checkpoint was computed by other code, libraries or threads, unless mixed=true.
+    The threads are those of the checkpoint unless the configuration gives a number. Raises OtherCodeError if the
+    checkpoint was computed with other code, libraries or threads, unless mixed=true.
     """
     last = load_last(checkpoints, mapped=True)
     state = TrainingState() if last is None else TrainingState.from_dict(last["course"])
@@ -36,7 +37,10 @@ def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[
 
 
 def _take_threads(trainer: Trainer, before: Stretch | None) -> None:
-    """Rounding depends on those of each process, however many share a step; a GPU's does not depend on them."""
+    """Set the number of threads, on a CPU by default to that of the stretch `before`.
+
+    Rounding on a CPU depends on the threads of each process, however many processes share a step; on a GPU it does not.
+    """
     set_threads(trainer, processes=trainer.devices)
     if trainer.threads is None and before is not None and trainer.accelerator == "cpu":
         torch.set_num_threads(before.threads)
@@ -57,8 +61,8 @@ def _stretch(trainer: Trainer, step: int) -> Stretch:
 
 
 def _other(trainer: Trainer, last: dict[str, Any], before: Stretch | None, now: Stretch) -> str | None:
-    """What decided the checkpoint's numbers and is another now; None where nothing is."""
-    if before is None:  # it is of a time when none was kept
+    """Return what affected the checkpoint's numbers and has changed since, or None."""
+    if before is None:  # the checkpoint is older than the record of stretches
         return "by other code (nothing is known of it)"
     if (code := other_code("training", before.code, last["definitions"])) is not None:
         return f"by other code ({code})"

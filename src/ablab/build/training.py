@@ -1,4 +1,4 @@
-"""Configuration in, the objects of a training and of an evaluation out."""
+"""Builds the objects of training and evaluation from the configuration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
 from ablab.training.state import Plateau, StopCriteria, TrainingState
 
 UNBOUNDED = 1 << 40
-"""Steps of a training that something other than steps will end."""
+"""Number of steps of a training that neither steps nor epochs limit."""
 
 
 def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
-    """The training data by step, as many as steps and epochs allow."""
+    """Build the training data by step, with as many steps as the limits on steps and epochs allow."""
     src, tgt = prepared.train
     steps = TrainingSteps(
         src,
@@ -43,11 +43,11 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
 
 
 def build_objective(config: Config, state: TrainingState) -> StepConfig:
-    """What an optimiser step minimises, and at which rates."""
+    """Build the settings of an optimiser step: label smoothing, Adam, gradient clipping and rates by step."""
     optim, drophead = config.optim, config.drophead
     assert isinstance(optim, Adam)
     schedule = DROP_SCHEDULES[drophead.kind]
-    rates = {name: value for name, value in drophead.own.items() if name != "sites"}  # those are the model's
+    rates = {name: value for name, value in drophead.own.items() if name != "sites"}  # the model reads the sites
     return StepConfig(
         seed=config.seed,
         label_smoothing=config.training.label_smoothing,
@@ -60,7 +60,7 @@ def build_objective(config: Config, state: TrainingState) -> StepConfig:
 
 
 Rate = Callable[[int], float]
-"""The learning rate of a step."""
+"""A function from the step to its learning rate."""
 
 
 def _noam(config: Config, state: TrainingState) -> Rate:
@@ -69,7 +69,7 @@ def _noam(config: Config, state: TrainingState) -> Rate:
 
 def _cosine(config: Config, state: TrainingState) -> Rate:
     total = config.training.max_steps
-    assert total is not None  # config.rules
+    assert total is not None  # config.rules requires it
     return partial(cosine, total=total, peak=config.peak_rate, **config.schedule.own)
 
 
@@ -100,7 +100,7 @@ def _plateau(config: Config) -> Plateau | None:
 
 
 def build_ends(config: Config, steps: TrainingSteps) -> StopCriteria:
-    """What ends training."""
+    """Build the criteria that end training."""
     training = config.training
     return StopCriteria(
         total_steps=len(steps) if steps.total < UNBOUNDED else None,
@@ -112,7 +112,7 @@ def build_ends(config: Config, steps: TrainingSteps) -> StopCriteria:
 
 
 def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
-    """The run's weights on disk, and how they are selected."""
+    """Build the run's checkpoints in `folder`, with their selection rule."""
     training = config.training
     every = training.average_every or training.valid_every
     minutes = config.trainer.checkpoint_every
@@ -124,13 +124,13 @@ def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
 
 
 def build_search(config: Config) -> DecodingConfig:
-    """How test sentences are translated."""
+    """Build the decoding settings for the test set."""
     decoding = config.decoding
     return DecodingConfig(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
 
 
 def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:
-    """Lightning's Trainer arguments: precision, and the one device of process `rank`."""
+    """Return Lightning's Trainer arguments: precision, and the one device of process `rank`."""
     precision = {"fp32": "32-true", "bf16": "bf16-mixed"}[config.training.precision]
     return {
         "accelerator": config.trainer.accelerator,
@@ -141,7 +141,7 @@ def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:
 
 @dataclass
 class Start:
-    """The model, the data and the progress so far. `optimizer_state`: None at step 0."""
+    """The objects from which training starts or continues. `optimizer_state` is None at step 0."""
 
     model: Transformer
     steps: TrainingSteps
@@ -151,7 +151,7 @@ class Start:
 
 
 def build_start(config: Config, prepared: Prepared, folder: Path, origin: SavedModel | None) -> Start:
-    """From the last checkpoint in `folder`; else from the weights of `origin`; else from initial weights."""
+    """Start from the last checkpoint in `folder`, else from the weights of `origin`, else from initial weights."""
     src_vocab, tgt_vocab = prepared.manifest["vocab"]
     model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
     if origin is not None:

@@ -1,1 +1,1 @@
-"""Corpora, tokenizers, and the batches of each training step."""
+"""Corpora, tokenizers, and the training batches of each step."""

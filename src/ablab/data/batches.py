@@ -1,6 +1,6 @@
-"""The training data as a function of the optimiser step: ask for any step, get its micro-batches.
+"""The training data as a function of the optimiser step: encoded sentences, batches and micro-batches.
 
-Batches fill a budget of padded tokens, from lengths alone: a pure function of (seed, epoch).
+Batches fill a budget of padded tokens. They depend on sentence lengths alone, as a pure function of (seed, epoch).
 """
 
 from bisect import bisect_right
@@ -25,14 +25,14 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sentences:
-    """`tokens` holds all sentences one after the other; sentence i is tokens[offsets[i]:offsets[i + 1]]."""
+    """Encoded sentences, concatenated in `tokens`: sentence i is tokens[offsets[i]:offsets[i + 1]]."""
 
     tokens: Ids
     offsets: Index
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Sentences":
-        """Append end-of-sentence to each, and join."""
+        """Append end-of-sentence to each sentence and concatenate them."""
         lengths = [len(sentence) + 1 for sentence in sentences]
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -46,19 +46,19 @@ class Sentences:
 
     @property
     def lengths(self) -> Index:
-        """Tokens of each sentence, its end included."""
+        """Number of tokens of each sentence, end-of-sentence included."""
         return np.diff(self.offsets)
 
     def first(self, count: int) -> "Sentences":
-        """The first `count` of them."""
+        """Return the first `count` sentences."""
         return Sentences(self.tokens[: self.offsets[count]], self.offsets[: count + 1])
 
     def chosen(self, rows: Sequence[int]) -> "Sentences":
-        """Some of them, in this order."""
+        """Return the sentences `rows`, in this order."""
         return Sentences.of([self.tokens[self.offsets[row] : self.offsets[row + 1] - 1].tolist() for row in rows])
 
     def padded(self, rows: Index) -> Ids:
-        """The sentences `rows` as a matrix [rows, longest], filled up with PAD at the end."""
+        """Return the sentences `rows` as a matrix [rows, longest], padded with PAD at the end."""
         starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
         columns = np.arange(lengths.max())
         inside = columns < lengths[:, None]
@@ -66,7 +66,7 @@ class Sentences:
         return np.where(inside, self.tokens[positions], PAD).astype(np.int32)
 
     def save(self, folder: Path, name: str) -> list[str]:
-        """Write both arrays; returns the names of the files."""
+        """Write both arrays and return the names of the files."""
         files = [f"{name}.tokens.npy", f"{name}.offsets.npy"]
         np.save(folder / files[0], self.tokens)
         np.save(folder / files[1], self.offsets)
@@ -74,35 +74,35 @@ class Sentences:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> "Sentences":
-        """Mapped into memory: runs on one machine share it."""
+        """Map both arrays into memory, which the runs of one machine share."""
         tokens, offsets = (np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in ("tokens", "offsets"))
         return cls(tokens, offsets)
 
 
 def epoch_batches(src_lengths: Index, tgt_lengths: Index, *, batch_tokens: int, seed: int, epoch: int) -> list[Index]:
-    """Rows of each batch of an epoch: every sentence once, sentences of like length together, in random order.
+    """Return the rows of each batch of an epoch: every sentence once, grouped by length, batches in random order.
 
-    A batch holds at most `batch_tokens` padded tokens on its larger side. Which of the equally long sentences
-    share a batch, and the order of the batches, differ from epoch to epoch.
+    A batch holds at most `batch_tokens` padded tokens on its larger side, or one longer sentence. The grouping of
+    equally long sentences and the order of the batches differ from epoch to epoch.
     """
     rng = np.random.default_rng(derive(seed, "order", epoch))
     shuffled = rng.permutation(len(src_lengths))
     order = _by_length(shuffled, src_lengths, tgt_lengths)
-    # A first batch of random size moves every later boundary, so that other sentences meet in a small corpus too.
+    # A first batch of random size moves every later boundary, so that batches differ even in a small corpus.
     first = int(batch_tokens * rng.uniform())
     batches = list(_cut(order, src_lengths, tgt_lengths, batch_tokens, first))
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def padding_share(batches: list[Index], src_lengths: Index, tgt_lengths: Index) -> float:
-    """Share of the positions, source and target, that are padding."""
+    """Return the share of source and target positions that are padding."""
     tokens = src_lengths.sum() + tgt_lengths.sum()
     positions = sum(len(rows) * (src_lengths[rows].max() + tgt_lengths[rows].max()) for rows in batches)
     return float(1 - tokens / positions)
 
 
 def _by_length(rows: Index, src_lengths: Index, tgt_lengths: Index) -> Index:
-    """Stable, so that ties keep their shuffled order. The larger side first: it is what fills the budget."""
+    """Sort by the larger side first, which fills the budget; the sort is stable, so that ties stay shuffled."""
     src, tgt = src_lengths[rows], tgt_lengths[rows]
     return rows[np.lexsort((tgt, src, np.maximum(src, tgt)))]
 
@@ -119,7 +119,10 @@ def _cut(order: Index, src_lengths: Index, tgt_lengths: Index, batch_tokens: int
 
 
 def like_lengths(lengths: Index, batch_tokens: int) -> Iterator[Index]:
-    """Rows in batches of at most `batch_tokens` padded tokens, longest first: a shortage of memory shows at once."""
+    """Yield rows in batches of at most `batch_tokens` padded tokens, or one longer sentence.
+
+    The longest come first, so that a shortage of memory shows at once.
+    """
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -129,10 +132,10 @@ def like_lengths(lengths: Index, batch_tokens: int) -> Iterator[Index]:
 
 
 class Batch(NamedTuple):
-    """Some sentence pairs. `tgt` starts with BOS; what follows position i of it is `labels` at i.
+    """A padded batch of sentence pairs. `tgt` starts with BOS; `labels` at i is the token after position i of `tgt`.
 
-    `real`: where the flat labels are tokens and no padding. It is known before a batch goes to a device, which then
-    need not be asked, and waited for, in every step.
+    `real`: indices of the tokens in the flattened labels, padding excluded. It is computed before a batch goes to a
+    device, so that no step has to wait for the device to return it.
     """
 
     src: Int[Tensor, "batch src_len"]
@@ -144,34 +147,34 @@ class Batch(NamedTuple):
     def of(
         cls, src: Int[Tensor, "batch src_len"], tgt: Int[Tensor, "batch tgt_len"], labels: Int[Tensor, "batch tgt_len"]
     ) -> "Batch":
-        """Of what is still on the CPU."""
+        """Make a batch of tensors on the CPU and compute `real`."""
         return cls(src, tgt, labels, (labels.flatten() != PAD).nonzero().flatten())
 
     @property
     def tokens(self) -> int:
-        """Target tokens, the ends of sentences included, padding not."""
+        """Number of target tokens, with ends of sentences and without padding."""
         return len(self.real)
 
 
 def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
-    """Pad the pairs `rows` to tensors."""
+    """Pad the pairs `rows` and return them as a batch on the CPU."""
     labels = torch.from_numpy(tgt.padded(rows)).long()
     begin = torch.full((len(rows), 1), BOS)
-    # The decoder reads what it should have said before; an end of sentence is never followed by anything.
+    # The decoder input is the labels shifted by one; nothing follows an end of sentence, so it becomes padding.
     shifted = torch.cat([begin, labels[:, :-1]], dim=1)
     shifted = shifted.masked_fill(shifted == EOS, PAD)
     return Batch.of(torch.from_numpy(src.padded(rows)).long(), shifted, labels)
 
 
 def padding_share_of(batches: Sequence[Batch]) -> float:
-    """Share of the positions, source and target, that are padding."""
+    """Return the share of source and target positions that are padding."""
     positions = sum(batch.src.numel() + batch.labels.numel() for batch in batches)
     tokens = sum(int((batch.src != PAD).sum()) + batch.tokens for batch in batches)
     return 1 - tokens / positions
 
 
 class TrainingSteps(Dataset[list[Batch]]):
-    """steps[i] holds the micro-batches of optimiser step i + 1, whatever was asked for before."""
+    """The micro-batches by optimiser step: steps[i] belongs to step i + 1, in whatever order steps are read."""
 
     def __init__(
         self, src: Sentences, tgt: Sentences, *, batch_tokens: int, seed: int, micro_batches: int, total: int
@@ -184,7 +187,7 @@ class TrainingSteps(Dataset[list[Batch]]):
             micro_batches,
             total,
         )
-        self._ends = [0]  # steps before each epoch, as far as known
+        self._ends = [0]  # number of steps before each epoch, as far as computed
         self._epoch: tuple[int, list[Index]] = (-1, [])
 
     def __len__(self) -> int:
@@ -197,20 +200,20 @@ class TrainingSteps(Dataset[list[Batch]]):
         return [collate(self.src, self.tgt, part) for part in parts]
 
     def epoch_of(self, index: int) -> int:
-        """The epoch, from 0, in which step index + 1 falls."""
+        """Return the epoch, counted from 0, of step index + 1."""
         while self._ends[-1] <= index:
             epoch = len(self._ends) - 1
             self._ends.append(self._ends[-1] + len(self._batches(epoch)))
         return bisect_right(self._ends, index) - 1
 
     def steps_in(self, epochs: int) -> int:
-        """Optimiser steps of the first so many epochs."""
+        """Return the number of optimiser steps in the first `epochs` epochs."""
         while len(self._ends) <= epochs:
             self.epoch_of(self._ends[-1])
         return self._ends[epochs]
 
     def padding_share(self) -> float:
-        """Share of padded positions in the first epoch."""
+        """Return the share of padded positions in the first epoch."""
         return padding_share(self._batches(0), self.src_lengths, self.tgt_lengths)
 
     def _batches(self, epoch: int) -> list[Index]:

@@ -1,4 +1,4 @@
-"""The corpora that `data=` selects."""
+"""The registry of corpora that `data=` selects from."""
 
 from ablab.data.corpus import Corpus, Pair, Split
 from ablab.data.mtdata import MtData
@@ -7,6 +7,6 @@ from ablab.data.numbers import Numbers
 from ablab.data.text import Text
 
 CORPORA: dict[str, type[Corpus]] = {"numbers": Numbers, "multi30k": Multi30k, "text": Text, "mtdata": MtData}
-"""By name."""
+"""Corpus classes by name."""
 
 __all__ = ["CORPORA", "Corpus", "MtData", "Multi30k", "Numbers", "Pair", "Split", "Text"]

@@ -1,4 +1,4 @@
-"""What a corpus is to the rest of the house: named sentence pairs, and a digest that is known beforehand."""
+"""The interface of a corpus: splits of sentence pairs, and digests that are known before they are read."""
 
 import abc
 import hashlib
@@ -14,26 +14,26 @@ Pair = tuple[str, str]
 
 
 SPLITS = {"train": "training", "valid": "validation", "test": "test"}
-"""As the fields call them, and as people do."""
+"""Names of the splits, as in field names -> as in messages."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Sentence pairs of one split. `name` is what a table calls it, such as `test_2016_flickr`."""
+    """The sentence pairs of one split. `name` is its name in tables, such as `test_2016_flickr`."""
 
     name: str
     pairs: list[Pair] = field(repr=False)
 
 
 class Corpus(Group):
-    """One source of parallel text: its options (the fields) and how to read it (the methods).
+    """A source of parallel text: the fields are its options, the methods read it.
 
-    Everything is lazy. Constructing it checks values only; `check` looks at files without reading them; the
-    digests may read bytes, but decode nothing and never touch the network if that can be avoided; the splits
-    deliver all they have: who prepares the corpus takes `train_pairs`, `valid_pairs` and `test_pairs` of it, and
-    `check_pairs` says beforehand whether there are so many.
-    Each kind adds a field `test` that names its test set, and has no defaults: `conf/data/<kind>.yaml` is the
-    one place for those.
+    Everything is lazy. The constructor checks values only. `check` checks that files exist without reading them. The
+    digests may read bytes, but decode nothing and avoid the network where possible. The splits return all pairs;
+    preparation takes `train_pairs`, `valid_pairs` and `test_pairs` of them, and `check_pairs` checks beforehand that
+    there are as many.
+    Each kind adds a field `test` that names its test set. Fields have no defaults: those stand only in
+    `conf/data/<kind>.yaml`.
     """
 
     kind: str
@@ -52,17 +52,17 @@ class Corpus(Group):
             raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
 
     def pairs_in(self, split: str) -> int | None:
-        """How many pairs a split has; None where only the network could tell. Reads what the digests read, or less."""
+        """Return the number of pairs of a split; None if only the network could tell. Reads at most what digests do."""
         return None
 
     def check_pairs(self) -> None:
-        """Raise UserError when more pairs of a split are asked for than it has, as far as that is known beforehand."""
+        """Raise UserError when the options ask for more pairs of a split than `pairs_in` counts."""
         for split in SPLITS:
             if (count := self.pairs_in(split)) is not None:
                 self.check_wanted(split, count)
 
     def check_wanted(self, split: str, count: int) -> None:
-        """Raise UserError when more pairs of a split are asked for than the `count` that it has."""
+        """Raise UserError when the options ask for more than the `count` pairs of a split."""
         wanted: int | None = getattr(self, f"{split}_pairs")
         if wanted is not None and wanted > count:
             raise UserError(
@@ -73,30 +73,30 @@ class Corpus(Group):
     @property
     @abc.abstractmethod
     def test_name(self) -> str:
-        """What a table calls the test set; equals `test_split().name`, and reads nothing."""
+        """Name of the test set in tables; equals `test_split().name`, and reads nothing."""
 
     @abc.abstractmethod
     def train_digest(self) -> str:
-        """Hex SHA-256 of what decides the training and validation text; part of the run's identity."""
+        """Return the hex SHA-256 of what decides the training and validation text; part of the run's identity."""
 
     @abc.abstractmethod
     def test_digest(self) -> str:
-        """Hex SHA-256 of what decides the test text; part of the evaluation's identity."""
+        """Return the hex SHA-256 of what decides the test text; part of the evaluation's identity."""
 
     @abc.abstractmethod
     def train_split(self) -> Split:
-        """All training pairs, in the corpus's own order."""
+        """Return all training pairs, in the order of the corpus."""
 
     @abc.abstractmethod
     def valid_split(self) -> Split:
-        """The validation pairs."""
+        """Return the validation pairs."""
 
     @abc.abstractmethod
     def test_split(self) -> Split:
-        """The pairs of the test set named by `test`."""
+        """Return the pairs of the test set that `test` names."""
 
 
 def digest_of(content: object) -> str:
-    """Hex SHA-256 of plain values, by their JSON with sorted keys."""
+    """Return the hex SHA-256 of plain values, computed from their JSON with sorted keys."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

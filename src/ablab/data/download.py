@@ -1,4 +1,4 @@
-"""One file from the network to the disk: whole and with the right text, or not at all."""
+"""Download of single files, kept only when complete and with the expected text."""
 
 import http.client
 import logging
@@ -13,21 +13,21 @@ from ablab.data.text_files import CHUNK, content_digest
 from ablab.errors import UserError
 
 TIMEOUT = 30
-"""Seconds without a byte before the network counts as absent."""
+"""Seconds without a byte before a download fails."""
 
 log = logging.getLogger(__name__)
 
 
 def cache_folder(name: str) -> Path:
-    """`~/.cache/ablab/<name>`, or the same below XDG_CACHE_HOME."""
+    """Return `$XDG_CACHE_HOME/ablab/<name>`, by default `~/.cache/ablab/<name>`."""
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(root).expanduser() / "ablab" / name
 
 
 def fetch(url: str, target: Path, checksum: str) -> None:
-    """Download to `target` and put it in place only if its sentences have this SHA-256.
+    """Download `url` to `target`, which is written only if its sentences have this SHA-256; else raise UserError.
 
-    Two processes may fetch the same file at once: each writes its own and the last rename wins.
+    Two processes may fetch the same file at once: each writes a file of its own, and the last rename wins.
     """
     log.info("downloading %s", url)
     try:

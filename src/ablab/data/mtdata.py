@@ -1,7 +1,7 @@
-"""Any corpus of the mtdata index (Gowda et al. 2021), tested on sacrebleu's sets; an optional extra.
+"""Any corpus of the mtdata index (Gowda et al. 2021), with test sets of sacrebleu or mtdata; an optional extra.
 
 The index holds nearly 300,000 corpora: mtdata takes about 20 s to build it, once, and 3 s to load it. It is
-therefore consulted only when sentences are read, never to check a configuration.
+therefore used only to read sentences, never to check a configuration.
 """
 
 import bz2
@@ -25,9 +25,9 @@ from ablab.lines import one_line
 
 
 class MtData(Corpus):
-    """Training text by mtdata ids, as `mtdata list` prints them; held-out text also by sacrebleu names.
+    """A corpus of mtdata ids, as `mtdata list` prints them; `valid` and `test` may also be sacrebleu names.
 
-    Ids bear a version, and stand for their text in the digests, with the version of mtdata, which parses it.
+    Ids contain a version. The digests are of the ids and the version of mtdata, which parses the text, not of the text.
     `path` is the folder of downloads, `~/.cache/ablab/mtdata` when null.
     """
 
@@ -53,31 +53,29 @@ class MtData(Corpus):
 
     @property
     def test_name(self) -> str:
-        """As sacrebleu or mtdata calls it."""
+        """Name of the test set in sacrebleu or mtdata."""
         return self.test
 
     def train_digest(self) -> str:
-        """Of the names of the training and validation corpora, and mtdata's version."""
+        """Return the digest of the names of the training and validation corpora and mtdata's version."""
         return digest_of(["mtdata", _version(), self.src, self.tgt, self.train, self.valid])
 
     def test_digest(self) -> str:
-        """Of the test set's name, and mtdata's version."""
+        """Return the digest of the test set's name and mtdata's version."""
         return digest_of(["mtdata", _version(), self.src, self.tgt, self.test])
 
     def train_split(self) -> Split:
-        """The corpora of `train`, one after the other."""
+        """Return the corpora of `train`, concatenated."""
         return self._checked("train", Split("train", [pair for name in self.train for pair in self._read(name)]))
 
     def valid_split(self) -> Split:
-        """The pairs of `valid`."""
         return self._checked("valid", Split(self.valid, self._held_out(self.valid)))
 
     def test_split(self) -> Split:
-        """The pairs of `test`."""
         return Split(self.test, self._held_out(self.test))
 
     def _checked(self, key: str, split: Split) -> Split:
-        """How many pairs there are shows only here. A test set is read after training, too late to refuse it."""
+        """Check the number of pairs, known only after reading. Not for test sets: these are read after training."""
         self.check_wanted(key, len(split.pairs))
         return split
 
@@ -94,7 +92,10 @@ class MtData(Corpus):
 
 
 def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
-    """The pairs of one corpus of the index, turned to src and tgt, from `folder` or else from the network."""
+    """Read one corpus of the index from `folder`, or else from the network; its pairs are ordered (src, tgt).
+
+    Raises UserError for unknown languages or ids, a monolingual corpus, other languages, or a failed download.
+    """
     with _quiet_import(folder):
         from mtdata.cache import Cache
         from mtdata.entry import DatasetId
@@ -108,7 +109,7 @@ def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
         raise UserError(f"mtdata does not know the languages {src}-{tgt}: {error}.") from None
     try:
         entry = INDEX[DatasetId.parse(name)]
-    except Exception:  # mtdata says "no" by KeyError, AssertionError, ValueError and Exception
+    except Exception:  # mtdata raises KeyError, AssertionError, ValueError or Exception for an unknown id
         raise UserError(f"{name} is not in mtdata's index{_nearest(name, INDEX.entries)}.") from None
     if len(entry.did.langs) != 2:
         raise UserError(f"{name} is in one language, {entry.did.lang_str}; parallel text is needed.")
@@ -128,16 +129,16 @@ def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
 
 
 def _line(segment: str | None) -> str:
-    """One line of text; some formats hold line ends inside a segment, and nothing for an empty one."""
+    """Return a segment as one line: some formats have line ends inside a segment, and None for an empty one."""
     return one_line(segment or "").strip()
 
 
 @contextmanager
 def _opened_as_plain_files() -> Iterator[None]:
-    r"""Packed files are read as mtdata reads plain ones, as UTF-8 with `\n` alone ending a line.
+    r"""Within the block mtdata reads packed files as it reads plain ones, as UTF-8 with only `\n` ending a line.
 
-    By itself it leaves both to Python or to programs that happen to be installed, so that a `\r` inside a sentence
-    would end a line, and the same corpus could have other pairs on another machine.
+    By default mtdata leaves both to Python or to installed programs, so that a `\r` inside a sentence would end a
+    line, and the same corpus could have other pairs on another machine.
     """
     import mtdata.utils
 
@@ -151,7 +152,7 @@ def _opened_as_plain_files() -> Iterator[None]:
 
 
 def _nearest(name: str, known: Any) -> str:
-    """`; did you mean a, b?`, among ids of the same languages: comparing with all takes seconds."""
+    """Return `; did you mean a, b?` from ids of the same languages, as comparing with all ids takes seconds."""
     languages = "-".join(name.split("-")[3:])
     ids = [str(did) for did in known if did.lang_str == languages] or [str(did) for did in known]
     near = get_close_matches(name, ids, n=3)
@@ -176,7 +177,7 @@ def _version() -> str:
 
 @contextmanager
 def _quiet_import(folder: Path) -> Iterator[None]:
-    """Importing mtdata writes its index below $MTDATA, and takes over the root logger, which is ours."""
+    """Import mtdata within the block: set $MTDATA, below which it writes its index, and restore the root logger."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Multi30k (Elliott et al. 2016): captions of pictures in four languages; 29,000 training pairs."""
+"""The Multi30k corpus (Elliott et al. 2016): image captions in four languages, 29,000 training pairs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ TEST_LANGUAGES = {
 }
 
 LAYOUTS = ("", "data/task1/raw")
-"""Where the files lie in a folder the user names: directly, or as in a clone of the official repository."""
+"""Places of the files below `data.path`: directly in it, or as in a clone of the official repository."""
 
 CHECKSUMS = {
     "train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
@@ -37,7 +37,7 @@ CHECKSUMS = {
     "test_2017_mscoco.en": "43051fdfa86fd5395182e718a94ca67b1b227b9f7c79596ff0f6b813216981d2",
     "test_2017_mscoco.fr": "39cde3f43f32b0a6bf29ce4917a46329ff32e53070c2fac87506695a740ae0a0",
 }
-"""SHA-256 of the sentences, whatever packs them or ends their lines. Files not listed must come from `data.path`."""
+"""SHA-256 of the sentences, whatever the compression and line ends. Files not listed must come from `data.path`."""
 
 
 SIZES = {
@@ -48,14 +48,14 @@ SIZES = {
     "test_2017_mscoco": 461,
     "test_2018_flickr": 1_071,
 }
-"""Pairs of the official files."""
+"""Number of pairs in the official files."""
 
 
 class Multi30k(Corpus):
-    """Multi30k from a folder, or from the official repository, kept in the user's cache.
+    """Multi30k from a folder, or downloaded from the official repository to the user's cache.
 
-    A folder may hold other text than the official: the digests follow what it holds. Without a folder they
-    follow the known checksums, so that planning a study downloads nothing.
+    A folder may hold other text than the official files, so the digests are of its content. Without a folder the
+    digests are of the known checksums, so that planning a study downloads nothing.
     """
 
     kind: Literal["multi30k"]
@@ -66,7 +66,7 @@ class Multi30k(Corpus):
     url: Annotated[str, RUNTIME]
 
     def check(self) -> None:
-        """Raise UserError for a test set without one of the languages, or a file that can be had nowhere."""
+        """Raise UserError for a test set without one of the languages, or a file that is neither local nor known."""
         super().check()
         for language in (self.src, self.tgt):
             if language not in TEST_LANGUAGES[self.test]:
@@ -81,34 +81,34 @@ class Multi30k(Corpus):
 
     @property
     def test_name(self) -> str:
-        """The official name."""
+        """The official name of the test set."""
         return self.test
 
     def train_digest(self) -> str:
-        """Of the sentences of the training and validation files."""
+        """Return the digest of the sentences of the training and validation files."""
         return digest_of([self._digest("train"), self._digest("val")])
 
     def test_digest(self) -> str:
-        """Of the sentences of the test files."""
+        """Return the digest of the sentences of the test files."""
         return self._digest(self.test)
 
     def pairs_in(self, split: str) -> int:
-        """The lines of the files in the folder; without one, those of the official files."""
+        """Return the number of lines of the files in the folder; without a folder, of the official files."""
         name = {"train": "train", "valid": "val", "test": self.test}[split]
         if not self.path:
             return SIZES[name]
         return count_pairs(self._local(name, self.src), self._local(name, self.tgt))
 
     def train_split(self) -> Split:
-        """The 29,000 training pairs."""
+        """Return the training pairs, 29,000 in the official files."""
         return self._split("train")
 
     def valid_split(self) -> Split:
-        """The 1,014 validation pairs, called `val` in the official files."""
+        """Return the validation pairs: `val` in the official files, 1,014 pairs."""
         return self._split("val")
 
     def test_split(self) -> Split:
-        """1,000 pairs, 461 for mscoco, 1,071 in 2018."""
+        """Return the test pairs: 1,000 in the official files, 461 for mscoco, 1,071 for 2018."""
         return self._split(self.test)
 
     def _split(self, split: str) -> Split:
@@ -153,7 +153,7 @@ class Multi30k(Corpus):
 def _intact(path: Path, checksum: str) -> bool:
     try:
         return content_digest(path) == checksum
-    except UserError:  # absent, or cut short by a full disk: both are mended by downloading
+    except UserError:  # absent, or cut short by a full disk: a download repairs both
         return False
 
 

@@ -1,7 +1,7 @@
-"""Sentences of spelled-out numbers: what is drawn, and how num2words says it in a language.
+"""Generation of sentences of spelled-out numbers: draws values and spells them with num2words.
 
-Values are drawn without regard to the languages, from `Random.random` alone, the one method whose sequence
-Python promises to keep. Around the numbers are signs and digits only, so that any pair of languages will do.
+Values are drawn independently of the languages, with `Random.random` alone, the one method whose sequence Python
+guarantees. Only signs and digits surround the numbers, so that any pair of languages works.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple, TypeVar
 from ablab.errors import UserError
 
 VERSION = 1
-"""Of everything in this file; raise it when the same options would give other sentences."""
+"""Version of the generator; raise it when the same options would give other sentences."""
 
-# Written as plain text is, not tokenised: scores are of detokenised text.
+# Written as in plain text, not tokenised: scores are of detokenised text.
 SEPARATORS = (", ", "; ", " + ", " / ", " - ", ": ", " = ", " < ")
 ENDS = ("", "", ".", "!", "?")
 ITEMS = (1, 2, 2, 3, 3)
 MAX_MISSES = 2000
-"""Draws refused in a row before the languages count as hopeless, or their sentences as used up."""
+"""Rejected draws in a row before giving up: no common kind of number, or no new sentence left."""
 
 
 class Number(NamedTuple):
-    """A value and the way of saying it: cardinal, ordinal, year, or an ISO currency."""
+    """A value and its form: cardinal, ordinal, year, or an ISO currency code."""
 
     way: str
     value: int | float
@@ -34,9 +34,9 @@ Spell = Callable[[Number], str | None]
 
 
 def speller(language: str) -> Spell:
-    """How one language says a number; None where num2words has no words for it in that language.
+    """Return a function that spells a number in one language, or returns None if num2words cannot.
 
-    Languages differ in what they support, and say so by nearly any exception or by digits instead of words.
+    Languages differ in what they support; num2words raises nearly any exception, or returns digits, for the rest.
     """
     from num2words import CONVERTER_CLASSES
 
@@ -63,7 +63,7 @@ def speller(language: str) -> Spell:
 
 
 def sentences(rng: Random, src: Spell, tgt: Spell) -> Iterator[tuple[str, str]]:
-    """Endless pairs of one to three numbers. A number that either language cannot say is drawn again."""
+    """Yield endless sentence pairs of one to three numbers. Draws again a number that either language cannot spell."""
     while True:
         numbers = [_sayable(rng, src, tgt) for _ in range(_choice(rng, ITEMS))]
         label = f"{1 + _below(rng, 99)}) " if rng.random() < 0.15 else ""
@@ -84,7 +84,7 @@ def _sayable(rng: Random, src: Spell, tgt: Spell) -> tuple[str, str]:
 
 
 def _draw(rng: Random) -> Number:
-    """Cardinals up to the billions, and every other way of saying a number."""
+    """Draw a number: a cardinal up to the billions, negative or decimal too, a year, an ordinal or a sum of money."""
     kind = rng.random()
     if kind < 0.35:
         return Number("cardinal", _of_some_length(rng, 10))
@@ -100,7 +100,7 @@ def _draw(rng: Random) -> Number:
 
 
 def _of_some_length(rng: Random, digits: int) -> int:
-    """A number below 10 ** digits. Short ones are frequent; one in five long ones is round."""
+    """Draw a number below 10 ** digits. Short ones are frequent; one in five long ones is round."""
     length = 1 + min(_below(rng, digits), _below(rng, digits))
     zeros = _below(rng, length) if length > 3 and rng.random() < 0.2 else 0
     power: int = 10**zeros

@@ -1,4 +1,4 @@
-"""A corpus made ready for training: chosen pairs, tokenizer, ids. Made once, then shared by every run."""
+"""Preparation of a corpus for training: subsample, tokenizers, ids; done once and shared by all runs."""
 
 import math
 import os
@@ -24,31 +24,31 @@ from ablab.files import json_digest, read_json, read_lines, sha256, write_json, 
 from ablab.seeding import derive
 
 PREPARATION = 2
-"""Raised when the same corpus would come out differently, so that no old folder is taken for a new one."""
+"""Version of the preparation; raise it when the same corpus would come out differently, so that it is prepared anew."""
 
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The folder of a prepared corpus, read when asked. Everything in it is a function of its name."""
+    """The folder of a prepared corpus, read on demand. Its name determines its content."""
 
     folder: Path
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """Counts of pairs kept and dropped, the unigram loss, checksums."""
+        """Numbers of pairs kept and dropped, the unigram loss and checksums."""
         content: dict[str, Any] = read_json(self.folder / MANIFEST)
         return content
 
     @cached_property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """Of the source and of the target; the same one when the vocabulary is joint."""
+        """Tokenizers of source and target; the same object when the vocabulary is joint."""
         return load_tokenizers(self.folder)
 
     @cached_property
     def train(self) -> tuple[Sentences, Sentences]:
-        """Source and target ids."""
+        """Source and target ids of the training pairs."""
         return Sentences.load(self.folder, "train.src"), Sentences.load(self.folder, "train.tgt")
 
     @cached_property
@@ -64,7 +64,7 @@ class Prepared:
 
 
 def prepare(corpus: Corpus, store: Path, say: Callable[[str], None]) -> Prepared:
-    """The corpus's folder below `store`, made now if it is missing or damaged; safe with others doing the same."""
+    """Return the corpus's folder below `store`; prepare it if missing or damaged. Safe in concurrent processes."""
     folder = store / corpus_id(corpus)
     store.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_suffix(".lock")):
@@ -75,7 +75,7 @@ def prepare(corpus: Corpus, store: Path, say: Callable[[str], None]) -> Prepared
 
 
 def corpus_id(corpus: Corpus) -> str:
-    """16 hex digits over everything that decides what is prepared."""
+    """Return 16 hex digits of the digest of everything that decides the prepared corpus."""
     content = {
         "preparation": PREPARATION,
         "sentencepiece": version("sentencepiece"),
@@ -86,9 +86,9 @@ def corpus_id(corpus: Corpus) -> str:
 
 
 def nested_subsample(count: int, wanted: int | None) -> list[int]:
-    """Which of `count` pairs a subsample of `wanted` has, in corpus order; a smaller one lies within a larger.
+    """Return the indices of a subsample of `wanted` of `count` pairs, in corpus order; a larger one contains a smaller.
 
-    The same for every run and seed: the corpus is never part of what the seed varies.
+    It is the same for all runs and seeds, as the seed must not vary the corpus.
     """
     if wanted is None or wanted >= count:
         return list(range(count))
@@ -155,7 +155,7 @@ def _make(corpus: Corpus, folder: Path) -> None:
         "sha256": {name: sha256(folder / name) for name in names},
     }
     write_json(folder / MANIFEST, manifest)
-    # Everything must be on the disk before the folder gets its name.
+    # All files must be on the disk before the folder is renamed.
     for name in names:
         with (folder / name).open("rb") as file:
             os.fsync(file.fileno())
@@ -170,7 +170,7 @@ def _train_tokenizers(corpus: Corpus, pairs: Sequence[Pair]) -> tuple[Tokenizer,
 
 
 def check_vocabulary(corpus: Corpus) -> None:
-    """UserError where the corpus does not support its `vocab_size`. Reads all of it, and trains a tokenizer in vain."""
+    """Raise UserError if the corpus does not support its `vocab_size`; reads all of it and trains a tokenizer."""
     everything = corpus.train_split().pairs
     chosen = [everything[i] for i in nested_subsample(len(everything), corpus.train_pairs)]
     _train_tokenizers(corpus, [pair for pair in chosen if all(side.strip() for side in pair)])
@@ -179,7 +179,7 @@ def check_vocabulary(corpus: Corpus) -> None:
 def _encode(
     pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer], *, max_tokens: int | None
 ) -> tuple[tuple[Sentences, Sentences], int]:
-    """Ids of both sides, and how many pairs were left out since a side has over `max_tokens`, its end included."""
+    """Return the ids of both sides, and the number of pairs dropped for a side of over `max_tokens`, end included."""
     src, tgt = (tokenizer.encode([pair[side] for pair in pairs]) for side, tokenizer in enumerate(tokenizers))
     kept = [
         (s, t) for s, t in zip(src, tgt, strict=True) if max_tokens is None or max(len(s), len(t)) + 1 <= max_tokens
@@ -197,9 +197,9 @@ def _save(folder: Path, name: str, sides: tuple[Sentences, Sentences]) -> list[s
 
 
 def unigram_loss(train: Sentences, valid: Sentences) -> float:
-    """Nats per validation token of the best model that knows only how frequent each token is in training.
+    """Return nats per validation token of a model that knows only the token frequencies of training.
 
-    One is added to each count of a token seen, so that a token new in validation costs something finite.
+    One is added to the count of every token that occurs, so that the loss of a token new in validation is finite.
     """
     counts = Counter(train.tokens.tolist())
     unseen = set(valid.tokens.tolist()) - set(counts)

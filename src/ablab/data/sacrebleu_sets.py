@@ -1,4 +1,4 @@
-"""Test sets by sacrebleu's names, such as wmt19; sacrebleu downloads, checks and keeps them."""
+"""Test sets by sacrebleu's names, such as wmt19; sacrebleu downloads, checks and caches them."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from ablab.errors import UserError, choices
 
 
 def is_named(name: str) -> bool:
-    """Whether sacrebleu knows a test set of this name."""
+    """Return whether sacrebleu has a test set of this name."""
     from sacrebleu.dataset import DATASETS
 
     return name in DATASETS
 
 
 def check(name: str, src: str, tgt: str) -> None:
-    """Raise UserError when the test set has not these languages in this direction."""
+    """Raise UserError when the test set lacks these languages in this direction."""
     from sacrebleu.dataset import DATASETS
 
     pairs = DATASETS[name].langpairs
@@ -24,7 +24,10 @@ def check(name: str, src: str, tgt: str) -> None:
 
 
 def read(name: str, src: str, tgt: str) -> list[Pair]:
-    """The pairs of a test set, with the first of several references; downloads what is missing."""
+    """Return the pairs of a test set, with the first of several references; downloads missing files.
+
+    Raises UserError for a missing language pair, a failed download or a wrong checksum.
+    """
     from sacrebleu.utils import get_reference_files, get_source_file
 
     check(name, src, tgt)
@@ -34,6 +37,6 @@ def read(name: str, src: str, tgt: str) -> list[Pair]:
     except OSError as error:
         reason = getattr(error, "reason", None) or error
         raise UserError(f"sacrebleu cannot download {name} {langpair}: {reason}.") from None
-    except SystemExit:  # its answer to a wrong checksum, which it has just logged
+    except SystemExit:  # sacrebleu logs a wrong checksum, then exits
         raise UserError(f"sacrebleu refused what it downloaded for {name} {langpair}; see above.") from None
     return read_pairs(Path(files[0]), Path(files[1]))

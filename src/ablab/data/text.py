@@ -1,4 +1,4 @@
-"""The user's own parallel files."""
+"""A corpus of the user's own parallel files."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,13 +9,13 @@ from ablab.errors import UserError
 from ablab.fields import RUNTIME
 
 Prefix = Annotated[str | None, RUNTIME]
-"""`folder/name` of the files `folder/name.<lang>`: runtime, since the digests tell what they say."""
+"""Path prefix `folder/name` of the files `folder/name.<lang>`; a runtime option, as the digests cover their content."""
 
 
 class Text(Corpus):
     """Parallel files by prefix: `data.train=corpus/train` reads `corpus/train.en` and `corpus/train.de`.
 
-    All three prefixes are needed; null is the default only because nobody can guess them.
+    All three prefixes are required; they default to null only because no path could be guessed.
     """
 
     kind: Literal["text"]
@@ -24,38 +24,35 @@ class Text(Corpus):
     test: Prefix
 
     def check(self) -> None:
-        """Raise UserError for a prefix not given, or a file that is not there."""
+        """Raise UserError for a missing prefix or file."""
         super().check()
         for key in ("train", "valid", "test"):
             self._files(key)
 
     @property
     def test_name(self) -> str:
-        """The last part of the prefix."""
+        """Last component of the prefix."""
         return self._name("test")
 
     def train_digest(self) -> str:
-        """Of the sentences of the training and validation files."""
+        """Return the digest of the sentences of the training and validation files."""
         return digest_of([digest_of_pair(*self._files("train")), digest_of_pair(*self._files("valid"))])
 
     def test_digest(self) -> str:
-        """Of the sentences of the test files."""
+        """Return the digest of the sentences of the test files."""
         return digest_of_pair(*self._files("test"))
 
     def pairs_in(self, split: str) -> int:
-        """The lines of its files; UserError where they are not equally many."""
+        """Return the number of lines of each file; UserError if the two differ."""
         return count_pairs(*self._files(split))
 
     def train_split(self) -> Split:
-        """The pairs of `train`."""
         return self._split("train")
 
     def valid_split(self) -> Split:
-        """The pairs of `valid`."""
         return self._split("valid")
 
     def test_split(self) -> Split:
-        """The pairs of `test`."""
         return self._split("test")
 
     def _split(self, key: str) -> Split:

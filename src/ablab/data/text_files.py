@@ -1,6 +1,6 @@
-"""Parallel text on disk: `<prefix>.<lang>`, plain or `.gz`, line n of one translating line n of the other.
+"""Parallel text files `<prefix>.<lang>`, plain or `.gz`: line n of one translates line n of the other.
 
-The digest of a file is that of its sentences: the same text is the same run, however it is packed and its lines end.
+The digest of a file is of its sentences, so that equal text gives the same run whatever the compression and line ends.
 """
 
 import gzip
@@ -19,11 +19,14 @@ from ablab.lines import canonical, lines_of
 CHUNK = 1 << 20
 
 _contents: dict[tuple[Path, int, int], tuple[str, int]] = {}
-"""Digests and numbers of lines already known in this process, by path, size and time of change."""
+"""Digests and line counts computed in this process, by path, size and modification time."""
 
 
 def locate(prefix: str | Path, lang: str) -> Path:
-    """The file `<prefix>.<lang>`, or else `<prefix>.<lang>.gz`; `~` is the home folder."""
+    """Return the file `<prefix>.<lang>`, or else `<prefix>.<lang>.gz`; `~` is the home folder.
+
+    Raises UserError if neither exists or one is a folder.
+    """
     plain = Path(f"{Path(prefix).expanduser()}.{lang}")
     packed = plain.with_name(f"{plain.name}.gz")
     for path in (plain, packed):
@@ -35,17 +38,17 @@ def locate(prefix: str | Path, lang: str) -> Path:
 
 
 def digest_of_pair(src: Path, tgt: Path) -> str:
-    """Hex SHA-256 of the text of two parallel files; their names and places do not matter."""
+    """Return the hex SHA-256 of the text of two parallel files, whatever their paths."""
     return digest_of([content_digest(src), content_digest(tgt)])
 
 
 def content_digest(path: Path) -> str:
-    """Hex SHA-256 of a file's lines, each with `\n`; for most files what `sha256sum` says of them unpacked."""
+    """Return the hex SHA-256 of a file's lines, each ended by `\n`; `sha256sum` agrees for most unpacked files."""
     return _content(path)[0]
 
 
 def count_pairs(src: Path, tgt: Path) -> int:
-    """How many pairs two parallel files hold, those with an empty side included."""
+    """Return the number of pairs in two parallel files, including those with an empty side; UserError if unequal."""
     sources, targets = _content(src)[1], _content(tgt)[1]
     _check_aligned(src, sources, tgt, targets)
     return sources
@@ -62,7 +65,7 @@ def _check_aligned(src: Path, sources: int, tgt: Path, targets: int) -> None:
 
 
 def _content(path: Path) -> tuple[str, int]:
-    """Digest and number of lines, from one reading, remembered while the file keeps its size and time of change."""
+    """Return digest and line count, read once and cached while the file keeps its size and modification time."""
     with _one_line_errors(path):
         stat = path.stat()
         key = (path.resolve(), stat.st_size, stat.st_mtime_ns)
@@ -77,7 +80,7 @@ def _content(path: Path) -> tuple[str, int]:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """The content in parts of some CHUNK bytes that end where a line does."""
+    """Yield the content in blocks of about CHUNK bytes, each ending at a line end."""
     begun: list[bytes] = []
     while chunk := file.read(CHUNK):
         ended, newline, rest = chunk.rpartition(b"\n")
@@ -89,7 +92,10 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_pairs(src: Path, tgt: Path) -> list[Pair]:
-    """All pairs of two parallel files, in order. Pairs with an empty side are kept: who drops them counts."""
+    """Return all pairs of two parallel files, in order; pairs with an empty side are kept for the caller to count.
+
+    Raises UserError for files of unequal length, or without a pair that has two sides.
+    """
     sources, targets = read_lines(src), read_lines(tgt)
     _check_aligned(src, len(sources), tgt, len(targets))
     pairs = list(zip(sources, targets, strict=True))
@@ -99,7 +105,7 @@ def read_pairs(src: Path, tgt: Path) -> list[Pair]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file, plain or `.gz`."""
+    """Return the lines of a file, plain or `.gz`."""
     with _one_line_errors(path), _open(path) as file:
         return lines_of(file.read(), path)
 
@@ -121,7 +127,7 @@ def _one_line_errors(path: Path) -> Iterator[None]:
 
 
 def _nearest(path: Path) -> str:
-    """`; nearest there: train.de`, `; there is no folder corpus`, or nothing."""
+    """Return `; nearest there: train.de`, `; there is no folder corpus`, or an empty string."""
     if not path.parent.is_dir():
         return f"; there is no folder {path.parent}"
     near = get_close_matches(path.name, sorted(entry.name for entry in path.parent.iterdir()), n=1)

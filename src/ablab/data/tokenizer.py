@@ -1,4 +1,4 @@
-"""Subwords: trained once per corpus, deterministic, and the same ids for the special tokens everywhere."""
+"""Subword tokenizers: trained once per corpus, deterministic, with the same special token ids everywhere."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from ablab.model.tokens import BOS, EOS, PAD, UNK
 FILES = ("src.model", "tgt.model")
 
 SPACE = "\u2581"
-"""What SentencePiece writes for the space before a word."""
+"""SentencePiece's symbol for the space before a word."""
 
 
 class Tokenizer:
@@ -28,22 +28,22 @@ class Tokenizer:
         return size
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each sentence, without begin or end."""
+        """Return the ids of each sentence, without BOS or EOS."""
         ids: list[list[int]] = self._processor.encode(list(sentences))
         return ids
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Plain text of each sequence; special ids are left out."""
+        """Return the plain text of each sequence; PAD, BOS and EOS are left out."""
         words = [[i for i in sequence if i not in (PAD, BOS, EOS)] for sequence in ids]
         text: list[str] = self._processor.decode(words)
         return text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The subwords themselves, for pictures."""
+        """Return the subwords as SentencePiece writes them, for figures."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
 
     def readable(self, ids: Sequence[int]) -> list[str]:
-        """The same for a reader: no mark before a word or a sign, a dot before what continues a word."""
+        """Return the subwords for display: no mark before a word or a sign, a dot before a subword within a word."""
         return [_readable(piece) for piece in self.pieces(ids)]
 
 
@@ -54,7 +54,7 @@ def _readable(piece: str) -> str:
 
 
 def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> list[str]:
-    """Write the source's and the target's; returns the names of the files."""
+    """Write the source and target tokenizers and return the names of the files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, tokenizer in zip(FILES, tokenizers, strict=True):
         (folder / name).write_bytes(tokenizer.model)
@@ -62,7 +62,7 @@ def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> li
 
 
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Of the source and of the target; one and the same when the vocabulary is joint."""
+    """Return the source and target tokenizers, the same object when the vocabulary is joint; UserError if missing."""
     try:
         src, tgt = (Tokenizer((folder / name).read_bytes()) for name in FILES)
     except FileNotFoundError as error:
@@ -71,7 +71,10 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
 
 
 def train_tokenizer(sentences: Iterable[str], vocab_size: int) -> Tokenizer:
-    """Byte-pair encoding over raw text (Sennrich et al. 2016), every character covered."""
+    """Train byte-pair encoding on raw text (Sennrich et al. 2016), covering every character.
+
+    Raises UserError if the text does not support `vocab_size`.
+    """
     import sentencepiece
 
     written = io.BytesIO()
@@ -87,7 +90,7 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int) -> Tokenizer:
             pad_id=PAD,
             bos_id=BOS,
             eos_id=EOS,
-            # Sentences that do not fit into this are skipped in silence, so it holds any.
+            # Longer sentences would be skipped silently, so the limit is beyond any sentence.
             max_sentence_length=1 << 24,
             minloglevel=3,
         )
@@ -97,6 +100,9 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int) -> Tokenizer:
 
 
 def _size_problem(vocab_size: int, message: str) -> str:
-    """SentencePiece knows the limits only once it has seen the text; its reason stands behind the source line."""
+    """Return the error message for a `vocab_size` that training refused, with SentencePiece's reason.
+
+    SentencePiece knows the limits only after reading the text; its reason follows the source line in `message`.
+    """
     reason = " ".join(message.rpartition("] ")[2].split())
     return f"data.vocab_size={vocab_size}: the corpus does not support it ({reason})"

@@ -1,1 +1,1 @@
-"""Greedy and beam search, and a translator from text to text."""
+"""Greedy and beam search, the translation of text, and decoding speed."""

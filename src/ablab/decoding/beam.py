@@ -1,4 +1,4 @@
-"""Beam search with GNMT's length penalty, for a batch of sentences at once."""
+"""Batched beam search with GNMT's length penalty."""
 
 import math
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ def beam_search(
     alpha: float,
     max_extra_tokens: int,
 ) -> list[list[Hypothesis]]:
-    """Up to `beam_size` finished hypotheses of each sentence, the best score first.
+    """Return up to `beam_size` finished hypotheses per sentence, the best score first.
 
-    An end of sentence counts when it is among the `beam_size` best continuations of its sentence, and a sentence
-    is done with its `beam_size`-th; so a beam of 1 is greedy search. At source length + `max_extra_tokens`
-    tokens every hypothesis must end. Each sentence is searched as if it were alone: which others share its batch,
-    and when those that are done leave it, changes no more than rounding.
+    A hypothesis finishes when end-of-sentence is among the `beam_size` best continuations of its sentence, and a
+    sentence is done at its `beam_size`-th; a beam of 1 is therefore greedy search. At source length +
+    `max_extra_tokens` tokens every hypothesis must end. Each sentence is searched independently: the others in its
+    batch, and when finished ones leave it, change only rounding.
     """
     limits = length_limits(src, max_extra_tokens)
     longest = int(limits.max()) + 1
-    # Scores add up over a sentence: never in less than single precision.
+    # Scores are summed over a sentence, in single precision at least.
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
     beams = _Beams.start(len(src), beam_size, longest, dtype, src.device)
     finished = Finished.none(len(src), beam_size, longest, dtype, src.device)
@@ -44,7 +44,7 @@ def beam_search(
         logits = model.step(beams.last(position), state).to(dtype)
         ended, beams, origin = beams.advance(logits, limits[rows] == position, position)
         finished.add(rows, ended, penalty=length_penalty(position + 1, alpha), length=position)
-        # What is done stays in the batch until it is compacted, and must not find anything there.
+        # Finished sentences stay in the batch until it is compacted, and must not produce hypotheses.
         beams.abandon(finished.full(rows))
         going = beams.going()
         left = int(going.sum())
@@ -67,44 +67,44 @@ def _follow(state: DecoderState, origin: Int[Tensor, "batch beams"]) -> None:
 
 @dataclass
 class _Beams:
-    """The unfinished hypotheses of each sentence, the best first; log probability -inf: none."""
+    """The unfinished hypotheses of each sentence, the best first; log probability -inf marks an empty beam."""
 
     log_probs: Float[Tensor, "batch beams"]
     tokens: Int[Tensor, "batch beams longest"]
 
     @classmethod
     def start(cls, batch: int, beams: int, longest: int, dtype: torch.dtype, device: torch.device) -> "_Beams":
-        """One empty hypothesis per sentence; the other beams come from its continuations."""
+        """Return one empty hypothesis per sentence; its continuations will fill the other beams."""
         log_probs = torch.full((batch, beams), -math.inf, dtype=dtype, device=device)
         log_probs[:, 0] = 0.0
         return cls(log_probs, torch.full((batch, beams, longest), EOS, device=device))
 
     def last(self, position: int) -> Int[Tensor, "batch beams"]:
-        """What the decoder reads at `position`."""
+        """Return the decoder's input tokens at `position`."""
         if position == 0:
             return torch.full_like(self.tokens[:, :, 0], BOS)
         return self.tokens[:, :, position - 1]
 
     def rows(self, kept: Int[Tensor, "kept"]) -> "_Beams":
-        """Those of some sentences."""
+        """Select the beams of the sentences `kept`."""
         return _Beams(self.log_probs[kept], self.tokens[kept])
 
     def abandon(self, sentences: Bool[Tensor, "batch"]) -> None:
-        """Leave these sentences no hypothesis, so that nothing that continues them can end or go on."""
+        """Empty the beams of the sentences where the mask is True, so that they yield no further hypothesis."""
         self.log_probs.masked_fill_(sentences[:, None], -math.inf)
 
     def going(self) -> Bool[Tensor, "batch"]:
-        """Which sentences have a hypothesis left: the first is one, or none is."""
+        """Return which sentences have a hypothesis left; if any, the first beam holds one."""
         return self.log_probs[:, 0] > -math.inf
 
     def advance(
         self, logits: Float[Tensor, "batch beams vocab"], must_end: Bool[Tensor, "batch"], position: int
     ) -> tuple[Ended, "_Beams", Int[Tensor, "batch beams"]]:
-        """What ends here, what goes on, and which beam each of the latter continues."""
+        """Return the hypotheses that end at `position`, those that continue, and the beam each of these extends."""
         _batch, size, vocab = logits.shape
-        # Of 2 * size candidates at most `size` are ends, so `size` others remain.
+        # At most `size` of 2 * size candidates are ends, one per beam, so `size` others remain.
         wanted, each = 2 * size, min(2 * size, vocab)
-        # Before anything is forbidden: scores are the model's own probabilities.
+        # Normalise before tokens are forbidden, so that scores are the model's own probabilities.
         normaliser = logits.logsumexp(dim=-1, keepdim=True)
         logits = forbid(logits)
         if bool(must_end.any()):

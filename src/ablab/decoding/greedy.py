@@ -1,4 +1,4 @@
-"""Greedy search, and the limits of any search: it ends, and says nothing but words."""
+"""Greedy search, and the limits of every search: the maximum length and the forbidden tokens."""
 
 import math
 
@@ -11,22 +11,22 @@ from ablab.model.transformer import Transformer
 
 
 def length_limits(src: Int[Tensor, "batch src_len"], max_extra_tokens: int) -> Int[Tensor, "batch"]:
-    """Most target tokens of each sentence, its end not counted: source tokens + `max_extra_tokens`."""
+    """Return the most target tokens of each sentence, without its end: source tokens + `max_extra_tokens`."""
     return ((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens
 
 
 def forbid(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:
-    """Padding and begin-of-sentence are never the next token. Changes `logits` in place."""
+    """Exclude padding and begin-of-sentence as the next token. Changes `logits` in place."""
     logits[..., [PAD, BOS]] = -math.inf
     return logits
 
 
-COMPACT_BELOW = 0.8  # share of unfinished sentences at which the finished are forgotten: copying costs too
+COMPACT_BELOW = 0.8  # share of unfinished sentences below which the finished are dropped; compacting copies, too
 
 
 @torch.inference_mode()
 def greedy(model: Transformer, src: Int[Tensor, "batch src_len"], *, max_extra_tokens: int) -> list[list[int]]:
-    """Target ids of each sentence without begin and end, at most source length + `max_extra_tokens` of them."""
+    """Return the target ids of each sentence without BOS and EOS, at most source length + `max_extra_tokens` ids."""
     limits = length_limits(src, max_extra_tokens)
     state = model.start(src, beams=1, max_len=int(limits.max()) + 1)
     rows = torch.arange(len(src), device=src.device)  # which sentence each row still decodes

@@ -1,4 +1,4 @@
-"""What a search returns for a sentence, and those that have ended for a batch of sentences at once."""
+"""Hypotheses of a search, the length penalty, and the finished hypotheses of a batch."""
 
 import math
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from ablab.model.tokens import EOS
 
 
 class Hypothesis(NamedTuple):
-    """Target ids without begin and end; `score` is what the search ranks by, higher is better.
+    """A finished translation: target ids without BOS and EOS, and its score, by which the search ranks.
 
-    `score` = `log_prob` / length penalty; `log_prob` is the natural logarithm of the probability of all tokens,
-    the end of the sentence included.
+    `score` = `log_prob` / length penalty, higher is better; `log_prob` is the natural logarithm of the probability of
+    all tokens, including the end of the sentence.
     """
 
     ids: tuple[int, ...]
@@ -24,7 +24,9 @@ class Hypothesis(NamedTuple):
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6)^alpha, `length` with the end of the sentence (Wu et al. 2016, eq. 14). 1 at length 1.
+    """Return ((5 + length) / 6)^alpha; `length` includes the end of the sentence (Wu et al. 2016, eq. 14).
+
+    It is 1 at length 1.
 
     fairseq divides by length^alpha instead: its 0.6 is not this 0.6.
     """
@@ -34,15 +36,15 @@ def length_penalty(length: int, alpha: float) -> float:
 def of_beams(
     tokens: Int[Tensor, "batch beams longest"], beams: Int[Tensor, "batch chosen"]
 ) -> Int[Tensor, "batch chosen longest"]:
-    """What the chosen beams of each sentence say."""
+    """Return the tokens of the chosen beams of each sentence."""
     return tokens.gather(1, beams[:, :, None].expand(-1, -1, tokens.size(2)))
 
 
 @dataclass
 class Ended:
-    """Hypotheses that end at this step, per sentence: what the beams `origin` of `tokens` say.
+    """The hypotheses of each sentence that end at this step; their tokens are the beams `origin` of `tokens`.
 
-    Log probability -inf: none.
+    Log probability -inf marks a beam that does not end.
     """
 
     log_probs: Float[Tensor, "batch beams"]
@@ -50,13 +52,13 @@ class Ended:
     tokens: Int[Tensor, "batch beams longest"]
 
     def sentences(self) -> Int[Tensor, "some"]:
-        """Those with a hypothesis that ends."""
+        """Return the indices of the sentences with a hypothesis that ends."""
         return (self.log_probs > -math.inf).any(dim=1).nonzero()[:, 0]
 
 
 @dataclass
 class Finished:
-    """The best finished hypotheses of every sentence of the batch, the best first; their lengths without the end."""
+    """The best finished hypotheses of every sentence of a batch, the best first. `lengths` exclude the end."""
 
     scores: Float[Tensor, "batch beams"]
     log_probs: Float[Tensor, "batch beams"]
@@ -65,15 +67,15 @@ class Finished:
 
     @classmethod
     def none(cls, batch: int, beams: int, longest: int, dtype: torch.dtype, device: torch.device) -> "Finished":
-        """No hypothesis has ended yet."""
+        """Return the initial state, without a finished hypothesis."""
         nothing = torch.full((batch, beams), -math.inf, dtype=dtype, device=device)
         lengths = torch.zeros((batch, beams), dtype=torch.long, device=device)
         return cls(nothing, nothing.clone(), lengths, torch.full((batch, beams, longest), EOS, device=device))
 
     def add(self, rows: Int[Tensor, "rows"], ended: Ended, *, penalty: float, length: int) -> None:
-        """Keep the best of the old and the new, in each of the sentences `rows`; of equals, the one that ended first.
+        """Keep the best of the old and new hypotheses of the sentences `rows`; of equals, the one that ended first.
 
-        A sentence in which nothing ends is left alone: how its equals are ordered is no matter of the others.
+        A sentence in which no hypothesis ends is not touched, so that the order of its ties does not depend on others.
         """
         some = ended.sentences()
         if len(some) == 0:
@@ -89,11 +91,11 @@ class Finished:
         self.tokens[rows] = of_beams(torch.cat([self.tokens[rows], said], dim=1), best)
 
     def full(self, rows: Int[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
-        """Which of the sentences `rows` have as many as there are beams."""
+        """Return which of the sentences `rows` have as many finished hypotheses as beams."""
         return self.scores[rows, -1] > -math.inf
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """Plain values, the best first; beams that never ended are left out."""
+        """Return the hypotheses as plain values, the best first; empty places are left out."""
         values = zip(
             self.tokens.tolist(),
             self.lengths.tolist(),

@@ -1,4 +1,4 @@
-"""How fast models decode, compared fairly: in turns, in one process, the same sentences to the same lengths."""
+"""Decoding speed of models, measured in turns in one process on the same sentences with the same output lengths."""
 
 import math
 import statistics
@@ -19,9 +19,9 @@ SENTENCES = 120
 
 
 class Paced(Transformer):
-    """A model whose translations all end after `length` tokens; otherwise it decides, and computes, as it did.
+    """A model whose translations all end after `length` tokens; all else is computed as in the original.
 
-    A model that lost too many layers often never ends a sentence, and would seem slow for it.
+    A model pruned too far often never ends a sentence, which would make it seem slow.
     """
 
     def __init__(self, model: Transformer, length: int) -> None:
@@ -32,7 +32,7 @@ class Paced(Transformer):
         self.train(model.training)
 
     def step(self, tokens: Int[Tensor, "batch beams"], state: DecoderState) -> Float[Tensor, "batch beams vocab"]:
-        """No end before its time, and nothing else then."""
+        """Return logits that forbid end-of-sentence up to `length` tokens, and any other token after that."""
         logits = super().step(tokens, state)
         if state.position <= self.length:
             logits[..., EOS] = -math.inf
@@ -48,9 +48,9 @@ def sentences_per_second(
     search: DecodingConfig,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[float]:
-    """The median of `ROUNDS` turns of each model, after one that warms up.
+    """Return each model's sentences per second: the median of `ROUNDS` rounds, after one that warms up.
 
-    All translations of a batch are as long as its longest source: the decoder makes a step for each of its tokens.
+    All translations of a batch are as long as its longest source, with one decoder step per token.
     """
     seconds: list[list[float]] = [[] for _ in models]
     for turn in range(ROUNDS + 1):

@@ -1,4 +1,4 @@
-"""Sentences in, sentences out: sorts, batches, searches, and puts everything back in order."""
+"""Translation of sentences in batches of similar length, with results in the original order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -19,15 +19,15 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 BATCH_TOKENS = 4096
-"""Source positions times beams in one batch. Which sentences share a batch does not change a translation."""
+"""Source positions times beams per batch. Batching does not change translations."""
 
 
 def spread(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device) -> Iterator[tuple[Job, Result]]:
-    """Each job with its result, in the order in which they end.
+    """Yield each job with its result, in the order of completion.
 
-    Products of one decoding step are too small for two threads to share: two workers with a thread each are faster than
-    one with two. PyTorch lets go of Python's lock while it computes, so that workers can be threads, which share the
-    model. A job's result does not depend on who does it. One core, one job or a GPU: one after the other.
+    The matrix products of one decoding step are too small for two threads to share: two workers with a thread each are
+    faster than one with two. PyTorch releases Python's lock while it computes, so workers can be threads that share
+    the model. A job's result does not depend on its worker. On one core, for one job or on a GPU, jobs run in turn.
     """
     threads = torch.get_num_threads()
     if device.type != "cpu" or threads == 1 or len(jobs) < 2:
@@ -39,21 +39,21 @@ def spread(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.dev
             for future in as_completed(futures):
                 yield futures[future], future.result()
         finally:
-            pool.shutdown(cancel_futures=True)  # whoever stops listening waits for what is being done, not for the rest
-            # What a worker says of itself, threads that are made later would take over.
+            pool.shutdown(cancel_futures=True)  # a caller that stops early waits for the running jobs alone
+            # Threads created later would inherit the number that a worker has set.
             torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How to look for translations: a beam of 1 is greedy search."""
+    """Settings of the search for translations; a beam of 1 is greedy search."""
 
     beam_size: int = 1
     length_penalty: float = 0.0
     max_extra_tokens: int = 50
 
     def run(self, model: Transformer, src: torch.Tensor) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence of a padded batch, the best first."""
+        """Return the hypotheses of each sentence of a padded batch, the best first."""
         return beam_search(
             model,
             src,
@@ -63,21 +63,21 @@ class DecodingConfig:
         )
 
     def best(self, model: Transformer, src: torch.Tensor) -> list[list[int]]:
-        """The ids of each sentence's best translation, by the quickest way that finds it."""
+        """Return the ids of each sentence's best translation, by greedy search if `beam_size` is 1."""
         if self.beam_size == 1:
             return greedy(model, src, max_extra_tokens=self.max_extra_tokens)
         return [list(beams[0].ids) if beams else [] for beams in self.run(model, src)]
 
     @property
     def batch_tokens(self) -> int:
-        """Source positions of a batch."""
+        """Source positions per batch."""
         return BATCH_TOKENS // self.beam_size
 
 
 class Translator:
     """Translates text with a model and its two tokenizers.
 
-    Puts the model in evaluation, and back as it was, around each call.
+    Each call puts the model in evaluation mode and restores its mode afterwards.
     """
 
     def __init__(self, model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
@@ -87,23 +87,23 @@ class Translator:
     def best(
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[str]:
-        """The best translation of each encoded sentence, as text."""
+        """Return the best translation of each encoded sentence, as text."""
         ids = self._in_order(src, lambda batch: search.best(self.model, batch), search.batch_tokens, progress)
         return self.target.decode(ids)
 
     def hypotheses(
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[list[Hypothesis]]:
-        """All hypotheses of each encoded sentence."""
+        """Return all hypotheses of each encoded sentence, the best first."""
         return self._in_order(src, lambda batch: search.run(self.model, batch), search.batch_tokens, progress)
 
     def texts(self, hypotheses: Sequence[Hypothesis]) -> list[tuple[float, str]]:
-        """Score and text of each hypothesis."""
+        """Return the score and text of each hypothesis."""
         texts = self.target.decode([hypothesis.ids for hypothesis in hypotheses])
         return [(hypothesis.score, text) for hypothesis, text in zip(hypotheses, texts, strict=True)]
 
     def encode(self, sentences: Sequence[str]) -> Sentences:
-        """Source sentences as ids. An empty sentence is its end alone, and so has a translation too."""
+        """Encode source sentences. An empty sentence becomes end-of-sentence alone, so it has a translation too."""
         return Sentences.of(self.source.encode(sentences))
 
     def _in_order(

@@ -1,1 +1,1 @@
-"""The Transformer and its parts: each takes numbers and other parts, never the configuration."""
+"""The Transformer and its parts, built from numbers and other parts and never from the configuration."""

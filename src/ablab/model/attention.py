@@ -1,7 +1,8 @@
-"""Multi-head attention: a sequence looks at itself, or at the encoder's output.
+"""Multi-head self-attention and cross-attention.
 
-softmax(Q K^T / sqrt(d_k)) V (Vaswani et al. 2017, eq. 1), by whatever way is fastest where it runs. Projections of one
-input are one matrix product. A mask is True where a query may attend, as in PyTorch's scaled_dot_product_attention.
+Computes softmax(Q K^T / sqrt(d_k)) V (Vaswani et al. 2017, eq. 1) with the fastest method on each device. Projections
+of one input share one matrix product. A mask is True where a query may attend, as in PyTorch's
+scaled_dot_product_attention.
 """
 
 import math
@@ -25,10 +26,11 @@ def attend(
     causal: bool,
     dropout: Dropout,
 ) -> Float[Tensor, "batch heads length d_head"]:
-    """`mask` is True where a query may look; `causal` hides the future; `dropout` falls on the weights.
+    """Return the values weighted by attention.
 
-    PyTorch's fused kernel, but for two cases on the CPU, where plain products are faster: dropout, which the kernel
-    draws a float at a time, and bfloat16, where its backward takes nine times as long.
+    `mask` is True where a query may attend; `causal` hides the future; `dropout` applies to the attention weights.
+    Uses PyTorch's fused kernel, except in two cases on the CPU where plain products are faster: with dropout, for
+    which the kernel draws one float at a time, and in bfloat16, where the kernel's backward takes nine times as long.
     """
     if queries.device.type == "cpu" and (dropout.rate or queries.dtype == torch.bfloat16):
         return _plainly(queries, keys, values, mask, causal=causal, dropout=dropout)
@@ -46,7 +48,7 @@ def weights(
     *,
     causal: bool = False,
 ) -> Float[Tensor, "batch heads length seen"]:
-    """How much each query attends to each key."""
+    """Return the attention weights softmax(Q K^T / sqrt(d_k)); each row sums to 1."""
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.size(-1))
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -67,26 +69,26 @@ BIASES: dict[str, tuple[str, ...]] = {
     "no_key": ("query", "value", "output"),
     "none": (),
 }
-"""Projections with a bias. One of the keys adds the same to all scores of a query: softmax takes it away again, and it
-would learn from rounding alone. Vaswani et al.'s code (tensor2tensor) has none."""
+"""Projections that have a bias, by option. A key bias adds the same number to all scores of a query; softmax cancels
+it, so it would learn from rounding alone. The code of Vaswani et al. (tensor2tensor) has no biases."""
 
 
 class KeysValues(NamedTuple):
-    """Projected keys and values of one sequence per row: [batch, heads, length, d_head] each."""
+    """Projected keys and values, one sequence per row: [batch, heads, length, d_head] each."""
 
     keys: Tensor
     values: Tensor
 
     def rows(self, index: Tensor) -> "KeysValues":
-        """Those of some rows, in a given order."""
+        """Select the rows `index`, in that order."""
         return KeysValues(self.keys.index_select(0, index), self.values.index_select(0, index))
 
 
 class KVCache:
-    """Keys and values of the target so far, for a search that goes token by token and needs no gradients.
+    """Keys and values of the target so far, for token-by-token decoding without gradients.
 
-    Two buffers, [max_len, rows, heads, d_head] each: positions first, so that what is written is one block, and a
-    second pair, so that rows are put into another order by one copy and not by two.
+    Holds two pairs of buffers, [max_len, rows, heads, d_head] each. Positions come first, so that each write fills one
+    contiguous block. The second pair lets `reorder` copy the rows once instead of twice.
     """
 
     def __init__(self, like: Tensor, max_len: int, rows: int) -> None:
@@ -97,16 +99,16 @@ class KVCache:
     def write(
         self, position: int, keys: Float[Tensor, "rows heads d_head"], values: Float[Tensor, "rows heads d_head"]
     ) -> None:
-        """What was computed for the token at `position`."""
+        """Store the keys and values of the token at `position`."""
         self.here.keys[position] = keys
         self.here.values[position] = values
 
     def until(self, position: int) -> KeysValues:
-        """Up to and with `position`, as attention takes them."""
+        """Return keys and values up to and including `position`, [rows, heads, length, d_head]."""
         return KeysValues(*(buffer[: position + 1].permute(1, 2, 0, 3) for buffer in self.here))
 
     def reorder(self, rows: Int[Tensor, "rows"], written: int) -> None:
-        """Row i becomes what row `rows[i]` was, as far as positions are written; there may be fewer of them."""
+        """Replace row i by row `rows[i]`, for the first `written` positions; `rows` may be shorter than before."""
         for old, new in zip(self.here, self.there, strict=True):
             torch.index_select(old[:written], 1, rows, out=new[:written, : len(rows)])
         self.here, self.there = (
@@ -115,9 +117,10 @@ class KVCache:
 
 
 class Attention(nn.Module):
-    """What both kinds share: splitting into heads, mixing values, dropping heads, and the output projection.
+    """Base class of self- and cross-attention: splits heads, mixes values, drops heads, projects the output.
 
-    `bias` is one of `BIASES`; `dropout` falls on the attention weights.
+    `bias` is one of `BIASES`; `dropout` applies to the attention weights. Raises ValueError for an unknown `bias`, or
+    when `num_heads` does not divide `d_model`.
     """
 
     def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
@@ -134,11 +137,11 @@ class Attention(nn.Module):
         self.output = self.project("output")
 
     def project(self, *parts: str) -> Projection:
-        """New projections of one input."""
+        """Make one matrix for the projections `parts` of one input, each with or without bias as `bias` says."""
         return Projection(self.d_model, [part in self.biased for part in parts])
 
     def split(self, x: Float[Tensor, "batch length width"], parts: int) -> tuple[Tensor, ...]:
-        """Cut [batch, length, parts * d_model] into `parts` tensors [batch, heads, length, d_head]."""
+        """Split [batch, length, parts * d_model] into `parts` tensors [batch, heads, length, d_head]."""
         cut = x.unflatten(-1, (parts, self.num_heads, -1))
         return tuple(part.transpose(1, 2) for part in cut.unbind(2))
 
@@ -150,13 +153,13 @@ class Attention(nn.Module):
         *,
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
-        """Attend, drop heads, join them, project."""
+        """Attend, apply DropHead, concatenate the heads and project the result."""
         heads = attend(queries, memory.keys, memory.values, mask, causal=causal, dropout=self.dropout)
         return self.output(self.drophead(heads).transpose(1, 2).flatten(2))
 
 
 class SelfAttention(Attention):
-    """Queries, keys and values come from the same sequence."""
+    """Attention whose queries, keys and values come from the same sequence."""
 
     def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
         super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead)
@@ -169,21 +172,21 @@ class SelfAttention(Attention):
         *,
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
-        """`mask` hides padding; `causal` hides the future. Padding at a sequence's end is in the future."""
+        """Attend within x. `mask` hides padding; `causal` hides the future, which includes padding at the end."""
         queries, keys, values = self.split(self.qkv(x), 3)
         return self.mix(queries, KeysValues(keys, values), mask, causal=causal)
 
     def step(
         self, x: Float[Tensor, "rows 1 d_model"], past: "KVCache", position: int
     ) -> Float[Tensor, "rows 1 d_model"]:
-        """The same for the token at `position` alone; adds its key and value to the past."""
+        """Attend from the token at `position` alone to the past; adds its key and value to `past`."""
         queries, keys, values = self.split(self.qkv(x), 3)
         past.write(position, keys[:, :, 0], values[:, :, 0])
         return self.mix(queries, past.until(position), None)
 
 
 class CrossAttention(Attention):
-    """Queries come from the decoder; keys and values from the encoder's output."""
+    """Attention whose queries come from the decoder, and keys and values from the encoder's output."""
 
     def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
         super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead)
@@ -191,7 +194,7 @@ class CrossAttention(Attention):
         self.key_value = self.project("key", "value")
 
     def project_memory(self, memory: Float[Tensor, "batch src_len d_model"]) -> KeysValues:
-        """Keys and values of the encoder's output: once per sentence, whatever is asked of them later."""
+        """Project the encoder's output to keys and values, once per sentence for all decoding steps."""
         return KeysValues(*self.split(self.key_value(memory), 2))
 
     def forward(
@@ -209,6 +212,6 @@ class CrossAttention(Attention):
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,
     ) -> Float[Tensor, "batch heads length src_len"]:
-        """softmax(Q K^T / sqrt(d_k)), for looking at: how much each query attends to each source token."""
+        """Return the weight of each source token for each query, softmax(Q K^T / sqrt(d_k)), for inspection."""
         (queries,) = self.split(self.query(x), 1)
         return weights(queries, memory.keys, mask)

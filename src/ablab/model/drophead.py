@@ -1,4 +1,4 @@
-"""DropHead: whole attention heads fall out in training."""
+"""DropHead: drops whole attention heads in training."""
 
 import torch
 from jaxtyping import Float
@@ -8,12 +8,12 @@ from ablab.model.streams import SeededModule
 
 
 class DropHead(SeededModule):
-    """Drops each head of each sentence with probability `drop_prob`; the kept are scaled by H / kept.
+    """Drops each head of each sentence with probability `drop_prob`; scales the kept heads by H / kept.
 
-    Zhou et al. 2020, drawn per sentence, head and attention site, on the heads' outputs. Where all heads of a
-    sentence would fall, the one with the largest draw stays. Each draw falls on every head alike and the
-    multipliers of a sentence always sum to H, so a head's expected multiplier is exactly 1, which it would not be
-    (1 - p^H) if all could fall. Keeping one instead of drawing again needs one draw of fixed size, at any rate.
+    Follows Zhou et al. 2020: draws per sentence, head and attention site, and applies to the heads' outputs. Where all
+    heads of a sentence would be dropped, the one with the largest draw stays. All heads are drawn alike and the
+    multipliers of a sentence always sum to H, so a head's expected multiplier is exactly 1; it would be 1 - p^H if all
+    heads could be dropped. Keeping one head instead of drawing again needs one draw of fixed size at every rate.
     """
 
     def __init__(self, num_heads: int) -> None:
@@ -28,7 +28,7 @@ class DropHead(SeededModule):
         return heads * multiplier[:, :, None, None]
 
     def multipliers(self, sentences: int) -> Float[Tensor, "batch heads"]:
-        """0 for a dropped head, H / kept for a kept one."""
+        """Draw the multiplier of each head: 0 if dropped, H / kept if kept."""
         draw = torch.rand(sentences, self.num_heads, generator=self.generator)
         kept = (draw >= self.drop_prob) | (draw == draw.amax(dim=1, keepdim=True))
         return kept * (self.num_heads / kept.sum(dim=1, keepdim=True))

@@ -1,4 +1,4 @@
-"""Dropout of elements, with cheap random numbers on the CPU, and of whole words of the input."""
+"""Dropout of single elements, with cheap random numbers on the CPU, and of whole input words."""
 
 import torch
 import torch.nn.functional as F
@@ -9,14 +9,15 @@ from ablab.model.streams import SeededModule
 from ablab.model.tokens import BOS, EOS, PAD, UNK
 
 LEVELS = 1 << 16
-"""Values of the 16 random bits that decide over an element on the CPU; rates are multiples of 1 / LEVELS."""
+"""Number of values of the 16 random bits drawn per element on the CPU; rates are multiples of 1 / LEVELS."""
 
 
 class Dropout(SeededModule):
     """Zeroes each element with probability `drop_prob` and scales the rest by 1 / (1 - drop_prob), in training only.
 
-    On the CPU, where drawing a float per element is most of the cost, 16 bits decide, and the rate is rounded to
-    1/65536 (0.1 becomes 0.10001); the scale follows the rounded rate, so the expectation is exact.
+    On the CPU, where drawing a float per element would be most of the cost, 16 bits are drawn per element and the rate
+    is rounded to a multiple of 1/65536 (0.1 becomes 0.10001). The scale uses the rounded rate, so the expectation is
+    exact.
     """
 
     def __init__(self, drop_prob: float) -> None:
@@ -25,7 +26,7 @@ class Dropout(SeededModule):
 
     @property
     def rate(self) -> float:
-        """The probability with which an element falls now; 0 in evaluation."""
+        """The probability that an element is zeroed now; 0 in evaluation."""
         return self.drop_prob if self.training else 0.0
 
     def forward(self, x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
@@ -37,7 +38,7 @@ class Dropout(SeededModule):
         return x * self.multipliers(x)
 
     def multipliers(self, x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-        """For each element of x on the CPU 0 or the scale, as this site's stream draws."""
+        """Draw 0 or the scale for each element of x, which is on the CPU, from this module's stream."""
         threshold = round(self.rate * LEVELS)
         # Four draws from each 64-bit number.
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
@@ -47,14 +48,14 @@ class Dropout(SeededModule):
         return torch.where(draws >= threshold - LEVELS // 2, kept, x.new_zeros(()))
 
     def extra_repr(self) -> str:
-        """The rate, in the model's printed form."""
+        """Return the rate, for the model's printed form."""
         return f"drop_prob={self.drop_prob}"
 
 
 class WordDropout(SeededModule):
     """Replaces each input token by UNK with probability `drop_prob`, in training only.
 
-    As in Nguyen & Salazar 2019 (appendix A): the unknown word, not a zero vector. Begin, end and padding stay.
+    The replacement is the unknown word, not a zero vector (Nguyen & Salazar 2019, appendix A). BOS, EOS and PAD stay.
     """
 
     def __init__(self, drop_prob: float) -> None:

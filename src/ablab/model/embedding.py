@@ -1,4 +1,4 @@
-"""Word vectors: what a token is on its way in, and what a hidden vector is compared with on its way out."""
+"""Word embeddings: the vectors of input tokens, and the output matrix that turns hidden vectors into logits."""
 
 import math
 from typing import ClassVar
@@ -12,39 +12,39 @@ from ablab.model.modes import as_products_take_it
 
 
 class Embedding(nn.Module):
-    """A table of word vectors, one row per type; usable at the input, at the output, or at both (tied)."""
+    """A table of word vectors, one row per type, for the input, the output or both (tied)."""
 
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
 
     def forward(self, tokens: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
-        """Rows of the tokens, times sqrt(d_model) (Vaswani et al. 2017, section 3.4)."""
+        """Return the rows of the tokens times sqrt(d_model) (Vaswani et al. 2017, section 3.4)."""
         return F.embedding(tokens, self.weight) * math.sqrt(self.weight.size(1))
 
     def matrix(self) -> Float[Tensor, "vocab d_model"]:
-        """The rows that hidden vectors are multiplied with; no scale (Vaswani et al. 2017, section 3.4)."""
+        """Return the output matrix: the rows without scale (Vaswani et al. 2017, section 3.4)."""
         return self.weight
 
 
 class FixNormEmbedding(Embedding):
-    """Rows of norm 1, normalised at each use, and no scale of its own (Nguyen & Salazar 2019, section 2.3).
+    """A table whose rows are normalised to norm 1 at each use (FixNorm; Nguyen & Salazar 2019, section 2.3).
 
-    With ScaleNorm before it the logit is g * cos(w, x), and that norm's g is the only scale. At the input the
-    row is multiplied by sqrt(d_model) like any other. A zero row stays zero.
+    It has no scale of its own: after ScaleNorm the logit is g * cos(w, x), and that norm's g is the only scale. At the
+    input a row is multiplied by sqrt(d_model), as in `Embedding`. A zero row stays zero.
     """
 
     def forward(self, tokens: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
-        """Normalised rows of the tokens, times sqrt(d_model)."""
+        """Return the normalised rows of the tokens times sqrt(d_model)."""
         return F.normalize(F.embedding(tokens, self.weight), dim=-1) * math.sqrt(self.weight.size(1))
 
     def matrix(self) -> Float[Tensor, "vocab d_model"]:
-        """All rows, normalised."""
+        """Return all rows, normalised."""
         return F.normalize(self.weight, dim=-1)
 
 
 class InputEmbedding(nn.Module):
-    """dropout(embedding * sqrt(d_model) + position): how a sequence enters a stack."""
+    """The input of a stack: dropout(embedding * sqrt(d_model) + position)."""
 
     def __init__(self, positions: nn.Module, dropout: nn.Module) -> None:
         super().__init__()
@@ -54,14 +54,15 @@ class InputEmbedding(nn.Module):
     def forward(
         self, embedded: Float[Tensor, "batch length d_model"], start: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
-        """`start`: the position of the first token, above 0 when decoding goes on."""
+        """Add positions to scaled embeddings. `start`: position of the first token, above 0 in later decoding steps."""
         return self.dropout(as_products_take_it(embedded + self.positions(start, embedded.size(1))))
 
 
 class TiedEmbeddings(nn.Module):
-    """The vocabulary's tables, each stored once, and which of them serves source, target and output.
+    """The embedding tables, each stored once and assigned to source, target and output by `tie`.
 
-    `tie` is `all` (one table), `source_target` (output apart), `target_output` (source apart) or `none`.
+    `tie` is `all` (one table), `source_target` (separate output), `target_output` (separate source) or `none`. Raises
+    ValueError when source and target share a table but their vocabularies differ in size.
     """
 
     ROLES: ClassVar = {
@@ -82,17 +83,17 @@ class TiedEmbeddings(nn.Module):
         self.tables = nn.ModuleDict({name: table(size, d_model) for name, size in sizes.items()})
 
     def source(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """Source tokens as vectors."""
+        """Embed source tokens."""
         embedded: Tensor = self.tables[self.source_name](tokens)
         return embedded
 
     def target(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """Target tokens as vectors."""
+        """Embed target tokens."""
         embedded: Tensor = self.tables[self.target_name](tokens)
         return embedded
 
     def output_matrix(self) -> Float[Tensor, "vocab d_model"]:
-        """The matrix that turns a hidden vector into logits."""
+        """Return the matrix that turns a hidden vector into logits."""
         table = self.tables[self.output_name]
         assert isinstance(table, Embedding)
         return table.matrix()

@@ -1,6 +1,7 @@
-"""Initial weights, apart from the architecture, since they are the hidden confounder of norm placement.
+"""Initial weights, kept apart from the architecture because they are a hidden confounder of norm placement.
 
-Every parameter draws from a stream that bears its own name: arms under one seed start from equal shared weights.
+Every parameter draws from a random stream derived from its name, so that arms under one seed start from equal weights
+wherever they share parameters.
 """
 
 import math
@@ -16,38 +17,38 @@ from ablab.seeding import derive
 
 
 class Xavier:
-    """Normal with std sqrt(2 / (in + out)) for every matrix (Glorot & Bengio 2010, eq. 12).
+    """Normal initialisation with std sqrt(2 / (in + out)) for every matrix (Glorot & Bengio 2010, eq. 12).
 
-    A joined matrix counts as the square ones it is made of: joining must not change where training starts.
+    A joined matrix counts as the square matrices in it, so that joining does not change the initial weights.
     """
 
     def std(self, module: Attention | FeedForward, linear: nn.Linear) -> float:
-        """Std of one matrix of an attention or feed-forward module."""
+        """Return the std of one matrix of an attention or feed-forward module."""
         if isinstance(module, Attention):
             return self.attention_std(linear.in_features)
         return math.sqrt(2 / (linear.in_features + linear.out_features))
 
     def attention_std(self, d_model: int) -> float:
-        """Std of the query, key, value and output projections."""
+        """Return the std of the query, key, value and output projections."""
         return math.sqrt(2 / (d_model + d_model))
 
 
 class SmallInit(Xavier):
-    """Attention projections with std sqrt(2 / (d + 4d)), the rest as Xavier (Nguyen & Salazar 2019, section 2.2)."""
+    """Xavier, but with std sqrt(2 / (d + 4d)) for attention projections (Nguyen & Salazar 2019, section 2.2)."""
 
     def attention_std(self, d_model: int) -> float:
-        """As if the projection were a feed-forward matrix of d_ff = 4 d."""
+        """Return the std that a feed-forward matrix with d_ff = 4 d would have."""
         return math.sqrt(2 / (d_model + 4 * d_model))
 
 
 INITIALISERS: dict[str, type[Xavier]] = {"small": SmallInit, "xavier": Xavier}
 
-FIXNORM_BOUND = 0.01  # rows are normalised at each use; small ones turn quickly (the paper's code)
+FIXNORM_BOUND = 0.01  # rows are normalised at each use; small rows change direction quickly (the paper's code)
 
 
 @torch.no_grad()
 def initialise(model: nn.Module, scheme: Xavier, seed: int) -> None:
-    """Set every weight: matrices and tables at random, biases 0; norms keep what they were made with."""
+    """Set all weights: random matrices and tables, zero biases; norms keep the values of their constructors."""
 
     def stream(name: str) -> torch.Generator:
         return torch.Generator().manual_seed(derive(seed, "init", name))

@@ -1,4 +1,4 @@
-"""LayerDrop: whole layers fall out in training."""
+"""LayerDrop: drops whole layers in training, at fixed or learned rates."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from ablab.model.streams import SeededModule
 
 
 class LayerDrop(SeededModule):
-    """Which layers of a stack run in this pass (Fan et al. 2020, section 3.1).
+    """Selects the layers of a stack that run in one pass (Fan et al. 2020, section 3.1).
 
-    In training layer l is left out with probability `drop_probs[l]`: one draw for the whole batch (and for all
-    micro-batches and ranks of a step), nothing is rescaled, and all layers may fall: the stack is then the
-    identity up to its final norm. In evaluation every layer runs.
+    In training, layer l is dropped with probability `drop_probs[l]`. One draw per layer serves the whole batch (and all
+    micro-batches and ranks of a step). Nothing is rescaled. All layers may be dropped; the stack is then the identity
+    up to its final norm. In evaluation every layer runs.
     """
 
     per_step = True
@@ -25,7 +25,7 @@ class LayerDrop(SeededModule):
         self.drop_probs = list(drop_probs)
 
     def forward(self) -> list[int]:
-        """Indices of the layers to run, in order."""
+        """Return the indices of the layers to run, in order."""
         if not self.training:
             return list(range(len(self.drop_probs)))
         rates = self.rates()
@@ -33,38 +33,38 @@ class LayerDrop(SeededModule):
         return [i for i, (draw, p) in enumerate(zip(draws, rates, strict=True)) if draw >= p]
 
     def rates(self) -> list[float]:
-        """The probability that each layer is left out."""
+        """Return each layer's drop probability."""
         return self.drop_probs
 
     def passed(
         self, index: int, before: Float[Tensor, "batch length d_model"], after: Float[Tensor, "batch length d_model"]
     ) -> Float[Tensor, "batch length d_model"]:
-        """The output of a layer that ran, given what went into it."""
+        """Return the output of layer `index`, which ran; `before` and `after` are its input and output."""
         return after
 
     def of_layers(self, kept: Sequence[int]) -> "LayerDrop":
-        """The same for some of the layers."""
+        """Return a LayerDrop for the layers `kept`, at the same rates."""
         return LayerDrop([self.drop_probs[index] for index in kept])
 
 
 class LearnedLayerDrop(LayerDrop):
     """LayerDrop whose rates are learned while their mean stays p (our reading of Fan et al. 2020, section 3.2).
 
-    The paper learns a rate per layer under an average of p, and left the rest unpublished. Here every layer has a
-    score s_l, from 0, and
+    The paper learns one rate per layer with an average of p and publishes no further details. Here every layer has a
+    score s_l, initially 0, and
 
         p_l = sigmoid(s_l + c),   c such that mean(p_l) = p,
 
-    a softmax whose weights cannot exceed 1. A layer that runs tells its score what leaving it out would have
-    cost: with q = 1 - p, x its input and f(x) its output, dL/dq_l is taken as <dL/df(x), f(x) - x> / q_l, the
-    first order of L(with) - L(without), divided by how often the layer runs. So nothing is computed for a layer
-    that falls, and the values of the pass are those of LayerDrop.
+    a softmax whose weights cannot exceed 1. The score of a layer that runs gets a gradient that estimates the cost of
+    dropping the layer: with q = 1 - p, x its input and f(x) its output, dL/dq_l is taken as
+    <dL/df(x), f(x) - x> / q_l, the first-order term of L(with) - L(without), divided by how often the layer runs.
+    Nothing is computed for a dropped layer, and the forward values are those of LayerDrop.
     """
 
     LEAST_SHARE = 0.1  # bounds the division by q_l, and with it the noise
 
     def __init__(self, depth: int, p: float) -> None:
-        super().__init__([p] * depth)  # where they start
+        super().__init__([p] * depth)  # the initial rates
         self.p = p
         self.scores = nn.Parameter(torch.zeros(depth))
 
@@ -74,13 +74,13 @@ class LearnedLayerDrop(LayerDrop):
         return super().forward()
 
     def rates(self) -> list[float]:
-        """As learned so far."""
+        """Return the rates learned so far."""
         return bounded_softmax(self.scores.detach(), self.p).tolist()
 
     def passed(
         self, index: int, before: Float[Tensor, "batch length d_model"], after: Float[Tensor, "batch length d_model"]
     ) -> Float[Tensor, "batch length d_model"]:
-        """The layer's output; adds nothing to it but a way for the gradient."""
+        """Return the layer's output with unchanged values and a gradient path to the scores."""
         if not (self.training and torch.is_grad_enabled()):
             return after
         keep = self._keep[index]
@@ -88,19 +88,19 @@ class LearnedLayerDrop(LayerDrop):
         return after + (after.detach() - before.detach()) * (share - share.detach())
 
     def of_layers(self, kept: Sequence[int]) -> "LayerDrop":
-        """With the rates as they are, no longer learned."""
+        """Return a LayerDrop for the layers `kept`, with the present rates fixed."""
         rates = self.rates()
         return LayerDrop([rates[index] for index in kept])
 
 
 def bounded_softmax(scores: Float[Tensor, "layers"], mean: float) -> Float[Tensor, "layers"]:
-    """sigmoid(scores + c) with the one c that makes their mean `mean`, 0 < mean < 1; differentiable in the scores.
+    """Return sigmoid(scores + c) with the unique c that gives it the mean `mean`, 0 < mean < 1.
 
-    c follows the scores by dc/ds_l = -w_l / sum(w), with w the sigmoid's slope at each layer.
+    Differentiable in the scores: dc/ds_l = -w_l / sum(w), where w is the sigmoid's slope at each layer.
     """
     fixed = scores.detach().tolist()
     centre = math.log(mean / (1 - mean))
-    # At low the mean is too small, at high too large; 60 halvings reach the end of float64.
+    # The mean is too small at low and too large at high; 60 halvings exhaust float64's precision.
     low, high = centre - max(fixed), centre - min(fixed)
     for _ in range(60):
         shift = (low + high) / 2
@@ -119,17 +119,17 @@ def _sigmoid(x: float) -> float:
 
 
 def uniform_rates(depth: int, p: float) -> LayerDrop:
-    """The same rate for every layer, as in LayerDrop."""
+    """Give every layer the rate p, as in LayerDrop."""
     return LayerDrop([p] * depth)
 
 
 def linear_rates(depth: int, p: float) -> LayerDrop:
-    """p * l / L for layer l of 1..L: rising with depth (Huang et al. 2016, eq. 4), without test-time scaling."""
+    """Give layer l of 1..L the rate p * l / L, rising with depth (Huang et al. 2016, eq. 4); no test-time scaling."""
     return LayerDrop([p * (layer / depth) for layer in range(1, depth + 1)])
 
 
 def learned_rates(depth: int, p: float) -> LayerDrop:
-    """From p on, learned under a mean of p; at 0 and 1 there is nothing to learn."""
+    """Learn the rates, starting at p, with a mean of p; for p = 0 and p = 1 nothing can be learned."""
     return LearnedLayerDrop(depth, p) if 0 < p < 1 else LayerDrop([p] * depth)
 
 

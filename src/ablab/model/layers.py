@@ -1,9 +1,9 @@
-"""One encoder layer and one decoder layer, without branches.
+"""The encoder layer, the decoder layer and their feed-forward network.
 
     encoder:  x -> self-attention -> feed-forward
     decoder:  x -> causal self-attention -> cross-attention -> feed-forward
 
-Each arrow is a residual connection; where its norm stands is residual.py's affair.
+Each arrow is a residual connection; residual.py decides where its norm stands.
 """
 
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ from ablab.model.residual import Residual
 
 
 class FeedForward(nn.Module):
-    """W2 dropout(relu(W1 x + b1)) + b2 (Vaswani et al. 2017, eq. 2)."""
+    """Feed-forward network, W2 dropout(relu(W1 x + b1)) + b2 (Vaswani et al. 2017, eq. 2)."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: nn.Module) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, feed-forward."""
+    """An encoder layer: self-attention, then feed-forward."""
 
     def __init__(self, attention: SelfAttention, feed_forward: FeedForward, residuals: list[Residual]) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention, feed-forward."""
+    """A decoder layer: causal self-attention, cross-attention, then feed-forward."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class DecoderLayer(nn.Module):
         memory: Float[Tensor, "batch src_len d_model"],
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,
     ) -> Float[Tensor, "batch tgt_len d_model"]:
-        """All target positions at once."""
+        """Compute all target positions at once."""
         x = self.around_self_attention(x, lambda y: self.self_attention(y, causal=True))
         seen = self.cross_attention.project_memory(memory)
         x = self.around_cross_attention(x, lambda y: self.cross_attention(y, seen, mask))
@@ -79,9 +79,9 @@ class DecoderLayer(nn.Module):
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,
     ) -> Float[Tensor, "batch beams d_model"]:
-        """One target position; each beam has a past of its own, and all beams of a sentence share its memory.
+        """Compute one target position. Each beam has its own past; the beams of a sentence share its memory.
 
-        So self-attention sees batch * beams rows of one query, cross-attention batch rows of `beams` queries.
+        Self-attention therefore gets batch * beams rows of one query, cross-attention batch rows of `beams` queries.
         """
 
         def attend_to_past(y: Tensor) -> Tensor:

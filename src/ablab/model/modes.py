@@ -1,4 +1,4 @@
-"""How a model is run: in training or evaluation, and in which precision vectors travel between matrix products."""
+"""Modes of running a model: evaluation, and the precision of vectors between matrix products."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation inside the block, and as it was after it, so that looking at a model leaves no trace."""
+    """Put the model in evaluation mode within the block and restore its mode after it."""
     was_training = model.training
     model.eval()
     try:
@@ -20,11 +20,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def as_products_take_it(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """x in autocast's precision where autocast is on, else as it is.
+    """Return x in autocast's precision if autocast is on, else unchanged.
 
-    Who enters a stack like this stays like this: norms, dropout and residual sums keep what they are given, so that
-    nothing is cast at every layer and half the bytes are moved. Weights, their gradients, norms' sums, softmax and
-    the loss stay in single precision inside.
+    Vectors that enter a stack in this precision keep it: norms, dropout and residual sums return the type they get, so
+    that no layer casts and half the bytes are moved. Weights, their gradients, sums inside norms, softmax and the loss
+    stay in single precision.
     """
     if not torch.is_autocast_enabled(x.device.type):
         return x

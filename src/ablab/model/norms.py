@@ -1,4 +1,4 @@
-"""Normalisation of one vector per token, over its features."""
+"""Normalisation layers over the features of each token."""
 
 import math
 from collections.abc import Callable
@@ -12,12 +12,12 @@ NormFactory = Callable[[], nn.Module]
 
 
 class ScaleNorm(nn.Module):
-    """g * x / ||x||, one scalar g per site, from sqrt(d_model) (Nguyen & Salazar 2019, eq. 5).
+    """g * x / ||x|| with one scalar g per site, initially sqrt(d_model) (Nguyen & Salazar 2019, eq. 5).
 
     `learn_g=False` keeps g at sqrt(d_model) (their table 7). A zero vector stays zero.
     """
 
-    EPSILON = 1e-5  # the smallest norm divided by, as in the paper's code
+    EPSILON = 1e-5  # the smallest divisor, as in the paper's code
 
     def __init__(self, d_model: int, *, learn_g: bool = True) -> None:
         super().__init__()
@@ -34,13 +34,13 @@ class ScaleNorm(nn.Module):
 
 
 class RMSNorm(nn.RMSNorm):
-    """gamma * x / rms(x), a gamma per feature (Zhang & Sennrich 2019, eq. 4)."""
+    """gamma * x / rms(x) with one gamma per feature (Zhang & Sennrich 2019, eq. 4)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__(d_model, eps=1e-6)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        # PyTorch's fused way takes no weight of another precision.
+        # PyTorch's fused kernel does not accept a weight of another precision.
         return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
 
 

@@ -1,4 +1,4 @@
-"""Where a token stands: a vector per position, added to the scaled word embedding."""
+"""Position encodings: one vector per position, added to the scaled word embedding."""
 
 import torch
 from jaxtyping import Float
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 def sinusoid(length: int, d_model: int) -> Float[Tensor, "length d_model"]:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5)."""
+    """Return PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5)."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     wavelength = 10_000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     table = torch.empty(length, d_model, dtype=torch.float64)
@@ -16,11 +16,11 @@ def sinusoid(length: int, d_model: int) -> Float[Tensor, "length d_model"]:
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoids; the table grows with the longest input seen, so there is no longest input."""
+    """Fixed sinusoidal encodings; the table grows on demand, so that input length is not limited."""
 
     table: Tensor
 
-    FIRST = 512  # positions of the table to begin with
+    FIRST = 512  # initial number of positions in the table
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """One learned vector per position below `max_length` (Gehring et al. 2017); later positions share the last.
 
-    The last one is shared so that a test sentence longer than any in training still has a translation.
+    Sharing the last vector makes test sentences translatable that are longer than any in training.
     """
 
     def __init__(self, d_model: int, max_length: int) -> None:

@@ -1,4 +1,4 @@
-"""Projections of one input as one matrix product."""
+"""Several projections of one input, computed as one matrix product."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 
 class Projection(nn.Linear):
-    """Square projections of one input, side by side: y_i = W_i x + b_i, some of them without b_i.
+    """Concatenated square projections of one input: y_i = W_i x + b_i, some without b_i.
 
-    `has_bias` says which have one. `bias` is those that there are, joined, or None: what is left out is no parameter,
-    so that no optimiser, norm of gradients or count of weights meets it.
+    `has_bias` tells for each projection whether it has a bias. `bias` joins the existing biases, or is None. A missing
+    bias is no parameter, so the optimiser, the gradient norm and the parameter count ignore it.
     """
 
     zeros: Tensor
@@ -31,7 +31,7 @@ class Projection(nn.Linear):
         return F.linear(x, self.weight, self.whole_bias())
 
     def whole_bias(self) -> Float[Tensor, "joined"] | None:
-        """One number for each of the outputs, 0 where a projection has no bias; None if none has."""
+        """Return one number per output, 0 where a projection has no bias; None if no projection has one."""
         if self.bias is None or all(self.has_bias):
             return self.bias
         return self.zeros.index_copy(0, self.places, self.bias)

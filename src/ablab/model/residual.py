@@ -1,4 +1,4 @@
-"""Where the norm stands: the one file that decides it, the final norm of a stack included."""
+"""Residual connections: the one file that decides norm placement, including the final norm of a stack."""
 
 import abc
 from collections.abc import Callable
@@ -22,15 +22,15 @@ class Residual(nn.Module, abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def final_norm(make_norm: NormFactory) -> nn.Module:
-        """What the end of a stack needs after layers of this placement."""
+        """Return the module that ends a stack of layers with this placement."""
 
 
 class PreNorm(Residual):
-    """x + dropout(f(norm(x))); each stack ends with one more norm (Nguyen & Salazar 2019, section 2.1)."""
+    """Pre-norm: x + dropout(f(norm(x))); each stack ends with one more norm (Nguyen & Salazar 2019, section 2.1)."""
 
     @staticmethod
     def final_norm(make_norm: NormFactory) -> nn.Module:
-        """Without it the residual stream would leave the stack unnormalised."""
+        """Return a norm; without it the residual stream would leave the stack unnormalised."""
         return make_norm()
 
     def forward(self, x: Float[Tensor, "*batch d_model"], f: Function) -> Float[Tensor, "*batch d_model"]:
@@ -38,11 +38,11 @@ class PreNorm(Residual):
 
 
 class PostNorm(Residual):
-    """norm(x + dropout(f(x))) (Vaswani et al. 2017, section 3.1)."""
+    """Post-norm: norm(x + dropout(f(x))) (Vaswani et al. 2017, section 3.1)."""
 
     @staticmethod
     def final_norm(make_norm: NormFactory) -> nn.Module:
-        """None: the last layer's output is normalised already."""
+        """Return the identity: the output of the last layer is already normalised."""
         return nn.Identity()
 
     def forward(self, x: Float[Tensor, "*batch d_model"], f: Function) -> Float[Tensor, "*batch d_model"]:

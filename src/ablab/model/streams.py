@@ -1,4 +1,4 @@
-"""Modules that draw random numbers of their own, each from a stream that bears its name."""
+"""Modules with their own random streams, each seeded by the module's name."""
 
 import torch
 from torch import nn
@@ -7,9 +7,9 @@ from ablab.seeding import derive
 
 
 class SeededModule(nn.Module):
-    """A module with a generator of its own, on the CPU so that every device draws the same numbers.
+    """A module with its own random generator, on the CPU so that every device draws the same numbers.
 
-    Its name in the model is its stream's: what one module draws, no other can move, whether it is there or not.
+    Its name in the model names its stream, so that adding or removing a module does not change the draws of another.
     `per_step`: one draw for all micro-batches of an optimiser step (and for all ranks), so that splitting a step
     into micro-batches changes nothing; otherwise each micro-batch draws anew.
     """
@@ -21,23 +21,23 @@ class SeededModule(nn.Module):
         self.generator = torch.Generator()
 
     def reseed(self, seed: int) -> None:
-        """Start this module's stream for one step or micro-batch."""
+        """Seed this module's stream for one step or micro-batch."""
         self.generator.manual_seed(seed)
 
     def reseed_default(self) -> None:
-        """Hand the next number of this stream to the default generators, just before something draws from them.
+        """Seed the default generators with the next number of this stream, for functions that take no generator.
 
-        For what takes no generator. Each call hands on another number, so a second pass draws anew. Compiled code
-        takes its seeds where its graph begins: there is nothing to hand them to in its middle.
+        Call it just before such a function draws. Each call uses another number, so that a second pass draws anew.
+        Does nothing in compiled code, which takes its seeds where its graph begins and cannot be reseeded within it.
         """
         if not torch.compiler.is_compiling():
             _seed_default(int(torch.randint(2**63 - 1, (), generator=self.generator)))
 
 
 def reseed(model: nn.Module, seed: int, *, step: int, micro_batch: int) -> None:
-    """Set every stream of the model, and the default generators, to those of this step and micro-batch.
+    """Seed every stream of the model, and the default generators, for this step and micro-batch.
 
-    The default ones serve parts that draw without a stream of their own.
+    The default generators serve modules that draw without a stream of their own.
     """
     _seed_default(derive(seed, "default", step, micro_batch))
     for name, module in model.named_modules():
@@ -47,7 +47,10 @@ def reseed(model: nn.Module, seed: int, *, step: int, micro_batch: int) -> None:
 
 
 def _seed_default(seed: int) -> None:
-    """Of all devices in use; without a GPU `torch.manual_seed` would note a stack trace for one, in 0.1 ms a call."""
+    """Seed the default generators of all devices in use.
+
+    Without a GPU, `torch.manual_seed` would record a stack trace for one, which takes 0.1 ms a call.
+    """
     if torch.cuda.is_initialized():
         torch.manual_seed(seed)
     else:

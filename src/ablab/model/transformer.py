@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer: word tables, two stacks, and one step of decoding."""
+"""The encoder-decoder Transformer: embeddings, encoder and decoder stacks, and single decoding steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from ablab.model.tokens import PAD
 
 
 def padding_mask(tokens: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch 1 1 length"]:
-    """Keys that are tokens, not padding; broadcasts over heads and queries."""
+    """Return a mask that is True for tokens and False for padding; broadcasts over heads and queries."""
     return (tokens != PAD)[:, None, None, :]
 
 
 class Encoder(nn.Module):
-    """Encoder layers, those that LayerDrop lets run, and the final norm."""
+    """The encoder stack: the layers that LayerDrop selects, then the final norm."""
 
     def __init__(self, layers: list[EncoderLayer], layerdrop: LayerDrop, final_norm: nn.Module) -> None:
         super().__init__()
@@ -38,16 +38,16 @@ class Encoder(nn.Module):
         return self.final_norm(x)
 
     def of_layers(self, kept: Sequence[int]) -> "Encoder":
-        """A shallower stack that shares its layers with this one."""
+        """Return a shallower stack that shares its layers with this one."""
         layers = [cast(EncoderLayer, self.layers[index]) for index in kept]
         return Encoder(layers, self.layerdrop.of_layers(kept), self.final_norm)
 
 
 @dataclass
 class DecoderState:
-    """What decoding remembers between two steps, for `batch` sentences with `beams` hypotheses each.
+    """The state between two decoding steps, for `batch` sentences with `beams` hypotheses each.
 
-    `past`: per layer, the target so far, with batch * beams rows.
+    `past`: per layer, keys and values of the target so far, batch * beams rows.
     `memory`: per layer, keys and values of the source, [batch, heads, src_len, d_head].
     """
 
@@ -58,12 +58,12 @@ class DecoderState:
     position: int = 0
 
     def reorder(self, rows: Int[Tensor, "rows"]) -> None:
-        """Each hypothesis takes over the past of the one it continues; `rows` counts over batch * beams."""
+        """Give each hypothesis the past of the one it continues; `rows` indexes batch * beams."""
         for layer in self.past:
             layer.reorder(rows, self.position)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all but these sentences: the finished ones cost nothing further."""
+        """Keep only these sentences, so that finished ones cost nothing further."""
         offsets = torch.arange(self.beams, device=sentences.device)
         rows = (sentences[:, None] * self.beams + offsets).flatten()
         self.reorder(rows)
@@ -73,7 +73,7 @@ class DecoderState:
 
 
 class Decoder(nn.Module):
-    """Decoder layers, those that LayerDrop lets run, and the final norm."""
+    """The decoder stack: the layers that LayerDrop selects, then the final norm."""
 
     def __init__(self, layers: list[DecoderLayer], layerdrop: LayerDrop, final_norm: nn.Module) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Decoder(nn.Module):
         return self.final_norm(x)
 
     def of_layers(self, kept: Sequence[int]) -> "Decoder":
-        """A shallower stack that shares its layers with this one."""
+        """Return a shallower stack that shares its layers with this one."""
         layers = [cast(DecoderLayer, self.layers[index]) for index in kept]
         return Decoder(layers, self.layerdrop.of_layers(kept), self.final_norm)
 
@@ -104,7 +104,7 @@ class Decoder(nn.Module):
         beams: int,
         max_len: int,
     ) -> DecoderState:
-        """An empty past of `max_len` positions for each beam, and the source as every layer sees it."""
+        """Return the initial state: an empty past of `max_len` positions per beam, and each layer's source memory."""
         seen = [cast(DecoderLayer, layer).cross_attention.project_memory(memory) for layer in self.layers]
         past = [KVCache(keys, max_len, len(keys) * beams) for keys, _ in seen]
         return DecoderState(past, seen, mask, beams)
@@ -112,7 +112,7 @@ class Decoder(nn.Module):
     def step(
         self, x: Float[Tensor, "batch beams d_model"], state: DecoderState
     ) -> Float[Tensor, "batch beams d_model"]:
-        """The next target position of every hypothesis."""
+        """Compute the next target position of every hypothesis and advance `state`."""
         for index in self.layerdrop():
             x = self.layers[index].step(x, state.past[index], state.position, state.memory[index], state.mask)
         state.position += 1
@@ -120,7 +120,7 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """source tokens -> encoder -> memory; target tokens so far, memory -> decoder -> the next token's logits."""
+    """The Transformer: source -> encoder -> memory; target so far and memory -> decoder -> logits of the next token."""
 
     def __init__(
         self,
@@ -142,34 +142,34 @@ class Transformer(nn.Module):
     def encode(
         self, src: Int[Tensor, "batch src_len"]
     ) -> tuple[Float[Tensor, "batch src_len d_model"], Bool[Tensor, "batch 1 1 src_len"] | None]:
-        """The memory, and which of its positions are tokens (None: all are, and attention takes its fast way)."""
+        """Return the memory and the mask of its tokens; on the CPU None if all are, which is faster."""
         mask = padding_mask(src)
         embedded = self.words.source(self.word_dropout(src))
-        # Another device would have to be waited for to know.
+        # Reading the mask would make other devices wait.
         seen = None if src.device.type == "cpu" and bool(mask.all()) else mask
         return self.encoder(self.source_input(embedded), seen), seen
 
     def forward(
         self, src: Int[Tensor, "batch src_len"], tgt: Int[Tensor, "batch tgt_len"]
     ) -> Float[Tensor, "batch tgt_len d_model"]:
-        """Hidden vectors that predict the token after each of `tgt`, which starts with begin-of-sentence.
+        """Return hidden vectors that predict the token after each of `tgt`, which starts with begin-of-sentence.
 
-        They become logits where there is a token to predict, and nowhere else: see `logits`.
+        The loss turns them into logits only where there is a token to predict: see `logits`.
         """
         memory, mask = self.encode(src)
         return self.decoder(self.target_input(self.words.target(self.word_dropout(tgt))), memory, mask)
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """One score per type of the target vocabulary."""
+        """Return one logit per type of the target vocabulary."""
         return F.linear(hidden, self.words.output_matrix())
 
     def start(self, src: Int[Tensor, "batch src_len"], *, beams: int, max_len: int) -> DecoderState:
-        """Encode, and get ready to decode up to `max_len` tokens with `beams` hypotheses a sentence."""
+        """Encode and return the state to decode up to `max_len` tokens with `beams` hypotheses per sentence."""
         memory, mask = self.encode(src)
         return self.decoder.start(memory, mask, beams=beams, max_len=max_len)
 
     def step(self, tokens: Int[Tensor, "batch beams"], state: DecoderState) -> Float[Tensor, "batch beams vocab"]:
-        """Logits of the token that follows `tokens`, the last one of every hypothesis."""
+        """Return the logits of the token that follows `tokens`, the last one of every hypothesis."""
         embedded = self.words.target(tokens)
         batch, beams, width = embedded.shape
         rows = self.target_input(embedded.reshape(batch * beams, 1, width), start=state.position)

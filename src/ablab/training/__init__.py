@@ -1,1 +1,1 @@
-"""The training loop: loss, schedules, validation, checkpoints, several processes."""
+"""Training: loss, schedules, the training loop, validation, checkpoints and multiple processes."""

@@ -1,4 +1,4 @@
-"""Callbacks of a run: the console, the metrics file, the tracker, the heartbeat, a picture of attention."""
+"""Callbacks of a run: the console, the metrics file, the tracker, the heartbeat and attention maps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -26,8 +26,10 @@ from ablab.training.validation import Validation, Validator
 
 @dataclass(frozen=True)
 class Measurements:
-    """What a look at training shows. `loss`: nats per target token, label smoothing apart; it, and `padding`, the
-    share of positions that are padding, are of this step's batch.
+    """Training metrics logged at one step.
+
+    `loss`: nats per target token without label smoothing; `padding`: share of positions that are padding. Both are of
+    this step's batch.
     """
 
     step: int
@@ -41,52 +43,52 @@ class Measurements:
 
 
 class Callback:
-    """Hears how a run goes; here every method does nothing. Nothing that a callback does may change a number."""
+    """Base class of callbacks, whose methods do nothing. A callback must not change any result of the run."""
 
     def on_stage(self, stage: str) -> None:
-        """A stage begins: training, evaluating, pruning."""
+        """Called when a stage begins: training, evaluating or pruning."""
 
     def on_message(self, line: str) -> None:
-        """A line for whoever watches."""
+        """Called with a line of text for the user."""
 
     def counting(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-        """While so many like things are done; the function is called with how many more are. None: total unknown."""
+        """Context of a counted task; call its function with the number of items just done. None: total unknown."""
         return nullcontext(lambda count: None)
 
     def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
-        """Training begins, or goes on at `state.step`."""
+        """Called when training begins, or continues at `state.step`."""
 
     def on_step(self, state: TrainingState, total_steps: int | None) -> None:
-        """After every step; must be cheap."""
+        """Called after every step; must be cheap."""
 
     def on_log(self, measurements: Measurements) -> None:
-        """Every few steps."""
+        """Called every few steps."""
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        """After each validation."""
+        """Called after each validation."""
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
-        """After each validation: why training is to end now, if it is. It can be continued later."""
+        """Called after each validation; returns a reason to end training now, or None. It can be continued later."""
         return None
 
     def on_fit_end(self) -> None:
-        """Training has ended, however it did."""
+        """Called when training has ended, for whatever reason."""
 
     def on_summary(self, figures: Mapping[str, Any]) -> None:
-        """Figures that stand for the whole run."""
+        """Called with figures of the whole run."""
 
     def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
-        """The run is on record, and scored on the test set unless it diverged."""
+        """Called when the run's record is written, with its test scores unless it diverged."""
 
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
-        """A depth-quality curve was measured and drawn."""
+        """Called when a depth-quality curve was measured and drawn."""
 
     def on_picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """A picture was drawn."""
+        """Called when a figure was drawn."""
 
 
 class Callbacks(Callback):
-    """Several, told one after the other."""
+    """A list of callbacks, called one after the other."""
 
     def __init__(self, callbacks: Iterable[Callback]) -> None:
         self.callbacks = list(callbacks)
@@ -156,7 +158,7 @@ SAMPLES = 8
 
 
 class MetricsCallback(Callback):
-    """Every row into metrics.csv."""
+    """Writes training and validation metrics to metrics.csv."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -177,7 +179,7 @@ class MetricsCallback(Callback):
 
 
 class ConsoleCallback(Callback):
-    """Bars, and a line per validation."""
+    """Shows progress bars on the console, and prints a line per validation."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -211,7 +213,7 @@ class ConsoleCallback(Callback):
 
 
 class HeartbeatCallback(Callback):
-    """Where the run is, for whoever watches from another process; it is written in the background."""
+    """Updates the heartbeat, which shows other processes the run's progress; it is written in the background."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         self.heartbeat = heartbeat
@@ -223,7 +225,7 @@ class HeartbeatCallback(Callback):
         self.heartbeat.tell(step=state.step, total_steps=total_steps)
 
     def on_log(self, measurements: Measurements) -> None:
-        """Loss and speed. A step's seconds have their share of validation."""
+        """Update loss and speed. Seconds per step include validation."""
         self.heartbeat.tell(
             loss=measurements.loss,
             tokens_per_second=measurements.tokens_per_second,
@@ -235,13 +237,13 @@ class HeartbeatCallback(Callback):
 
 
 class TrackerCallback(Callback):
-    """Curves, tables, pictures and figures to the tracker. `metrics`: the run's file of them."""
+    """Sends curves, tables, images and figures to the tracker. `metrics`: path of the run's metrics.csv."""
 
     def __init__(self, tracker: Tracker, metrics: Path) -> None:
         self.tracker, self.metrics = tracker, metrics
 
     def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
-        """What went before is told again: a tracker may have lost what it was told just before a kill."""
+        """Send all earlier rows again: a tracker may have lost the last ones before a kill."""
         self.sources, self.references = validator.sources, validator.references
         for row in read_metrics(self.metrics) if state.step else []:
             step = int(row["step"])
@@ -257,7 +259,7 @@ class TrackerCallback(Callback):
         self.tracker.log(step, {f"train/{key}": value for key, value in values.items()})
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        """Points of the validation curves, and some translations."""
+        """Send the validation scores and some translations."""
         scores = validation.as_dict()
         step = scores.pop("step")
         self.tracker.log(step, {f"valid/{key}": value for key, value in scores.items()})
@@ -268,7 +270,7 @@ class TrackerCallback(Callback):
         self.tracker.summary(figures)
 
     def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
-        """The figures by which a dashboard compares runs."""
+        """Send the figures by which a dashboard compares runs."""
         figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
         figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
         if record.mixed is not None:
@@ -288,7 +290,7 @@ class TrackerCallback(Callback):
 
 
 def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tracker: Tracker) -> Callbacks:
-    """Those that every run has. The file comes first: the tracker tells again what stands in it."""
+    """Return the callbacks that every run has; the metrics file comes first, as the tracker reads it."""
     return Callbacks(
         [
             MetricsCallback(folder.metrics),
@@ -300,7 +302,7 @@ def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tra
 
 
 class AttentionMapCallback(Callback):
-    """One cross-attention map per validation, always of the same sentence pair, so that maps can be compared."""
+    """Draws a cross-attention map per validation, always of the same sentence pair, so that maps can be compared."""
 
     MOST_TOKENS = 24
 
@@ -309,7 +311,7 @@ class AttentionMapCallback(Callback):
         src, tgt = prepared.valid
         lengths = np.maximum(src.lengths, tgt.lengths)
         fitting = np.flatnonzero(lengths <= self.MOST_TOKENS)
-        # The longest that can still be read, and the first of those.
+        # The first of the longest pairs that are still legible in a figure.
         row = int(fitting[np.argmax(lengths[fitting])]) if len(fitting) else int(np.argmin(lengths))
         self.batch = collate(src, tgt, np.array([row]))
         source, target = prepared.tokenizers
@@ -317,7 +319,7 @@ class AttentionMapCallback(Callback):
         self.rows = [*target.pieces(self.batch.labels[0].tolist()[:-1]), "</s>"]
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        """Last layer, mean over its heads, for the reference translation."""
+        """Draw the mean over the heads of the last layer, for the reference translation."""
         device = next(self.model.parameters()).device
         maps = cross_attention(self.model, self.batch.src.to(device), self.batch.tgt.to(device))
         title = f"Cross-attention, last layer, mean of heads, step {validation.step:,}"

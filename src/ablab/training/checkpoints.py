@@ -1,4 +1,4 @@
-"""A run's weights on disk: the last state for a resume, the weights that may count, the selected."""
+"""Checkpoints of a run: the last state for a resume, candidate weights, and the selected weights."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Selection:
-    """How the weights that meet the test set are chosen.
+    """The rule that selects the weights for the test set.
 
-    `select`, one of
-    `best`: of the best validation, by `monitor`;
-    `last`: of the end of training;
-    `averaged`: the mean of the `average_last` validated weights that end at the best;
-    `best_or_averaged`: of these two the one that validates better, the best alone where they are equal;
-    `averaged_last`: the mean of the `average_last` last snapshots. One is taken after every step that is a multiple of
-    `average_every`, and one where training ends, for whatever reason (Vaswani et al. 2017, section 6.1). So the last
-    gap may be a shorter one; fairseq's `average_checkpoints.py --num-update-checkpoints`, which knows multiples alone,
-    takes the same where the end is one.
-    Of fewer than `average_last` all are taken.
+    `select` is one of
+    `best`: the weights of the best validation, by `monitor`;
+    `last`: the weights at the end of training;
+    `averaged`: the mean of the last `average_last` validated weights up to and including the best;
+    `best_or_averaged`: whichever of `best` and `averaged` validates better, `best` if they are equal;
+    `averaged_last`: the mean of the last `average_last` snapshots. A snapshot is taken after every multiple of
+    `average_every` steps, and one where training ends, for whatever reason (Vaswani et al. 2017, section 6.1). The last
+    gap may therefore be shorter. fairseq's `average_checkpoints.py --num-update-checkpoints`, which takes multiples
+    alone, averages the same weights if training ends at a multiple.
+    If there are fewer than `average_last`, all are averaged.
     """
 
     select: str
@@ -40,7 +40,7 @@ class Selection:
     average_every: int
 
     def candidates(self, validations: Sequence[Validation], step: int) -> list[list[int]]:
-        """Steps whose mean may count if training ends at `step`, its last validation; of equal ones the first does."""
+        """Return the steps of each candidate mean if training ends at `step`, a validation; the first wins ties."""
         steps = [validation.step for validation in validations]
         leader = steps.index(best(validations, self.monitor).step) + 1
         single, mean = [steps[leader - 1]], steps[max(0, leader - self.average_last) : leader]
@@ -53,11 +53,11 @@ class Selection:
         }[self.select]
 
     def is_snapshot(self, step: int) -> bool:
-        """Whether the weights after this step are needed though nobody may validate them."""
+        """Return whether the weights after this step are needed even if they are not validated."""
         return self.select == "averaged_last" and step % self.average_every == 0
 
     def worth_keeping(self, validations: Sequence[Validation], step: int) -> set[int]:
-        """Of the steps up to `step`, those that count if training ends here, and those that may if it goes on."""
+        """Return the steps up to `step` whose weights are needed if training ends here, or may be if it continues."""
         if self.select == "averaged_last":
             ends = bool(validations) and validations[-1].step == step
             return set(self._snapshots(step) if ends else self._multiples(step))
@@ -75,9 +75,9 @@ class Selection:
 
 
 def average(checkpoints: Iterable[Mapping[str, Tensor]]) -> Weights:
-    """Arithmetic mean of the parameters (Gao et al. 2022, eq. 1), summed in float64.
+    """Return the arithmetic mean of the parameters (Gao et al. 2022, eq. 1), summed in float64.
 
-    Shared tables are stored once, so ties stay ties.
+    Shared tables are stored once, so tied weights stay tied.
     """
     total: Weights = {}
     count = 0
@@ -92,7 +92,7 @@ def average(checkpoints: Iterable[Mapping[str, Tensor]]) -> Weights:
 
 @dataclass(frozen=True)
 class Choice:
-    """The selected weights, the steps whose mean they are, and what validation says of them."""
+    """The selected weights, the steps they average, and their validation."""
 
     weights: Weights
     steps: list[int]
@@ -101,9 +101,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The folder, and the rule by which weights are selected. Files are tensors and plain data, nothing else.
+    """The checkpoint folder of a run, and the rule that selects weights. Files hold only tensors and plain data.
 
-    `seconds_apart`: how long training goes on at most before its state is saved; None: until the next validation.
+    `seconds_apart`: the longest time between saves, in seconds; None: no limit, saves follow validations and snapshots.
     """
 
     folder: Path
@@ -111,13 +111,13 @@ class Checkpoints:
     seconds_apart: float | None
 
     def is_due(self, step: int, seconds: float) -> bool:
-        """Whether to save after this step, validated or not, so many seconds after the last time."""
+        """Return whether to save after this step, `seconds` after the last save, even without a validation."""
         return self.selection.is_snapshot(step) or (self.seconds_apart is not None and seconds >= self.seconds_apart)
 
     def save(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], state: TrainingState) -> None:
-        """Write the weights, where they may be selected, and the last state; then drop what can be selected no more.
+        """Write the weights if they may be selected, then the last state, then delete weights no longer needed.
 
-        In this order: after a kill in between, training goes on from the state before, and may need what that needed.
+        The order matters: after a kill in between, training continues from the earlier state, and may need its weights.
         """
         steps = self.selection.worth_keeping(state.validations, state.step)
         if state.step in steps:
@@ -127,7 +127,7 @@ class Checkpoints:
             path.unlink()
 
     def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], state: TrainingState) -> None:
-        """All that a resume needs; random streams need nothing, being functions of the step."""
+        """Write all that a resume needs; random streams are functions of the step and need no state."""
         content = {
             "model": dict(model),
             "optimizer": dict(optimizer),
@@ -138,11 +138,11 @@ class Checkpoints:
             torch.save(content, temporary)
 
     def load_last(self) -> dict[str, Any] | None:
-        """The state to continue from, if there is one."""
+        """Return the last checkpoint, or None."""
         return load_last(self.folder)
 
     def choose(self, state: TrainingState, validate: Callable[[Weights], Validation]) -> Choice:
-        """Write and return the selected weights; `validate` judges means, which nobody has validated yet."""
+        """Write and return the selected weights; `validate` scores averaged weights, which have no validation yet."""
         known = {validation.step: validation for validation in state.validations}
         chosen: Choice | None = None
         for steps in self.selection.candidates(state.validations, state.step):
@@ -163,7 +163,7 @@ class Checkpoints:
 
 
 def load_last(folder: Path, *, mapped: bool = False) -> dict[str, Any] | None:
-    """The last checkpoint in a folder, if there is one; `mapped`: its tensors are read only where they are used."""
+    """Return the last checkpoint in a folder, or None; `mapped`: its tensors are read from disk only on use."""
     path = folder / LAST
     if not path.exists():
         return None

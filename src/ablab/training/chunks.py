@@ -1,27 +1,27 @@
-"""How much is computed at a time. That decides the order of sums, so a change here moves rounding and nothing else."""
+"""Chunk sizes of the loss and of validation. They decide the order of sums; changing them changes only rounding."""
 
 import torch
 
 ROWS = 512
-"""Hidden vectors that become logits together, on a CPU.
+"""Hidden vectors per chunk of logits on a CPU.
 
-So many are worth what is read and written once a chunk, the table and its gradient; the logits of more leave the cache.
-At every vocabulary and width that was measured, in fp32 and in bf16, it takes within about a tenth of the time of the
-best power of 2 (`python -m benchmarks.speed.chunks`; docs/performance.md has the figures).
+Each chunk reads and writes the table and its gradient once, which fewer rows would not repay; the logits of more rows
+leave the cache. At every vocabulary and width measured, in fp32 and bf16, the time is within about a tenth of that of
+the best power of 2 (`python -m benchmarks.speed.chunks`; docs/performance.md has the figures).
 """
 
 LOGITS = 1 << 24
-"""Logits held at a time at most: 64 MB in fp32, for a vocabulary of 32,768 and above. There are two such buffers."""
+"""Most logits held at a time: 64 MB in fp32, reached by vocabularies of 32,768 and more. There are two such buffers."""
 
 LOGITS_ON_GPU = 1 << 25
-"""The same on a GPU, which should not wait for its next piece of work; chosen by memory, nothing was measured."""
+"""Most logits held at a time on a GPU; large, so that it need not wait for work. Chosen by memory, not measured."""
 
 VALID_TOKENS = 8192
-"""Padded target tokens whose validation loss is computed together."""
+"""Padded target tokens per batch of the validation loss."""
 
 
 def loss_rows(vocab: int, device: torch.device) -> int:
-    """Hidden vectors whose logits the loss holds at a time."""
+    """Return the number of hidden vectors whose logits the loss holds at a time."""
     if device.type == "cpu":
         return max(1, min(ROWS, LOGITS // vocab))
     return max(1, LOGITS_ON_GPU // vocab)

@@ -1,4 +1,4 @@
-"""Layers compiled one at a time: what LayerDrop leaves out of a step changes nothing that was compiled."""
+"""Compilation with torch.compile, one layer at a time, so that LayerDrop causes no recompilation."""
 
 import os
 import shutil
@@ -11,10 +11,10 @@ from ablab.model.transformer import Transformer
 
 
 def compile_layers(model: Transformer) -> None:
-    """torch.compile for every layer, in place, at its first use; layers of one kind and all lengths share the result.
+    """Compile every layer in place, at its first use; layers of one kind share the result, for all lengths.
 
-    A stack compiled as a whole would be compiled anew for each of the 2^L sets of layers that can run. DropHead draws
-    from a stream of its own, which breaks its layer's graph in two.
+    A whole stack would be compiled anew for each of the 2^L sets of layers that LayerDrop can select. DropHead draws
+    from its own random stream, which splits the graph of its layer in two.
     """
     for stack in (model.encoder, model.decoder):
         for layer in stack.layers:
@@ -22,12 +22,12 @@ def compile_layers(model: Transformer) -> None:
 
 
 def as_written() -> AbstractContextManager[object]:
-    """Nothing compiled is used: for translating, whose shapes change with every token, and for whoever looks inside."""
+    """Use no compiled code within the block: for decoding, whose shapes change with every token, and inspection."""
     return torch.compiler.set_stance("force_eager")
 
 
 def check_compiler() -> None:
-    """MachineError where there is nothing to compile with; torch would say so at the first step, and at length."""
+    """Raise MachineError if there is no C++ compiler; torch would fail only at the first step, with a long message."""
     wanted = [os.environ["CXX"]] if "CXX" in os.environ else ["g++", "c++", "clang++"]
     if not any(shutil.which(name) for name in wanted):
         raise MachineError(f"trainer.compile=true: no C++ compiler here ({', '.join(wanted)}); allowed: false")

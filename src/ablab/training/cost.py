@@ -1,4 +1,4 @@
-"""What a model costs to train, counted from its matrices, and what the machine could do meanwhile."""
+"""Training cost of a model, counted from its matrices, and the speed of the machine for comparison."""
 
 import math
 import time
@@ -13,25 +13,25 @@ from ablab.model.layers import DecoderLayer
 from ablab.model.transformer import Transformer
 
 LARGE = 1024
-"""Rows and columns of the product that stands for the machine; four times as many on a GPU."""
+"""Rows and columns of the matrix product that measures the machine; four times as many on a GPU."""
 
 SHARE = 1e-3
-"""Of the training's seconds: what timing that product may cost, apart from the first time."""
+"""Share of the training time that timing this product may take, apart from the first time."""
 
 
 def parameter_count(model: nn.Module) -> int:
-    """All parameters, shared ones once."""
+    """Return the number of parameters, shared ones counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def flops_per_token(
     model: Transformer, src_tokens_per_tgt_token: float, shares: Mapping[str, Sequence[float]]
 ) -> float:
-    """Floating-point operations of forward and backward for one target token and its share of the source.
+    """Return the floating-point operations of forward and backward for one target token and its share of the source.
 
-    6 per matrix parameter and token (2 forward, 4 backward; Kaplan et al. 2020, section 2.1); attention's own
-    products, norms and dropout are left out, as they are small at the lengths of sentences. `shares`: by stack, of the
-    tokens those for which each layer ran; LayerDrop leaves it out for the others.
+    Counts 6 per matrix parameter and token (2 forward, 4 backward; Kaplan et al. 2020, section 2.1). Attention's own
+    products, norms and dropout are left out, as they are small at sentence lengths. `shares`: by stack, the share of
+    tokens for which each layer ran; LayerDrop dropped it for the others.
     """
     encoder = sum(
         share * _matrix_parameters(layer) for share, layer in zip(shares["encoder"], model.encoder.layers, strict=True)
@@ -46,18 +46,18 @@ def flops_per_token(
 
 
 class ProductTimer:
-    """Times one large matrix product now and then beside a training, under whatever load there is."""
+    """Times one large matrix product at intervals during training, under the present load of the machine."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         self.device, self.dtype = device, dtype
         self._spent, self._longest = 0.0, 0.0
 
     def due(self, seconds: float) -> bool:
-        """Whether once more costs no more than its share of a training of so many seconds; the first time always."""
+        """Return whether one more timing stays within `SHARE` of `seconds` of training; always True the first time."""
         return self._spent + self._longest <= SHARE * seconds or not self._spent
 
     def speed(self) -> float:
-        """Operations a second."""
+        """Time the product and return its floating-point operations per second."""
         began = time.perf_counter()
         found = product_speed(self.device, self.dtype)
         spent = time.perf_counter() - began
@@ -66,19 +66,19 @@ class ProductTimer:
 
 
 def product_speed(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations a second of one large matrix product, the faster of two, with the threads at hand.
+    """Return floating-point operations per second of one large matrix product: the faster of two, on all threads set.
 
-    What training would reach if it were nothing else.
+    This is the speed of a training that consisted of such products alone.
     """
     size = LARGE if device.type == "cpu" else 4 * LARGE
-    generator = torch.Generator(device).manual_seed(0)  # the default one is the training's
-    # Not zeros, with which some devices are faster.
+    generator = torch.Generator(device).manual_seed(0)  # training uses the default generator
+    # Random numbers, as some devices multiply zeros faster.
     left, right = (torch.rand(size, size, generator=generator, device=device).to(dtype) for _ in range(2))
     fastest = math.inf
     for _ in range(2):
         began = time.perf_counter()
         product = left @ right
-        float(product[0, 0])  # a device answers when it is done
+        float(product[0, 0])  # waits until the device is done
         fastest = min(fastest, time.perf_counter() - began)
     return 2 * size**3 / fastest
 

@@ -1,4 +1,4 @@
-"""The processes that compute each step together, one for each device: whose a part is, and how gradients are added."""
+"""Data-parallel steps, one process per device: assignment of micro-batches to processes, and sums of gradients."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,63 +11,63 @@ from ablab.training.validation import Validation
 
 
 class Ranks(Protocol):
-    """What an optimiser step must know of the other processes."""
+    """The interface of an optimiser step to the other processes."""
 
     def mine(self, parts: int) -> range:
-        """Which of a step's micro-batches this process computes."""
+        """Return the indices of a step's micro-batches that this process computes."""
 
     def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor) -> None:
-        """Turn gradients, and the loss (a scalar), from those of this process into those of all, in place."""
+        """Sum the gradients and the loss (a scalar) over all processes, in place."""
 
 
 class SingleProcess:
-    """One process, that does everything."""
+    """A single process, which computes every step alone."""
 
     def mine(self, parts: int) -> range:
-        """All of them."""
+        """Return all indices."""
         return range(parts)
 
     def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor) -> None:
-        """Nothing to add."""
+        """Do nothing: there are no other processes."""
 
     def go_on(self, validations: Sequence[Validation]) -> None:
-        """Nobody to tell."""
+        """Do nothing: no other process waits for the next step."""
 
     def check(self) -> None:
-        """Nobody to lose."""
+        """Do nothing: no other process can be lost."""
 
 
 ALONE = SingleProcess()
 
 
 class FirstOfMany(SingleProcess):
-    """What process 0 of `size` computes, without the others: enough to see how fast and how large a step is."""
+    """Process 0 of `size` without the others, to measure the time and memory of a step."""
 
     def __init__(self, size: int) -> None:
         self.size = size
 
     def mine(self, parts: int) -> range:
-        """Its share of the parts."""
+        """Return every size-th index from 0."""
         return range(0, parts, self.size)
 
 
 class ProcessGroup:
-    """Process `rank` of `size`, which meet in torch.distributed's default group.
+    """Process `rank` of `size` in torch.distributed's default group.
 
-    Not DistributedDataParallel: it averages where we sum, synchronises in every backward pass, and gives zeros to
-    the parameters of a layer that LayerDrop left out, where Adam must see nothing.
+    DistributedDataParallel does not fit: it averages instead of summing, synchronises in every backward pass, and
+    gives zero gradients to a layer that LayerDrop left out, which Adam must not step.
     """
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
 
     def mine(self, parts: int) -> range:
-        """Every size-th; none, when there are fewer parts than processes and this one comes late."""
+        """Return every size-th index from `rank`; none if there are no more parts than `rank`."""
         return range(self.rank, parts, self.size)
 
     def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor) -> None:
-        """One sum for each type of number. Who has a gradient nowhere keeps None; who lacks it only here adds zero."""
-        # On the processor even where gradients are on a GPU: asking a GPU would make it wait.
+        """Sum gradients once per dtype. One that is None in all processes stays None; one missing only here adds 0."""
+        # On the CPU even where gradients are on a GPU, as reading from a GPU would make it wait.
         present = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8)
         self._reduce(present, dist.ReduceOp.MAX)
         used = [parameter for parameter, flag in zip(parameters, present.tolist(), strict=True) if flag]

@@ -1,4 +1,4 @@
-"""What happens between two steps: time is taken, the model validated and saved, and the end decided."""
+"""The training loop between steps: timing, logging, validation, checkpoints and the decision to end."""
 
 import math
 import signal
@@ -23,14 +23,15 @@ from ablab.training.validation import Validator
 from ablab.training.workers import Worker, WorkerGroup
 
 HANG_UP: int | None = getattr(signal, "SIGHUP", None)
-"""Comes when a terminal or a connection closes. Windows has none."""
+"""The signal sent when a terminal or a connection closes; None on Windows."""
 
 
 @contextmanager
 def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
     """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.
 
-    Not a second SIGHUP: a shell passes it on, and then the system sends another. Under nohup it stays ignored.
+    A second SIGHUP is ignored: a shell passes the signal on, and then the system sends another. Under nohup, SIGHUP
+    stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread alone
@@ -58,19 +59,19 @@ def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
 
 
 LOOK_EVERY = 10
-"""Steps between two looks at the loss: looking makes a GPU wait."""
+"""Steps between two readings of the loss, as reading it makes a GPU wait."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How training ended, and why."""
+    """The state in which training ended, and the reason."""
 
     state: Literal["finished", "diverged", "interrupted", "stopped"]
     reason: str
 
 
 class TrainingLoop(pl.Callback):
-    """Follows each step: times it, validates when due, saves, and says when it is over."""
+    """Lightning callback that times each step, logs, validates and saves when due, and ends training."""
 
     def __init__(
         self,
@@ -93,11 +94,11 @@ class TrainingLoop(pl.Callback):
         self._last_look = (0.0, 0)
 
     def ask_to_stop(self) -> None:
-        """Save a checkpoint and end after the step that is being computed."""
+        """Request that training save a checkpoint and end after the current step."""
         self.stop_asked = True
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """The optimiser goes on where it was, and the clock begins."""
+        """Restore the optimiser's state and start the clock."""
         _restore(module, self.optimizer_state)
         self.optimizer_state = None
         self._now = self._saved = time.perf_counter()
@@ -106,7 +107,7 @@ class TrainingLoop(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
     ) -> None:
-        """A step was made: count it, look, validate and save when due, and end or go on."""
+        """Count the step; log, validate and save when due; then end training or start the next step."""
         assert isinstance(module, TranslationModule)
         report = module.report
         assert report is not None
@@ -120,7 +121,7 @@ class TrainingLoop(pl.Callback):
             finite = self._look(report, batch)
         elif saves or self.stop_asked:
             self._catch_up(report)
-        self.workers.check()  # after waiting for the device: what a lost process has spoilt is not kept
+        self.workers.check()  # after waiting for the device, so that no step spoilt by a lost process is saved
         stops = self.stop_asked
         if not finite:
             reason = f"the training loss is not a number at step {state.step}"
@@ -129,7 +130,7 @@ class TrainingLoop(pl.Callback):
             outcome = self._validate(module, end)
             if outcome is not None:
                 return self._end(trainer, outcome)
-            stops = self.stop_asked  # whoever asks during a validation finds all saved
+            stops = self.stop_asked  # a request during a validation finds everything saved
         elif saves or stops:
             self._save(module)
         if stops:
@@ -138,25 +139,25 @@ class TrainingLoop(pl.Callback):
         return None
 
     def _count(self, report: StepReport) -> None:
-        """One more step."""
+        """Count one step and its time."""
         self.state.count(report.step, report.tokens, report.ran)
         self.state.train_seconds += self._elapsed()
         self.callbacks.on_step(self.state, self.ends.total_steps)
 
     def _elapsed(self) -> float:
-        """Seconds since the last call, added to the course."""
+        """Add the seconds since the last call to the state and return them."""
         before, self._now = self._now, time.perf_counter()
         self.state.seconds += self._now - before
         return self._now - before
 
     def _catch_up(self, report: StepReport) -> tuple[float, float]:
-        """Loss and gradient norm, when the device has done all steps so far; waiting for it is training time."""
+        """Wait for the device and return loss and gradient norm; the wait counts as training time."""
         found = float(report.loss), float(report.grad_norm)
         self.state.train_seconds += self._elapsed()
         return found
 
     def _look(self, report: StepReport, batch: list[Batch]) -> bool:
-        """Tell the listeners; False when the loss or the gradient is not finite."""
+        """Send measurements to the callbacks; return False if the loss or the gradient norm is not finite."""
         loss, grad_norm = self._catch_up(report)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return False
@@ -177,13 +178,13 @@ class TrainingLoop(pl.Callback):
         return True
 
     def _validate(self, module: TranslationModule, end: str | None) -> TrainingResult | None:
-        """Validate and save; says how training ends now, if it does: by `end`, by what is seen, or by the referee."""
+        """Validate, save, and return the result if training ends now: by `end`, a stop criterion or a callback."""
         validations = self.state.validations
         with as_written():
             validation, translations = self.validator(module.model, self.state.step)
             is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
             validations.append(validation)
-            # Before the checkpoint: what is told twice after a kill can be taken back, what was never told is lost.
+            # Before the checkpoint: after a kill, a validation sent twice can be undone, one never sent is lost.
             self.callbacks.on_validation(validation, translations, is_best)
         if self.product is not None and self.product.due(self.state.seconds):
             self.state.product_speeds.append(self.product.speed())
@@ -197,7 +198,7 @@ class TrainingLoop(pl.Callback):
         return None if said is None else TrainingResult("stopped", said)
 
     def _save(self, module: TranslationModule) -> None:
-        """The weights where they may be selected, and all that a resume needs."""
+        """Save the weights if they may be selected, and all that a resume needs."""
         optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
         self.checkpoints.save(weights, optimizer.state_dict(), self.state)
         self._elapsed()
@@ -209,20 +210,20 @@ class TrainingLoop(pl.Callback):
 
 
 class WorkerLoop(pl.Callback):
-    """After each step waits to hear whether there is another."""
+    """Lightning callback of a worker process: waits after each step for process 0 to start the next."""
 
     def __init__(self, worker: Worker, state: TrainingState, optimizer_state: dict[str, Any] | None) -> None:
         self.worker, self.state, self.optimizer_state = worker, state, optimizer_state
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """The optimiser goes on where it was."""
+        """Restore the optimiser's state."""
         _restore(module, self.optimizer_state)
         self.optimizer_state = None
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
     ) -> None:
-        """Wait for the word of process 0."""
+        """Wait for process 0, then continue with its new validations or end."""
         validations = self.worker.hear()
         if validations is None:
             trainer.should_stop = True

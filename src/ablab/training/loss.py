@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy, from hidden vectors, summed over target tokens."""
+"""Label-smoothed cross-entropy, computed from hidden vectors and summed over target tokens."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,10 @@ from ablab.training.chunks import loss_rows
 
 
 class TokenLoss(NamedTuple):
-    """Sums over target tokens, in nats: what is trained on, and that of the true distribution; and their number."""
+    """Loss sums over target tokens, in nats: `smoothed`, the training objective, and `true`, the plain loss.
+
+    `tokens` is the number of target tokens.
+    """
 
     smoothed: Tensor
     true: Tensor
@@ -21,7 +24,7 @@ class TokenLoss(NamedTuple):
 
 
 def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> TokenLoss:
-    """Loss of a batch. Hidden vectors become logits only where there is a token to predict."""
+    """Compute the loss of a batch. Hidden vectors become logits only where there is a token to predict."""
     hidden = model(batch.src, batch.tgt).flatten(0, 1).index_select(0, batch.real)
     labels = batch.labels.flatten().index_select(0, batch.real)
     smoothed, true = projected_cross_entropy(hidden, model.words.output_matrix(), labels, label_smoothing)
@@ -34,7 +37,7 @@ def projected_cross_entropy(
     labels: Int[Tensor, "tokens"],
     label_smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Sums of the smoothed loss and of the plain one, for logits = hidden @ matrix.T, which are never all held.
+    """Return the sums of the smoothed and the plain loss for logits = hidden @ matrix.T, never held all at once.
 
     Smoothed: (1 - e) (-log p_label) + e mean over the vocabulary of (-log p) (Szegedy et al. 2016, section 7; the
     same as `F.cross_entropy(label_smoothing=e)`). Only the smoothed sum has a gradient.
@@ -44,10 +47,10 @@ def projected_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """Computes the gradients with the loss, chunk by chunk, while the chunk's logits are at hand.
+    """Cross-entropy that computes its gradients in the forward pass, chunk by chunk, while a chunk's logits exist.
 
     d loss / d logits = p - (1 - e) onehot - e / V. The last term is the same for all logits, so its share of the
-    gradients is added once at the end, from sums over rows, instead of in one more pass over every chunk.
+    gradients is added once at the end, from sums over rows, instead of in another pass over every chunk.
     """
 
     @staticmethod
@@ -59,7 +62,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         d_matrix = torch.zeros_like(matrix) if needs_gradient else None
         true = normalisers = hidden.new_zeros((), dtype=precise)
         rows = max(1, min(len(labels), loss_rows(vocab, hidden.device)))
-        # Two buffers for all chunks: asking for such memory anew costs as much as a pass over it.
+        # Two buffers for all chunks: allocating such memory costs as much as a pass over it.
         logits_of, p_of = (hidden.new_empty((rows, vocab)) for _ in range(2))
         for start in range(0, len(labels), rows):
             part = slice(start, start + rows)
@@ -67,7 +70,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             logits, p = logits_of[: len(h)], p_of[: len(h)]
             torch.mm(h, table.T, out=logits)
             torch.softmax(logits, dim=-1, out=p)
-            # log sum exp, from the one p that is never too small for it; so exp is taken of every logit once.
+            # log sum exp, from the largest p, which cannot underflow; so exp is taken of every logit only once.
             normaliser = logits.amax(dim=-1).to(precise) - p.amax(dim=-1).to(precise).log()
             normalisers = normalisers + normaliser.sum()
             true = true + (normaliser - logits.gather(1, label)[:, 0]).sum()
@@ -92,7 +95,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """total += left @ right; sums over chunks stay in the total's precision."""
+    """Add left @ right to `total`, in place; sums over chunks stay in the precision of `total`."""
     if total.dtype == right.dtype:
         total.addmm_(left, right)
     else:

@@ -1,4 +1,4 @@
-"""Lightning's view of training: loss, optimiser step, what is logged. It has no ideas of its own."""
+"""The Lightning module of training: the optimiser, the training step and its report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ablab.training.loss import token_loss
 
 @dataclass(frozen=True)
 class StepConfig:
-    """What decides an optimiser step, apart from the model and the data. Rates are functions of the step >= 1."""
+    """Settings of an optimiser step, apart from model and data. Rates are functions of the step >= 1."""
 
     seed: int
     label_smoothing: float
@@ -30,7 +30,7 @@ class StepConfig:
 
 @dataclass
 class StepReport:
-    """What one optimiser step did. Tensors stay on the device until somebody asks. `ran`: which layers, by stack."""
+    """The results of one optimiser step. Tensors stay on the device until read. `ran`: by stack, which layers ran."""
 
     step: int
     loss: Tensor
@@ -42,10 +42,10 @@ class StepReport:
 
 
 class TranslationModule(pl.LightningModule):
-    """One training batch is one optimiser step, in one or more micro-batches.
+    """A Lightning module whose training batch is one optimiser step of one or more micro-batches.
 
-    Optimisation is manual since Lightning weights micro-batches equally: the loss of a step is the sum over its
-    target tokens by their number, however the step is cut and whoever computes its parts.
+    Optimisation is manual, as Lightning would weight micro-batches equally: here the loss of a step is the sum over
+    its target tokens divided by their number, however the step is split into micro-batches and over processes.
     """
 
     automatic_optimization = False
@@ -60,17 +60,17 @@ class TranslationModule(pl.LightningModule):
 
     @property
     def step(self) -> int:
-        """Optimiser steps taken, those before a resume included."""
+        """Number of optimiser steps taken, including those before a resume."""
         return self.first_step + self.global_step
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam; the rate is set before each step."""
+        """Return Adam; its learning rate is set before each step."""
         return torch.optim.Adam(
             self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True
         )
 
     def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
-        """Of the step's micro-batches, those that this process computes; of the others only lengths matter here."""
+        """Transfer the micro-batches that this process computes; of the others it needs only the lengths."""
         mine = self.ranks.mine(len(batch))
         return [
             super(TranslationModule, self).transfer_batch_to_device(part, device, dataloader_idx) if i in mine else part
@@ -78,7 +78,7 @@ class TranslationModule(pl.LightningModule):
         ]
 
     def training_step(self, micro_batches: list[Batch], index: int) -> None:
-        """Seed, forward, backward for each micro-batch of this process; then add up, clip and step."""
+        """Seed and run forward and backward for each micro-batch of this process; then sum gradients, clip and step."""
         step = self.step + 1
         objective = self.objective
         optimizer = self.optimizers()
@@ -100,12 +100,12 @@ class TranslationModule(pl.LightningModule):
         )
         optimizer.step()
         ran = self._ran()
-        # None, not zero: a layer that LayerDrop left out is then no business of Adam's in its next step.
+        # None, not zero: Adam must not step a layer that LayerDrop left out of the next step.
         optimizer.zero_grad(set_to_none=True)
         self.report = StepReport(step, total, tokens, grad_norm, rate, drophead, ran)
 
     def _ran(self) -> dict[str, list[bool]]:
-        """Those that have gradients: not what LayerDrop left out, nor an encoder at which no decoder layer looked."""
+        """Return which layers have gradients: not those dropped, nor the encoder if no decoder layer attended to it."""
         stacks = {"encoder": self.model.encoder.layers, "decoder": self.model.decoder.layers}
         return {
             name: [any(parameter.grad is not None for parameter in layer.parameters()) for layer in layers]

@@ -1,11 +1,11 @@
-"""Whatever changes with the step, as a pure function of it. `step` counts optimiser steps; no torch here."""
+"""Learning-rate and drop-rate schedules as pure functions of the optimiser step, without torch."""
 
 from collections.abc import Callable, Sequence
 from math import cos, isnan, pi
 
 
 def inverse_sqrt(step: int, *, warmup_steps: int, peak: float) -> float:
-    """Learning rate at step >= 1: linear up to `peak` at `warmup_steps` >= 1, then peak * sqrt(warmup_steps / step).
+    """Return the rate at step >= 1: linear to `peak` at `warmup_steps` >= 1, then peak * sqrt(warmup_steps / step).
 
     With peak = (d_model * warmup_steps)^-0.5 this is Vaswani et al. 2017, eq. 3.
     """
@@ -13,7 +13,7 @@ def inverse_sqrt(step: int, *, warmup_steps: int, peak: float) -> float:
 
 
 def cosine(step: int, *, warmup_steps: int, total: int, peak: float, min_lr: float) -> float:
-    """Learning rate at step >= 1: linear up to `peak` at `warmup_steps`, then half a cosine to `min_lr` at `total`.
+    """Return the rate at step >= 1: linear to `peak` at `warmup_steps`, then half a cosine to `min_lr` at `total`.
 
     Loshchilov and Hutter 2017 (SGDR), eq. 5 without restarts. 1 <= warmup_steps < total; `min_lr` remains after it.
     """
@@ -24,21 +24,21 @@ def cosine(step: int, *, warmup_steps: int, total: int, peak: float, min_lr: flo
 
 
 DropSchedule = Callable[..., float]
-"""The step, and by name what the schedule reads -> the drop probability at that step, in [0, p]."""
+"""A function of the step and the schedule's keyword options that returns the drop probability, in [0, p]."""
 
 
 def none(step: int) -> float:
-    """0 throughout."""
+    """Return 0 at every step."""
     return 0.0
 
 
 def constant(step: int, *, p: float) -> float:
-    """`p` throughout."""
+    """Return `p` at every step."""
     return p
 
 
 def vshape(step: int, *, p: float, warmup_steps: int, total_steps: int) -> float:
-    """`p` at step 0, 0 at `warmup_steps`, `p` at `total_steps` and after (Zhou et al. 2020).
+    """Fall from `p` at step 0 to 0 at `warmup_steps`, then rise to `p` at `total_steps` and after (Zhou et al. 2020).
 
     p (1 - t/T_w) for t < T_w; p (t - T_w) / (T - T_w) from there.
     """
@@ -48,12 +48,12 @@ def vshape(step: int, *, p: float, warmup_steps: int, total_steps: int) -> float
 
 
 def rising(step: int, *, p: float, total_steps: int) -> float:
-    """0 at step 0, `p` at `total_steps` and after: a curriculum."""
+    """Rise linearly from 0 at step 0 to `p` at `total_steps` and after: a curriculum."""
     return p * min(1.0, step / total_steps)
 
 
 def falling(step: int, *, p: float, total_steps: int) -> float:
-    """`p` at step 0, 0 at `total_steps` and after: an annealing."""
+    """Fall linearly from `p` at step 0 to 0 at `total_steps` and after: annealing."""
     return p * max(0.0, 1 - step / total_steps)
 
 
@@ -69,10 +69,10 @@ DROP_SCHEDULES: dict[str, DropSchedule] = {
 def plateau(
     scores: Sequence[float], *, better: Callable[[float, float], bool], peak: float, decay: float, patience: int
 ) -> float:
-    """Learning rate after these validation scores: `peak` times `decay` for each stall.
+    """Return the learning rate after these validation scores: `peak` times `decay` for each stall.
 
-    A stall is `patience` >= 1 validations in a row of which none is better than the best before them; NaN never is.
-    The count then starts again, and the best stays the best (Nguyen and Salazar 2019, appendix A; their published code
+    A stall is `patience` >= 1 validations in a row none of which is better than the best before them; NaN never is.
+    The count then starts again, and the best is kept (Nguyen and Salazar 2019, appendix A; their published code
     decays when the last score is below each of the `patience` scores before it, which is seldom the same).
     `better(a, b)`: whether a is better than b, `operator.lt` for a loss and `operator.gt` for BLEU.
     """

@@ -1,4 +1,4 @@
-"""How a training run is going: what a checkpoint must remember besides weights, and when to end."""
+"""Progress of a training run, which checkpoints store besides the weights, and the criteria that end it."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from ablab.training.validation import Validation, best
 class TrainingState:
     """Progress so far, summed over resumes. `seconds` counts training and validation, not start-up.
 
-    `layer_tokens`: by stack, the tokens of those steps in which each layer ran. `product_speeds`: of a large matrix
-    product, in operations a second, timed beside the training.
+    `layer_tokens`: by stack, the tokens of the steps in which each layer ran. `product_speeds`: speeds of a large
+    matrix product timed during training, in operations per second.
     """
 
     step: int = 0
@@ -28,18 +28,18 @@ class TrainingState:
     stretches: list[Stretch] = field(default_factory=list)
 
     def begin(self, stretch: Stretch) -> None:
-        """Training begins or goes on here; an earlier stretch that kept nothing leaves no trace."""
+        """Append the stretch that begins now; removes earlier ones without a saved step."""
         self.stretches = [*(each for each in self.stretches if each.first_step <= each.last_step), stretch]
 
     def stretches_so_far(self) -> list[Stretch]:
-        """The last one with the steps that it has made."""
+        """Return the stretches, with the last step of the present one filled in."""
         return [
             *self.stretches[:-1],
             *(stretch.model_copy(update={"last_step": self.step}) for stretch in self.stretches[-1:]),
         ]
 
     def count(self, step: int, tokens: int, ran: Mapping[str, Sequence[bool]]) -> None:
-        """One more step, of so many tokens, in which some layers ran."""
+        """Count one step of `tokens` tokens; `ran`: by stack, which layers ran."""
         self.step = step
         self.tokens += tokens
         for stack, flags in ran.items():
@@ -47,11 +47,11 @@ class TrainingState:
             self.layer_tokens[stack] = [count + tokens * flag for count, flag in zip(before, flags, strict=True)]
 
     def layer_shares(self) -> dict[str, list[float]]:
-        """By stack, of all tokens those for which each layer ran."""
+        """Return by stack the share of all tokens for which each layer ran."""
         return {stack: [count / self.tokens for count in counts] for stack, counts in self.layer_tokens.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a checkpoint."""
+        """Return plain values for a checkpoint."""
         return {
             "step": self.step,
             "seconds": self.seconds,
@@ -65,7 +65,7 @@ class TrainingState:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "TrainingState":
-        """The reverse of `as_dict`."""
+        """Restore the state from the values of `as_dict`."""
         validations = [Validation(*values) for values in content["validations"]]
         stretches = [Stretch.model_validate(values) for values in content.get("stretches", [])]
         return cls(**{**content, "validations": validations, "stretches": stretches})
@@ -73,7 +73,7 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Learning rate that decays when validation stalls, by `monitor` (loss or bleu); below `min_rate` training ends."""
+    """A rate that decays when validation by `monitor` (loss or bleu) stalls; it ends training under `min_rate`."""
 
     monitor: str
     peak: float
@@ -82,7 +82,7 @@ class Plateau:
     min_rate: float
 
     def rate(self, state: TrainingState) -> float:
-        """The rate after the validations so far."""
+        """Return the rate after the validations so far."""
         by_bleu = self.monitor == "bleu"
         scores = [validation.bleu if by_bleu else validation.loss for validation in state.validations]
         better = operator.gt if by_bleu else operator.lt
@@ -91,7 +91,7 @@ class Plateau:
 
 @dataclass(frozen=True)
 class StopCriteria:
-    """Everything that can end training, apart from failure. `total_steps`: by steps or epochs, if bounded."""
+    """Criteria that end training, apart from failure. `total_steps`: the limit by steps or epochs, if any."""
 
     total_steps: int | None
     max_seconds: float | None
@@ -100,13 +100,13 @@ class StopCriteria:
     plateau: Plateau | None
 
     def reached(self, state: TrainingState) -> str | None:
-        """Why training was over at this point, if it was: a run may be killed after its last checkpoint."""
+        """Return why a resumed training is already over, or None; a run may be killed after its last checkpoint."""
         if not state.validations or state.validations[-1].step != state.step:
             return None
         return self.before_validation(state) or self.after_validation(state)
 
     def before_validation(self, state: TrainingState) -> str | None:
-        """Why training ends at this step, if it does."""
+        """Return why training ends at this step, or None."""
         if self.total_steps is not None and state.step >= self.total_steps:
             return "steps"
         if self.max_seconds is not None and state.seconds >= self.max_seconds:
@@ -114,7 +114,7 @@ class StopCriteria:
         return None
 
     def after_validation(self, state: TrainingState) -> str | None:
-        """Why training ends after the latest validation, if it does."""
+        """Return why training ends after the latest validation, or None."""
         if self.patience is not None:
             leader = best(state.validations, self.monitor)
             if len(state.validations) - 1 - state.validations.index(leader) >= self.patience:

@@ -1,4 +1,4 @@
-"""Trains a model to its end: steps, validations, checkpoints. Lightning runs the loop."""
+"""Entry points of training, for process 0 and for workers; Lightning runs the steps."""
 
 import logging
 import warnings
@@ -40,7 +40,7 @@ def fit(
     workers: WorkerGroup | SingleProcess = ALONE,
     product: ProductTimer | None = None,
 ) -> TrainingResult:
-    """Train from `course.step` on; `course` and the checkpoints are up to date when this returns."""
+    """Train from `state.step` to the end; `state` and the checkpoints are up to date when this returns."""
     loop = TrainingLoop(validator, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, product)
     with graceful_stop(loop.ask_to_stop):
         _loop(module, steps, state, loop, checkpoints.folder, trainer_options)
@@ -57,7 +57,7 @@ def fit_worker(
     trainer_options: dict[str, Any],
     optimizer_state: dict[str, Any] | None,
 ) -> None:
-    """Compute what is this process's share of each step, until process 0 says that it is over."""
+    """Compute this process's share of each step until process 0 ends the training."""
     _loop(module, steps, state, WorkerLoop(worker, state, optimizer_state), folder, trainer_options)
 
 
@@ -69,12 +69,12 @@ def _loop(
     folder: Path,
     trainer_options: dict[str, Any],
 ) -> None:
-    """Lightning, in this process and on one device; `folder`: the run's own, where nobody else's checkpoints lie."""
+    """Run Lightning's Trainer in this process on one device; `folder` holds only this run's checkpoints."""
     loader: DataLoader[list[Batch]] = DataLoader(
         steps,
         batch_size=None,
         sampler=range(state.step, len(steps)),
-        # iter() draws from the loader's generator: with one of its own it leaves the default one alone.
+        # iter() draws from the loader's generator; one of its own leaves the default generator unchanged.
         generator=torch.Generator(),
     )
     with _quiet():
@@ -87,19 +87,19 @@ def _loop(
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
-            # Under Slurm it would start processes, requeue, and resume what any job has left in its folder.
+            # Under Slurm, Lightning would otherwise start processes, requeue, and resume what any job left there.
             plugins=[LightningEnvironment()],
             default_root_dir=folder,
             **trainer_options,
         )
-        # Lightning's answer to SIGTERM, after ours: by then the conductor has saved what a resume needs.
+        # Lightning handles SIGTERM after us; by then the training loop has saved what a resume needs.
         with suppress(SIGTERMException):
             trainer.fit(module, loader)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Lightning's talk about hardware and workers is not for this screen."""
+    """Silence Lightning's messages about hardware and workers."""
     logger = logging.getLogger("pytorch_lightning")
     level = logger.level
     logger.setLevel(logging.ERROR)

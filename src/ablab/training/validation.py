@@ -1,4 +1,4 @@
-"""How good the model is right now, on the validation set; and which of the validations so far is the best."""
+"""Validation of a model during training by loss and BLEU, and comparison of validations."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ablab.training.loss import token_loss
 
 @dataclass(frozen=True)
 class Validation:
-    """One validation. `loss`: nats per target token of the true distribution, label smoothing apart."""
+    """The scores of one validation. `loss`: nats per target token, without label smoothing."""
 
     step: int
     loss: float
@@ -27,22 +27,22 @@ class Validation:
 
     @property
     def perplexity(self) -> float:
-        """e to the loss, per subword token."""
+        """exp(loss), per subword token."""
         return math.exp(min(self.loss, 700.0))
 
     def better_than(self, other: "Validation | None", monitor: str) -> bool:
-        """By the monitored score; the first of equals stays the best. NaN is never better."""
+        """Compare by the monitored score. Equal scores and NaN are not better, so the first of equals stays best."""
         if other is None:
             return True
         return self.bleu > other.bleu if monitor == "bleu" else self.loss < other.loss
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, perplexity included."""
+        """Return plain values, perplexity included."""
         return {**asdict(self), "perplexity": self.perplexity}
 
 
 def best(validations: Sequence[Validation], monitor: str) -> Validation:
-    """The best one so far."""
+    """Return the best validation by `monitor`, the first of equals."""
     leader: Validation | None = None
     for validation in validations:
         if validation.better_than(leader, monitor):
@@ -52,9 +52,9 @@ def best(validations: Sequence[Validation], monitor: str) -> Validation:
 
 
 class Validator:
-    """Measures loss and greedy BLEU on the validation pairs; draws nothing and changes nothing.
+    """Measures loss and greedy BLEU on the validation pairs, without random draws or side effects.
 
-    The search is fixed: validation chooses the weights, and how the test set is decoded must not.
+    The search is fixed, as validation selects the weights, which must not depend on how the test set is decoded.
     """
 
     SEARCH = DecodingConfig(beam_size=1, max_extra_tokens=50)
@@ -66,16 +66,16 @@ class Validator:
         self.tokenizers = prepared.tokenizers
 
     def __call__(self, model: Transformer, step: int) -> tuple[Validation, list[str]]:
-        """The scores, and the translations they come from."""
+        """Return the scores and the translations they are computed from."""
         translations = self._translate(model)
         return Validation(step, self.loss(model), bleu(translations, self.references)), translations
 
     def loss(self, model: Transformer) -> float:
-        """Nats per target token."""
+        """Return the validation loss in nats per target token."""
         return true_loss(model, self.src, self.tgt)
 
     def bleu(self, model: Transformer) -> float:
-        """Of greedy search."""
+        """Return the BLEU of greedy search on the validation pairs."""
         return bleu(self._translate(model), self.references)
 
     def _translate(self, model: Transformer) -> list[str]:
@@ -84,7 +84,7 @@ class Validator:
 
 @torch.inference_mode()
 def true_loss(model: Transformer, src: Sentences, tgt: Sentences) -> float:
-    """Nats per target token."""
+    """Return the loss without label smoothing, in nats per target token."""
     device = next(model.parameters()).device
     total, tokens = 0.0, 0
     with evaluating(model):

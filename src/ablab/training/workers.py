@@ -1,4 +1,4 @@
-"""The processes of one run on one machine: process 0 starts the others, leads them, and they end when it does."""
+"""Worker processes of a run on one machine: process 0 starts and leads the others, which end when it does."""
 
 import json
 import os
@@ -26,15 +26,15 @@ from ablab.training.rendezvous import Rendezvous
 from ablab.training.validation import Validation
 
 GRACE = 10.0
-"""Seconds in which a process that broke a connection, or was sent home, has ended."""
+"""Seconds within which a process that broke a connection, or was dismissed, must have ended."""
 
 PARTED = 3
-"""Exit code of a process that ended since another was gone."""
+"""Exit code of a process that ended because another was gone."""
 
 READY, LOST = b"+", b"-"
-"""What the others answer: all is built; the reason why they end."""
+"""Replies of a worker: it has built everything; prefix of the reason why it ends."""
 
-# Signals that reach the whole family are for process 0. Set before the imports, which take seconds.
+# Process 0 handles signals sent to all processes; the others ignore them, from before the imports, which take seconds.
 _PROGRAM = (
     "import signal\n"
     "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -46,32 +46,32 @@ _PROGRAM = (
 
 
 class WorkerGroup(ProcessGroup):
-    """Process 0, and the others as it sees them. They are told what is next through their standard input."""
+    """Process 0 and its handles on the other processes, which receive orders through their standard input."""
 
     def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
         super().__init__(0, 1 + len(processes))
         self.processes = processes
 
     def go_on(self, validations: Sequence[Validation]) -> None:
-        """There is another step; `validations` were made since the one before."""
+        """Tell the workers to compute another step; `validations` are those since the last one."""
         self._tell(json.dumps([astuple(validation) for validation in validations]))
 
     def check(self) -> None:
-        """LostError when one of them has ended."""
+        """Raise LostError when a worker has ended."""
         lost = {rank: p for rank, p in enumerate(self.processes, start=1) if p.poll() is not None}
-        # Who ended only since another did has nothing to tell.
+        # Workers that ended only because another did come last: they know no reason.
         for rank, process in sorted(lost.items(), key=lambda item: item[1].returncode == PARTED):
             raise LostError(f"device {rank} of {self.size}: {_how_ended(process)}; the same line continues the run")
 
     def await_ready(self) -> None:
-        """Until all have built what they need."""
+        """Wait until all workers have built what they need; LostError if one ends before."""
         for process in self.processes:
             assert process.stdout is not None
             if process.stdout.read(len(READY)) != READY:
                 self._explain()
 
     def dismiss(self) -> None:
-        """It is over, and all leave the group."""
+        """End the workers: training is over, and all processes leave the group."""
         with suppress(LostError):  # too late to matter
             self._tell("null")
         dist.destroy_process_group()
@@ -96,7 +96,7 @@ class WorkerGroup(ProcessGroup):
                 self._explain()
 
     def _explain(self) -> None:
-        """A connection breaks a moment before its process counts as ended."""
+        """Raise LostError once the process behind a broken connection has ended, which takes a moment longer."""
         deadline = time.monotonic() + GRACE
         while time.monotonic() < deadline:
             if any(process.poll() not in (None, PARTED) for process in self.processes):
@@ -106,14 +106,14 @@ class WorkerGroup(ProcessGroup):
 
 
 class Worker(ProcessGroup):
-    """Any other process, as it sees itself."""
+    """Process `rank` > 0, which process 0 leads."""
 
     def __init__(self, rank: int, size: int, said: "queue.Queue[list[Validation] | None]") -> None:
         super().__init__(rank, size)
         self._said = said
 
     def hear(self) -> list[Validation] | None:
-        """Waits. The validations since the last step; None when it is over."""
+        """Wait for process 0; return the validations since the last step, or None when training is over."""
         return self._said.get()
 
     def _reduce(self, tensor: Tensor, operation: dist.ReduceOp.RedOpType) -> None:
@@ -124,15 +124,15 @@ class Worker(ProcessGroup):
 
 
 class _PartedError(Exception):
-    """The others are gone, and process 0 says why."""
+    """Raised in a worker when the other processes are gone; process 0 reports why."""
 
 
 @contextmanager
 def start_workers(size: int, work: Callable[[], None], spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
-    """Start `work` in size - 1 processes, each with the same `spec`, and meet them; they end with the block.
+    """Start `work` in size - 1 processes with the same `spec`, and form a group with them; they end with the block.
 
-    They are started afresh and not forked: CUDA and OpenMP do not outlive a fork. A session of their own keeps the
-    terminal's Ctrl-C from them.
+    They are spawned, not forked, as CUDA and OpenMP do not survive a fork. `start_new_session` keeps the terminal's
+    Ctrl-C from them.
     """
     program = _PROGRAM.format(module=work.__module__, name=work.__name__)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
@@ -149,7 +149,7 @@ def start_workers(size: int, work: Callable[[], None], spec: object, *, on_gpu: 
             )
             processes.append(process)
             assert process.stdin is not None
-            with suppress(BrokenPipeError):  # noticed when it does not get ready
+            with suppress(BrokenPipeError):  # `await_ready` notices it
                 process.stdin.write(pickle.dumps((rank, rendezvous, spec)))
                 process.stdin.flush()
         leader = WorkerGroup(processes)
@@ -162,23 +162,26 @@ def start_workers(size: int, work: Callable[[], None], spec: object, *, on_gpu: 
         leader.dismiss()
     finally:
         for process in processes:
-            process.kill()  # nothing of theirs can be lost
+            process.kill()  # workers hold nothing that could be lost
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
                 with suppress(BrokenPipeError):
                     pipe.close()
         rendezvous.clear()
-        if dist.is_initialized():  # it did not end as it should
+        if dist.is_initialized():  # training did not end normally
             rendezvous.break_off()
 
 
 @contextmanager
 def joining() -> Iterator[tuple[Any, Callable[[], Worker]]]:
-    """In a process that `start_workers` has started: its spec, and how to join once all is built that it needs."""
+    """In a process that `start_workers` has started, yield its spec and a function that joins the group.
+
+    Call that function once everything is built. The process exits at the end of the block.
+    """
     orders: BinaryIO = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what libraries print is no reply
+    os.dup2(2, 1)  # output of libraries must not mix with replies
     try:
         rank, rendezvous, spec = pickle.load(orders)
     except EOFError:
@@ -193,7 +196,7 @@ def joining() -> Iterator[tuple[Any, Callable[[], Worker]]]:
         for line in orders:
             validations = json.loads(line)
             said.put(None if validations is None else [Validation(*values) for values in validations])
-        part()  # process 0 is gone, whatever its end was
+        part()  # process 0 is gone, for whatever reason
 
     def join() -> Worker:
         replies.write(READY)
@@ -204,7 +207,7 @@ def joining() -> Iterator[tuple[Any, Callable[[], Worker]]]:
         threading.Thread(target=listen, daemon=True).start()
         yield spec, join
         dist.destroy_process_group()
-        os._exit(0)  # the listener holds standard input, and Python would wait for it
+        os._exit(0)  # the listening thread holds standard input, and Python would wait for it
     except _PartedError:
         part()
     except Exception as error:
@@ -215,7 +218,7 @@ def joining() -> Iterator[tuple[Any, Callable[[], Worker]]]:
 
 
 def _watch(process: "subprocess.Popen[bytes]", rendezvous: Rendezvous) -> None:
-    """NCCL would wait for a process that has died: let go, so that `check` can be reached."""
+    """Break off when the process dies, as NCCL would wait for it and `check` would not be reached."""
     if process.wait() != 0:
         rendezvous.break_off()
 
