@@ -78,7 +78,9 @@ def test_the_undisturbed_run_learnt_something(undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("number", "at"), [(signal.SIGINT, 23), (signal.SIGTERM, 60), (signal.SIGHUP, 20)], ids=lambda value: str(value)
+    ("number", "at"),
+    [(signal.SIGINT, 23), pytest.param(signal.SIGTERM, 60, marks=pytest.mark.slow), (signal.SIGHUP, 20)],
+    ids=lambda value: str(value),
 )
 def test_a_signal_ends_with_a_checkpoint_and_the_same_line_continues(number, at, undisturbed, tmp_path, monkeypatch):
     """At step 23 between two rows of the curves, at step 60 where a validation is due."""

@@ -2,6 +2,7 @@
 
 import signal
 
+import pytest
 import wandb
 
 from ablab.tracking.tracker import RunCard, WandbTracker
@@ -28,6 +29,7 @@ def test_a_resumed_run_keeps_all_points_and_says_none_twice(trap, tmp_path):
     assert sorted(row["step"] for row in rows if "valid/samples._type" in row) == [10, 20, 30, 40]
 
 
+@pytest.mark.slow
 def test_what_wandb_lost_in_a_kill_is_told_again(trap, tmp_path, monkeypatch):
     """The last rows before a kill may be in our file and not in W&B's; the run goes on after them."""
     line = ("smoke=true", *TINY, f"outputs={tmp_path}", "pruning=none", "training.valid_every=2")

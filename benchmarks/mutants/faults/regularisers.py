@@ -123,8 +123,8 @@ REGULARISERS = [
     Fault(
         "LayerDrop: what runs is scaled by 1 / (1 - p)",
         "model/layerdrop.py",
-        'given what went into it."""\n        return after\n',
-        'given what went into it."""\n'
+        '"""\n        return after\n',
+        '"""\n'
         "        keep = 1 - self.rates()[index] if self.training else 1\n"
         "        return before + (after - before) / keep\n",
         (
