@@ -22,10 +22,10 @@ train: $(VENV)/.installed
 
 # One process more than two cores have: many tests wait for processes of their own.
 test: lint
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-all: lint
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m ''
+	$(BIN)/python -m pytest -n auto --dist loadfile -m ''
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

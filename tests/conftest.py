@@ -19,18 +19,6 @@ settings.register_profile("ablab", deadline=None, derandomize=True)
 settings.load_profile("ablab")
 
 
-TOGETHER = ("report", "pruning")
-"""Folders whose tests share what takes long to make: one process runs all of each, and begins with it."""
-
-
-def pytest_collection_modifyitems(items):
-    """The others go to the processes of xdist file by file (`--dist loadgroup`)."""
-    for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        item.add_marker(pytest.mark.xdist_group(folder if folder in TOGETHER else str(item.path.stem) + folder))
-    items.sort(key=lambda item: item.path.relative_to(Path(__file__).parent).parts[0] not in TOGETHER)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
