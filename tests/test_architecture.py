@@ -1,51 +1,17 @@
 """Imports point one way, and what plans or reports never loads the heavy libraries."""
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import ablab
+from benchmarks.architecture.sources import imports_of, modules, room
+from benchmarks.architecture.storeys import LIGHT, STOREYS
 
 PACKAGE = Path(ablab.__file__).parent
 
-STOREYS = (
-    ("ablab",),
-    (
-        "errors",
-        "fields",
-        "files",
-        "lines",
-        "seeding",
-        "provenance",
-        "threads",
-        "statistics",
-    ),
-    ("model",),
-    ("data",),
-    ("config",),
-    ("identity", "store", "scoring"),
-    ("console", "plan"),
-    ("tracking",),
-    ("search",),
-    ("analysis", "pruning"),
-    ("decoding",),
-    ("training",),
-    ("build",),
-    ("export",),
-    ("stages",),
-    ("run",),
-    ("launchers",),
-    ("study",),
-    ("report",),
-    ("commands",),
-    ("cli",),
-    ("__main__",),
-)
-"""Each room imports from its own storey and from those above it in this list, wherever the import stands."""
 
 NEVER = [
     *(("statistics", room) for room in ("errors", "config", "store", "scoring", "study", "files")),
@@ -63,12 +29,6 @@ NEVER = [
 ]
 """Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
 
-LIGHT = (
-    *("errors", "fields", "files", "lines", "seeding", "config", "identity", "plan", "store"),
-    *("provenance", "tracking", "console", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
-    *("commands", "cli"),
-)
-"""What plans, says or reports loads none of the heavy libraries."""
 
 LIGHT_DATA = {f"ablab.data.{name}" for name in ("corpora", "corpus", "text", "numbers", "multi30k", "mtdata")}
 
@@ -76,69 +36,30 @@ PRELOADED = "ablab.tracking.wandb_preload"
 """It is there to import wandb, for whoever forks many runs."""
 
 
-def _modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
-    found = {}
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-MODULES = _modules()
-
-
-def _targets(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "ablab")
-    elif isinstance(node, ast.ImportFrom):
-        assert node.level == 0, "imports are absolute"
-        if node.module and node.module.split(".")[0] == "ablab":
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in MODULES else node.module
-
-
-def _imports(name: str, *, inside_functions: bool) -> set[str]:
-    """The package's modules that one imports, at module level alone or anywhere."""
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-
-    def walk(node: ast.AST) -> Iterator[ast.AST]:
-        yield node
-        for child in ast.iter_child_nodes(node):
-            if inside_functions or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from walk(child)
-
-    return {target for node in walk(tree) for target in _targets(node)}
-
-
-def _room(module: str) -> str:
-    return module.split(".")[1] if "." in module else "ablab"
-
-
-STOREY = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
+MODULES = {name: path for name, path in modules().items() if name.split(".")[0] == "ablab"}
+STOREY = {name: number for number, names in enumerate(STOREYS) for name in names}
 
 
 def test_every_room_has_its_storey():
-    assert {_room(name) for name in MODULES} == set(STOREY)
+    assert {room(name) for name in MODULES} == set(STOREY)
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_imports_point_one_way(name):
-    for target in _imports(name, inside_functions=True):
-        assert STOREY[_room(target)] <= STOREY[_room(name)], f"{name} imports {target}"
+    for target in imports_of(name):
+        assert STOREY[room(target)] <= STOREY[room(name)], f"{name} imports {target}"
 
 
-@pytest.mark.parametrize(("room", "other"), NEVER)
-def test_what_must_never_import_the_other(room, other):
+@pytest.mark.parametrize(("one", "other"), NEVER)
+def test_what_must_never_import_the_other(one, other):
     for name in MODULES:
-        if _room(name) == room:
-            assert other not in {_room(target) for target in _imports(name, inside_functions=True)}, name
+        if room(name) == one:
+            assert other not in {room(target) for target in imports_of(name)}, name
 
 
 def test_nobody_imports_the_command_line():
     for name in set(MODULES) - {"ablab.__main__"}:
-        assert "ablab.cli" not in _imports(name, inside_functions=True), name
+        assert "ablab.cli" not in imports_of(name), name
 
 
 def test_no_module_waits_for_itself():
@@ -149,7 +70,7 @@ def test_no_module_waits_for_itself():
         assert name not in path, f"cycle: {' -> '.join((*path, name))}"
         if name in done:
             return
-        for target in _imports(name, inside_functions=False):
+        for target in imports_of(name, inside_functions=False):
             visit(target, (*path, name))
         done.add(name)
 
@@ -159,13 +80,13 @@ def test_no_module_waits_for_itself():
 
 def test_data_takes_only_the_special_tokens_from_the_model():
     for name in MODULES:
-        if _room(name) == "data":
-            of_model = {t for t in _imports(name, inside_functions=True) if _room(t) == "model"}
+        if room(name) == "data":
+            of_model = {t for t in imports_of(name) if room(t) == "model"}
             assert of_model <= {"ablab.model.tokens"}, name
 
 
 def test_the_light_rooms_load_neither_torch_nor_lightning():
-    names = sorted(LIGHT_DATA | {name for name in MODULES if _room(name) in LIGHT} - {PRELOADED})
+    names = sorted(LIGHT_DATA | {name for name in MODULES if room(name) in LIGHT} - {PRELOADED})
     program = (
         "import importlib, sys\n"
         f"for name in {names!r}:\n"

@@ -1,0 +1,1 @@
+"""The map of the code: docs/architecture.md, made from the sources."""

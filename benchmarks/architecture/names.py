@@ -1,0 +1,227 @@
+"""The names on the page: the way of a run, where to add a part, and where to find an answer."""
+
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """A function or class that a run passes through, and what it calls; `label`: its part in a word or two."""
+
+    label: str
+    name: str
+    inner: tuple["Step", ...] = ()
+
+
+RUN = (
+    Step("command line", "ablab.cli.main"),
+    Step("verb", "ablab.commands.train.train"),
+    Step(
+        "configuration",
+        "ablab.config.compose.compose",
+        (
+            Step("YAML and overrides", "ablab.config.values.values_of"),
+            Step("types and rules", "ablab.config.compose.validate"),
+        ),
+    ),
+    Step(
+        "plan",
+        "ablab.plan.plan",
+        (Step("recipe", "ablab.identity.recipe"), Step("run id", "ablab.identity.run_id")),
+    ),
+    Step(
+        "run",
+        "ablab.run.run",
+        (
+            Step("lock", "ablab.run.locked"),
+            Step("record so far", "ablab.store.run_folder.RunFolder.record"),
+        ),
+    ),
+    Step(
+        "stage: before training",
+        "ablab.stages.train.prepare_training",
+        (
+            Step("prepare", "ablab.data.prepared.prepare"),
+            Step("build", "ablab.build.training.build_start"),
+        ),
+    ),
+    Step(
+        "stage: training",
+        "ablab.stages.train.train",
+        (
+            Step("fit", "ablab.training.trainer.fit"),
+            Step("one step", "ablab.training.module.TranslationModule.training_step"),
+            Step("between steps", "ablab.training.loop.TrainingLoop.on_train_batch_end"),
+            Step("select", "ablab.training.checkpoints.Checkpoints.choose"),
+            Step("record", "ablab.store.run_folder.RunFolder.write_record"),
+        ),
+    ),
+    Step(
+        "stage: evaluation",
+        "ablab.stages.evaluate.evaluate",
+        (
+            Step("translate", "ablab.decoding.translator.Translator"),
+            Step("score", "ablab.scoring.score"),
+            Step("record", "ablab.store.run_folder.RunFolder.write_evaluation"),
+        ),
+    ),
+    Step(
+        "stage: pruning curve",
+        "ablab.stages.prune_curve.prune_curve",
+        (
+            Step("choose layers", "ablab.build.pruning.build_strategy"),
+            Step("remove layers", "ablab.pruning.surgery.prune"),
+            Step("record", "ablab.store.run_folder.RunFolder.write_curve"),
+        ),
+    ),
+    Step("result", "ablab.console.Console.result"),
+)
+"""From the command line to the record, in order."""
+
+
+class Addition(NamedTuple):
+    """`like`: an example, or the base class; `register`: what names the new one; `options`: the folder of its YAML."""
+
+    thing: str
+    like: tuple[str, ...]
+    register: tuple[str, ...] = ()
+    options: str | None = None
+
+
+ADDITIONS = (
+    Addition("norm", ("ablab.model.norms.ScaleNorm",), ("ablab.model.norms.NORMS",), "conf/norm"),
+    Addition("placement", ("ablab.model.residual.Residual",), ("ablab.model.residual.PLACEMENTS",), "conf/placement"),
+    Addition(
+        "position",
+        ("ablab.model.positions.LearnedPositions",),
+        ("ablab.model.positions.POSITIONS",),
+        "conf/position",
+    ),
+    Addition("feed-forward", ("ablab.model.layers.FeedForward",), ("ablab.build.model.ModelBuilder.feed_forward",)),
+    Addition(
+        "initialiser",
+        ("ablab.model.initialisation.Xavier",),
+        ("ablab.model.initialisation.INITIALISERS",),
+        "conf/init",
+    ),
+    Addition(
+        "learning-rate schedule",
+        ("ablab.training.schedules.cosine",),
+        ("ablab.build.training.LEARNING_RATES",),
+        "conf/schedule",
+    ),
+    Addition(
+        "DropHead schedule",
+        ("ablab.training.schedules.rising",),
+        ("ablab.training.schedules.DROP_SCHEDULES",),
+        "conf/drophead",
+    ),
+    Addition(
+        "optimiser",
+        ("ablab.training.module.TranslationModule.configure_optimizers",),
+        ("ablab.build.training.build_objective",),
+        "conf/optim",
+    ),
+    Addition("corpus", ("ablab.data.corpus.Corpus",), ("ablab.data.corpora.CORPORA",), "conf/data"),
+    Addition(
+        "pruning strategy",
+        ("ablab.pruning.strategies.Strategy",),
+        ("ablab.build.pruning.STRATEGIES",),
+        "conf/pruning",
+    ),
+    Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.training.callbacks.run_callbacks",)),
+    Addition("tracker", ("ablab.tracking.tracker.Tracker",), ("ablab.tracking.open._tracker",), "conf/logger"),
+    Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
+    Addition(
+        "report metric",
+        ("ablab.report.metrics.Measure",),
+        ("ablab.report.metrics.MEASURES", "ablab.study.experiment.Claimed"),
+    ),
+    Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.help.PAGES")),
+)
+
+QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Where is ScaleNorm's g set?", ("ablab.model.norms.ScaleNorm", "ablab.build.model.ModelBuilder.norm")),
+    (
+        "Where do pre-norm and post-norm differ?",
+        ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model.ModelBuilder.residuals"),
+    ),
+    (
+        "Where are the word embeddings tied?",
+        ("ablab.model.embedding.TiedEmbeddings",),
+    ),
+    (
+        "Where does LayerDrop draw the layers that a step skips?",
+        ("ablab.model.layerdrop.LayerDrop", "ablab.model.transformer.Encoder"),
+    ),
+    (
+        "Which settings exist, and what are their ranges?",
+        ("ablab.config.schema.Config", "ablab.config.options.OPTIONS"),
+    ),
+    (
+        "What goes into a run id?",
+        ("ablab.identity.recipe", "ablab.fields.Role"),
+    ),
+    (
+        "Where is a run found to be already finished?",
+        (
+            "ablab.run.run",
+            "ablab.store.run_folder.RunFolder.record",
+            "ablab.plan.Planned.lacks_evaluation",
+        ),
+    ),
+    (
+        "Where does an interrupted run continue?",
+        (
+            "ablab.build.training.build_start",
+            "ablab.training.checkpoints.load_last",
+            "ablab.build.stretch.begin_stretch",
+        ),
+    ),
+    (
+        "Where do random draws get their seed?",
+        ("ablab.seeding.derive", "ablab.model.streams.reseed"),
+    ),
+    (
+        "Where are sentences put into batches?",
+        ("ablab.data.batches.epoch_batches", "ablab.data.batches.TrainingSteps"),
+    ),
+    (
+        "Where is the training loss computed?",
+        ("ablab.training.loss.token_loss", "ablab.training.module.TranslationModule.training_step"),
+    ),
+    (
+        "Which weights are evaluated on the test set?",
+        ("ablab.training.checkpoints.Selection", "ablab.training.checkpoints.Checkpoints.choose"),
+    ),
+    (
+        "Where is test BLEU computed?",
+        ("ablab.stages.evaluate.evaluate", "ablab.scoring.score"),
+    ),
+    (
+        "Where are layers removed from a trained model?",
+        ("ablab.pruning.strategies.EveryOther", "ablab.pruning.surgery.prune"),
+    ),
+    (
+        "Where does a sweep decide which runs to start?",
+        ("ablab.study.sweep.sweep", "ablab.study.ledger.entry_of"),
+    ),
+    (
+        "Where does the p-value of a claim come from?",
+        (
+            "ablab.report.claims.judge",
+            "ablab.statistics.verdict.verdicts",
+            "ablab.statistics.paired.of_differences",
+        ),
+    ),
+    (
+        "Where is a p-value corrected for several claims?",
+        ("ablab.statistics.verdict.verdicts", "ablab.statistics.multiple.family"),
+    ),
+)
+"""What a newcomer asks, and the definitions to read, in this order: three at most."""
+
+
+def names() -> list[str]:
+    """Every name that this file looks up."""
+    run = [name for step in RUN for name in (step.name, *(inner.name for inner in step.inner))]
+    added = [name for addition in ADDITIONS for name in (*addition.like, *addition.register)]
+    return list(dict.fromkeys([*run, *added, *(name for _, found in QUESTIONS for name in found)]))

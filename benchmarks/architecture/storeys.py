@@ -1,0 +1,43 @@
+"""Order of the packages: what may import what, and what loads no heavy library. A test holds the code to both."""
+
+STOREYS = (
+    ("ablab",),
+    (
+        "errors",
+        "fields",
+        "files",
+        "lines",
+        "seeding",
+        "provenance",
+        "threads",
+        "statistics",
+    ),
+    ("model",),
+    ("data",),
+    ("config",),
+    ("identity", "store", "scoring"),
+    ("console", "plan"),
+    ("tracking",),
+    ("search",),
+    ("analysis", "pruning"),
+    ("decoding",),
+    ("training",),
+    ("build",),
+    ("export",),
+    ("stages",),
+    ("run",),
+    ("launchers",),
+    ("study",),
+    ("report",),
+    ("commands",),
+    ("cli",),
+    ("__main__",),
+)
+"""Each room imports from its own storey and from those above it in this list, wherever the import stands."""
+
+LIGHT = (
+    *("errors", "fields", "files", "lines", "seeding", "threads", "config", "identity", "plan", "store"),
+    *("provenance", "tracking", "console", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
+    *("commands", "cli"),
+)
+"""What plans, says or reports loads none of the heavy libraries."""
