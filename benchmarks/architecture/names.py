@@ -127,7 +127,7 @@ ADDITIONS = (
         ("ablab.build.pruning.STRATEGIES",),
         "conf/pruning",
     ),
-    Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.training.callbacks.run_callbacks",)),
+    Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.stages.callbacks.run_callbacks",)),
     Addition("tracker", ("ablab.tracking.tracker.Tracker",), ("ablab.tracking.open._tracker",), "conf/logger"),
     Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
     Addition(

@@ -43,10 +43,10 @@ def run(planned: Planned, console: Console) -> Record | None:
 
 
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
+    from ablab.stages.callbacks import run_callbacks
     from ablab.stages.evaluate import evaluate  # torch from here on
     from ablab.stages.prune_curve import prune_curve
     from ablab.stages.train import train
-    from ablab.training.callbacks import run_callbacks
 
     planned.folder.tidy()
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker

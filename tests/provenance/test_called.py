@@ -103,7 +103,7 @@ def called(tmp_path_factory) -> dict[str, set[str]]:
                 patch.setattr(place, _wrapped(_resolved(place), found[stage]))
         # Pictures and checks of shapes take longest, and nobody looks at them here.
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-        patch.setattr("ablab.training.callbacks.AttentionMapCallback.on_validation", lambda *_: None)
+        patch.setattr("ablab.stages.callbacks.AttentionMapCallback.on_validation", lambda *_: None)
         assert typed(*ARM, f"outputs={tmp_path_factory.mktemp('called')}").code == 0
     return found
 

@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 from ablab.build import build_steps
 from ablab.config import compose
 from ablab.data.prepared import Prepared
+from ablab.stages.callbacks import MetricsCallback
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 FRESH = multiprocessing.get_context("forkserver")

@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from ablab.stages.callbacks import MetricsCallback
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]

@@ -57,7 +57,7 @@ KILLS = {
     "writing a checkpoint": ("torch.save", 1, "after"),
     "between checkpoint and tidying up": ("ablab.training.checkpoints.Checkpoints.save_last", 5, "after"),
     "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save", 2, "after"),
-    "telling the listeners": ("ablab.training.callbacks.MetricsCallback.on_validation", 1, "after"),
+    "telling the callbacks": ("ablab.stages.callbacks.MetricsCallback.on_validation", 1, "after"),
     "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
     "with the record": ("ablab.store.run_folder.RunFolder.write_record", 0, "after"),

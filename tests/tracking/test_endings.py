@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import wandb
 
-from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker
+from ablab.tracking.tracker import RunCard, Tracker, WandbTracker
 from tests.run.conftest import TINY, typed
 from tests.tracking.seen import Seen
 
@@ -47,9 +47,6 @@ def test_a_server_that_refuses_makes_the_run_offline(trap, tmp_path, monkeypatch
     assert Seen.of(tmp_path).history[0]["train/loss"] == 2.0
 
 
-def test_both_mirrors_have_the_whole_face():
-    """Whoever adds a method adds it to each."""
-    face = {name for name in vars(Tracker) if not name.startswith("_")}
-    assert face
-    for tracker in (NoTracker, WandbTracker):
-        assert face <= set(vars(tracker))
+def test_wandb_takes_whatever_a_tracker_is_given():
+    """The base class does nothing, so a method that is missing here would be lost in silence."""
+    assert {name for name in vars(Tracker) if not name.startswith("_")} <= set(vars(WandbTracker))

@@ -5,9 +5,9 @@ import signal
 import pytest
 import wandb
 
+from ablab.stages.callbacks import MetricsCallback, TrackerCallback
 from ablab.tracking.tracker import RunCard, WandbTracker
 from ablab.tracking.wandb_offline import rows_on_disk
-from ablab.training.callbacks import MetricsCallback, TrackerCallback
 from tests.run.conftest import TINY, typed
 from tests.tracking.seen import Seen
 

@@ -90,12 +90,10 @@ def _analyse(one: _Opened, console: Console) -> None:
         lacking = missing(one.planned, one.wanted)
         if lacking:
             from ablab.stages.analyse import add_artefacts
-            from ablab.tracking.open import open_tracker
-            from ablab.training.callbacks import Callbacks, ConsoleCallback, TrackerCallback
+            from ablab.stages.callbacks import callbacks_after_training
 
-            with open_tracker(one.planned, console.say) as tracker:
-                told = Callbacks([ConsoleCallback(console), TrackerCallback(tracker, folder.metrics)])
-                add_artefacts(one.planned, one.record, lacking, told)
+            with callbacks_after_training(one.planned, console) as callbacks:
+                add_artefacts(one.planned, one.record, lacking, callbacks)
         else:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)

@@ -114,13 +114,11 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # other curves may be new
             return known
+        from ablab.stages.callbacks import callbacks_after_training
         from ablab.stages.prune_curve import prune_curve
-        from ablab.tracking.open import open_tracker
-        from ablab.training.callbacks import Callbacks, ConsoleCallback, TrackerCallback
 
-        with open_tracker(planned, console.say) as tracker:
-            told = Callbacks([ConsoleCallback(console), TrackerCallback(tracker, planned.folder.metrics)])
-            return prune_curve(planned, record, told)
+        with callbacks_after_training(planned, console) as callbacks:
+            return prune_curve(planned, record, callbacks)
 
 
 def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[str]:

@@ -35,7 +35,7 @@ from ablab.study.study import Study
 from ablab.study.summary import open_study_tracker
 
 
-def mirror_report(document: Document, study: Study) -> None:
+def track_report(document: Document, study: Study) -> None:
     """Log the report to W&B under `report/`, with the verdicts also in the summary, where lists of runs show them."""
     moment = int(time.time())  # after the comparison logged at the end of the study
     with open_study_tracker(study) as tracker:
@@ -92,7 +92,7 @@ def report(arguments: Sequence[str]) -> int:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
     is_news = _write(document, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):
-        mirror_report(document, study)
+        track_report(document, study)
     _say(document, selection.folder, console)
     return DONE
 

@@ -35,6 +35,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.stages.train._cost": "measures time and memory",
     "ablab.training.cost": "counts and measures what a model takes",
     "ablab.training.callbacks": "watches",
+    "ablab.stages.callbacks": "watches, or ends a poor trial",
     "ablab.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",
     "ablab.training.rendezvous": "connects processes; what they add up is in training.distributed",
     "ablab.data.download": "fetches files whose checksums are known beforehand",

@@ -12,7 +12,6 @@ from ablab.pruning.plot import Line, draw, layers, lines_of
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
-from ablab.tracking.tracker import Tracker
 
 COLUMNS = (
     *("strategy", "curve", "layers", "encoder", "decoder", "parameters", "bytes"),
@@ -104,24 +103,6 @@ def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
             for line in lines
         ],
     )
-
-
-def mirror_curve(tracker: Tracker, step: int, curve: Curve, picture: Path) -> None:
-    """Send the table, the picture, and a line per curve to the tracker.
-
-    Each line has its own axis, so that a dashboard can show those of several runs side by side.
-    """
-    table = rows([curve])
-    tracker.table(step, f"pruning/{curve.label}", list(COLUMNS), [list(row.values()) for row in table])
-    tracker.picture(step, "pruning/depth_quality", picture, "test BLEU and decoding speed by depth")
-    for line in lines_of([curve]):
-        for point in line.points:
-            figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
-            tracker.along(
-                f"{line.curve}_layers",
-                layers(point),
-                {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
-            )
 
 
 class Pruned(NamedTuple):

@@ -2,7 +2,6 @@
 
 import resource
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from statistics import median
@@ -29,12 +28,12 @@ from ablab.fields import Role
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
-from ablab.search.stopping import Stopping
+from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
 from ablab.stages.worker import WorkerSpec, run_worker
 from ablab.store.metrics import read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
-from ablab.training.callbacks import AttentionMapCallback, Callback, Callbacks
+from ablab.training.callbacks import Callbacks
 from ablab.training.checkpoints import Weights
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.distributed import ALONE, SingleProcess
@@ -130,7 +129,7 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     attention = AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, callbacks)
     told = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
-        told.callbacks.append(_SearchCallback(config.search_trial, callbacks.on_message))
+        told.callbacks.append(SearchCallback(config.search_trial, callbacks.on_message))
     # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (said := told.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", said)
@@ -153,16 +152,6 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
             workers=ranks,
             product=ProductTimer(device_of(config.trainer.accelerator), DTYPES[config.training.precision]),
         )
-
-
-class _SearchCallback(Callback):
-    """Asks the search after each validation whether to continue the trial."""
-
-    def __init__(self, trial: str, say: Callable[[str], None]) -> None:
-        self.stopping = Stopping(trial, say)
-
-    def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
-        return self.stopping(validations, total_steps)
 
 
 def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:

@@ -14,7 +14,7 @@ from ablab.files import write_text
 from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.plots import draw_depths, draw_learning
 from ablab.study.study import Study
-from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, closing
+from ablab.tracking.tracker import RunCard, Tracker, WandbTracker, closing
 
 
 class Row(NamedTuple):
@@ -116,7 +116,7 @@ def open_study_tracker(study: Study) -> Iterator[Tracker]:
     """Open the tracker of the study and close it, on failure too. It sends nothing where the runs send nothing."""
     logger = study.cells[0].planned.config.logger
     if not isinstance(logger, WandbLogger):
-        yield NoTracker()
+        yield Tracker()
         return
     card = RunCard(
         run_id=f"study-{study.digest}",

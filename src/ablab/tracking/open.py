@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from ablab.config.options import WandbLogger
 from ablab.plan import Planned
-from ablab.tracking.tracker import NoTracker, RunCard, Tracker, WandbTracker, closing
+from ablab.tracking.tracker import RunCard, Tracker, WandbTracker, closing
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def _tracker(planned: Planned, say: Callable[[str], None]) -> Tracker:
     config = planned.config
     logger = config.logger
     if not isinstance(logger, WandbLogger):
-        return NoTracker()
+        return Tracker()
     arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
     named = {} if logger.arm is None else {"arm": logger.arm}
     card = RunCard(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ablab.tracking.wandb_offline import AXIS, STEP, row_of, rows_on_disk
 
@@ -23,8 +23,8 @@ class RunCard:
     job_type: str | None = None
 
 
-class Tracker(Protocol):
-    """A run in an external tracker. `step` is always our optimiser step."""
+class Tracker:
+    """Base class of trackers, whose methods do nothing: no tracker. `step` is always our optimiser step."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Log points of curves."""
@@ -48,37 +48,12 @@ class Tracker(Protocol):
         """Close the run, also after a failure."""
 
 
-class NoTracker:
-    """A tracker that ignores all calls."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Do nothing."""
-
-    def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        """Do nothing."""
-
-    def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Do nothing."""
-
-    def picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """Do nothing."""
-
-    def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-    def summary(self, values: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-    def finish(self, *, failed: bool) -> None:
-        """Do nothing."""
-
-
 def imported_by(kind: str, mode: str | None) -> tuple[str, ...]:
     """Return modules that a tracker of this kind and mode imports and that can be imported once for many runs."""
     return ("ablab.tracking.wandb_preload",) if (kind, mode) == ("wandb", "offline") else ()
 
 
-class WandbTracker:
+class WandbTracker(Tracker):
     """Weights & Biases. Offline it needs no account and no network: the run lies in `<run>/wandb` until it is synced.
 
     The W&B run id is the run id. Every row carries our step, and W&B's own counter is left alone: after a resume it

@@ -1,0 +1,242 @@
+"""The callbacks that runs have: console, metrics file, heartbeat, tracker, attention maps, a search's early stop."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ablab.analysis import cross_attention, draw_attention
+from ablab.console import Console
+from ablab.data.batches import collate
+from ablab.data.prepared import Prepared
+from ablab.model.transformer import Transformer
+from ablab.plan import Planned
+from ablab.pruning.curve_files import COLUMNS, rows
+from ablab.pruning.plot import layers, lines_of
+from ablab.search.stopping import Stopping
+from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
+from ablab.store.heartbeat import Heartbeat
+from ablab.store.metrics import MetricsFile, read_metrics
+from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.run_folder import RunFolder
+from ablab.tracking.open import open_tracker
+from ablab.tracking.tracker import Tracker
+from ablab.training.callbacks import Callback, Callbacks, Measurements
+from ablab.training.state import TrainingState
+from ablab.training.validation import Validation, Validator
+
+SAMPLES = 8
+"""Translations shown per validation."""
+
+
+class MetricsCallback(Callback):
+    """Writes training and validation metrics to metrics.csv."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open = ExitStack()
+
+    def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
+        self.metrics = MetricsFile(self.path, from_step=state.step)
+        self._open.callback(self.metrics.close)
+
+    def on_log(self, measurements: Measurements) -> None:
+        self.metrics.write(asdict(measurements))
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        scores = validation.as_dict()
+        step = scores.pop("step")
+        self.metrics.write({"step": step, **{f"valid_{key}": value for key, value in scores.items()}})
+
+    def on_fit_end(self) -> None:
+        self._open.close()
+
+
+class ConsoleCallback(Callback):
+    """Shows progress bars on the console, and prints a line per validation."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._open = ExitStack()
+
+    def on_message(self, line: str) -> None:
+        self.console.say(line)
+
+    @contextmanager
+    def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        with self.console.counting_bar(title, total) as bar:
+            yield bar.advance
+
+    def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
+        self.bar = self._open.enter_context(self.console.training_bar())
+
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
+        self.bar.show(state.step, total_steps)
+
+    def on_log(self, measurements: Measurements) -> None:
+        self.bar.describe(f"loss {measurements.loss:.3f}   {measurements.tokens_per_second:,.0f} tokens/s")
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        self.console.say(
+            f"step {validation.step:>6,}   validation loss {validation.loss:.3f}   "
+            f"perplexity {validation.perplexity:8.2f}   BLEU {validation.bleu:5.2f}{'   best' if is_best else ''}"
+        )
+
+    def on_fit_end(self) -> None:
+        self._open.close()
+
+
+class HeartbeatCallback(Callback):
+    """Updates the heartbeat, which shows other processes the run's progress; it is written in the background."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        self.heartbeat = heartbeat
+
+    def on_stage(self, stage: str) -> None:
+        self.heartbeat.tell(stage=stage)
+
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
+        self.heartbeat.tell(step=state.step, total_steps=total_steps)
+
+    def on_log(self, measurements: Measurements) -> None:
+        """Update loss and speed. Seconds per step include validation."""
+        self.heartbeat.tell(
+            loss=measurements.loss,
+            tokens_per_second=measurements.tokens_per_second,
+            seconds_per_step=measurements.seconds / measurements.step,
+        )
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        self.heartbeat.tell(score=validation.bleu)
+
+
+class TrackerCallback(Callback):
+    """Sends curves, tables, images and figures to the tracker. `metrics`: path of the run's metrics.csv."""
+
+    def __init__(self, tracker: Tracker, metrics: Path) -> None:
+        self.tracker, self.metrics = tracker, metrics
+
+    def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
+        """Send all earlier rows again: a tracker may have lost the last ones before a kill."""
+        self.sources, self.references = validator.sources, validator.references
+        for row in read_metrics(self.metrics) if state.step else []:
+            step = int(row["step"])
+            trained = {f"train/{key}": row[key] for key in row if key != "step" and not key.startswith("valid_")}
+            validated = {f"valid/{key.removeprefix('valid_')}": row[key] for key in row if key.startswith("valid_")}
+            for values in (trained, validated):
+                if values:
+                    self.tracker.log(step, values)
+
+    def on_log(self, measurements: Measurements) -> None:
+        values = asdict(measurements)
+        step = values.pop("step")
+        self.tracker.log(step, {f"train/{key}": value for key, value in values.items()})
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """Send the validation scores and some translations."""
+        scores = validation.as_dict()
+        step = scores.pop("step")
+        self.tracker.log(step, {f"valid/{key}": value for key, value in scores.items()})
+        samples = list(zip(self.sources, self.references, translations, strict=True))[:SAMPLES]
+        self.tracker.table(step, "valid/samples", ("source", "reference", "translation"), samples)
+
+    def on_summary(self, figures: Mapping[str, Any]) -> None:
+        self.tracker.summary(figures)
+
+    def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
+        """Send the figures by which a dashboard compares runs."""
+        figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
+        figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
+        if record.mixed is not None:
+            figures["mixed"] = record.mixed
+        if record.selected is not None:
+            figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
+        if evaluation is not None:
+            figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
+            figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
+        self.tracker.summary(figures)
+
+    def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
+        """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs."""
+        table = rows([curve])
+        self.tracker.table(step, f"pruning/{curve.label}", list(COLUMNS), [list(row.values()) for row in table])
+        self.tracker.picture(step, "pruning/depth_quality", picture, "test BLEU and decoding speed by depth")
+        for line in lines_of([curve]):
+            for point in line.points:
+                figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
+                self.tracker.along(
+                    f"{line.curve}_layers",
+                    layers(point),
+                    {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
+                )
+
+    def on_picture(self, step: int, key: str, path: Path, caption: str) -> None:
+        self.tracker.picture(step, key, path, caption)
+
+
+class AttentionMapCallback(Callback):
+    """Draws a cross-attention map per validation, always of the same sentence pair, so that maps can be compared."""
+
+    MOST_TOKENS = 24
+
+    def __init__(self, model: Transformer, prepared: Prepared, folder: Path, callbacks: Callback) -> None:
+        self.model, self.folder, self.callbacks = model, folder, callbacks
+        src, tgt = prepared.valid
+        lengths = np.maximum(src.lengths, tgt.lengths)
+        fitting = np.flatnonzero(lengths <= self.MOST_TOKENS)
+        # The first of the longest pairs that are still legible in a figure.
+        row = int(fitting[np.argmax(lengths[fitting])]) if len(fitting) else int(np.argmin(lengths))
+        self.batch = collate(src, tgt, np.array([row]))
+        source, target = prepared.tokenizers
+        self.columns = [*source.pieces(self.batch.src[0].tolist()[:-1]), "</s>"]
+        self.rows = [*target.pieces(self.batch.labels[0].tolist()[:-1]), "</s>"]
+
+    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+        """Draw the mean over the heads of the last layer, for the reference translation."""
+        device = next(self.model.parameters()).device
+        maps = cross_attention(self.model, self.batch.src.to(device), self.batch.tgt.to(device))
+        title = f"Cross-attention, last layer, mean of heads, step {validation.step:,}"
+        path = self.folder / "cross_attention.png"
+        weights = maps[-1].mean(dim=0)
+        draw_attention(weights, self.rows, self.columns, path, title)
+        matrix = MatrixArtefact(
+            title=title,
+            x=Axis(title="source", labels=self.columns),
+            y=Axis(title="target", labels=self.rows),
+            value="attention weight",
+            slices=[Slice(label="", values=[[round(value, 4) for value in row] for row in weights.tolist()])],
+        )
+        write_artefact(self.folder / "cross_attention.json", matrix)
+        self.callbacks.on_picture(validation.step, "valid/cross_attention", path, title)
+
+
+class SearchCallback(Callback):
+    """Asks the search after each validation whether to continue the trial."""
+
+    def __init__(self, trial: str, say: Callable[[str], None]) -> None:
+        self.stopping = Stopping(trial, say)
+
+    def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
+        return self.stopping(validations, total_steps)
+
+
+def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tracker: Tracker) -> Callbacks:
+    """Return the callbacks that every run has; the metrics file comes first, as the tracker reads it."""
+    return Callbacks(
+        [
+            MetricsCallback(folder.metrics),
+            ConsoleCallback(console),
+            HeartbeatCallback(heartbeat),
+            TrackerCallback(tracker, folder.metrics),
+        ]
+    )
+
+
+@contextmanager
+def callbacks_after_training(planned: Planned, console: Console) -> Iterator[Callbacks]:
+    """Open the tracker of a finished run that is pruned or analysed; yield the callbacks for it and the console."""
+    with open_tracker(planned, console.say) as tracker:
+        yield Callbacks([ConsoleCallback(console), TrackerCallback(tracker, planned.folder.metrics)])
