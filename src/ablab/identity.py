@@ -9,9 +9,7 @@ from ablab.config.groups import implied_choices
 from ablab.config.schema import all_fields
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
-
-SCHEMA = 2
-"""Raised when a recipe's meaning changes, so that an old id never refers to a new experiment."""
+from ablab.store.records import SCHEMA
 
 
 def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.identity import SCHEMA
-from ablab.store.records import Record
+from ablab.store.records import SCHEMA, Record
 from ablab.store.run_folder import RunFolder
 from tests.run.conftest import typed
 

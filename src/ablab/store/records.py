@@ -15,7 +15,10 @@ from ablab.lines import one_line
 from ablab.provenance import same_code
 
 SCHEMA: Literal[2] = 2
-"""Schema of records written now. Records of SCHEMA 1 can be read, but their runs cannot be continued."""
+"""Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
+
+Records of SCHEMA 1 can be read, but their runs cannot be continued.
+"""
 
 NOTHING_LEARNT = 0.02
 """A run has diverged if its selected validation loss is not at least this fraction below the unigram loss."""

@@ -42,10 +42,10 @@ class StudySweeper(Sweeper):
         """Run the sweep; unless it succeeds, exit the process with its exit code."""
         from ablab.console import Console
         from ablab.errors import BAD_INPUT, UserError
-        from ablab.study import hydra as entry
+        from ablab.study import hydra as study_hydra
         from ablab.study.sweep import policy_of
 
-        words = tuple(arguments) if entry.typed is None else entry.typed
+        words = tuple(arguments) if study_hydra.typed is None else study_hydra.typed
         try:
             code = self._work(words, policy_of(words), Console())
         except UserError as error:
