@@ -20,6 +20,8 @@ install: $(VENV)/.installed
 train: $(VENV)/.installed
 	$(BIN)/python train.py
 
+# Tests start hundreds of Python processes: none should compile anew what another has.
+test test-all: export PYTHONDONTWRITEBYTECODE =
 # One process more than two cores have: many tests wait for processes of their own.
 test: lint
 	$(BIN)/python -m pytest -n 3 --dist loadfile

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from ablab.cli import main
-from tests.run.conftest import Said, Store, make_store
+from tests.run.conftest import Said, Store, shared_store
 
 DEEPER = ("model.decoder_layers=3", "seed=5")
 
@@ -14,7 +14,7 @@ DEEPER = ("model.decoder_layers=3", "seed=5")
 @pytest.fixture(scope="session")
 def deep(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """2+3 layers."""
-    return make_store(tmp_path_factory.mktemp("deep"), *DEEPER, "logger=none")
+    return shared_store("deep", tmp_path_factory, *DEEPER, "logger=none")
 
 
 def pruned(deep: Store, *words: str) -> Said:

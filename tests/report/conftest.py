@@ -13,6 +13,7 @@ from ablab.cli import main
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Study
+from tests.made_once import made_once
 from tests.report.synthetic import fill
 
 EXPERIMENT = """
@@ -60,9 +61,7 @@ def typed(*words):
     return code, out.getvalue(), err.getvalue()
 
 
-@pytest.fixture(scope="session")
-def reported(tmp_path_factory):
-    place = tmp_path_factory.mktemp("reported")
+def _make_reported(place: Path) -> Reported:
     (place / "claims.yaml").write_text(EXPERIMENT)
     outputs = place / "outputs"
     words = (f"experiment={place / 'claims.yaml'}",)
@@ -72,6 +71,15 @@ def reported(tmp_path_factory):
     code, out, err = typed(*words, f"outputs={outputs}", "resamples=1000")
     assert err == "", err
     return Reported(study, (*words, f"outputs={outputs}"), code, out, outputs / "reports" / study.name)
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory):
+    copy, made = made_once("reported", _make_reported, tmp_path_factory)
+    there = made.folder.parents[2]
+    words = tuple(word.replace(str(there), str(copy)) for word in made.words)
+    out = made.out.replace(str(there), str(copy))
+    return Reported(define(words), words, made.code, out, copy / made.folder.relative_to(there))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from ablab.cli import main
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
+from tests.made_once import made_once
 
 TINY = (
     "trainer.threads=1",
@@ -73,6 +74,14 @@ def make_store(folder: Path, *words: str) -> Store:
     return Store(folder / "smoke", line, said, first)
 
 
+def shared_store(name: str, tmp_path_factory: pytest.TempPathFactory, *words: str) -> Store:
+    """A copy of a store that one process of the tests makes, as if it had been made where the copy lies."""
+    copy, made = made_once(name, lambda folder: make_store(folder, *words), tmp_path_factory)
+    there = str(made.outputs.parent)
+    said = Said(made.said.code, made.said.out.replace(there, str(copy)))
+    return Store(copy / "smoke", tuple(word.replace(there, str(copy)) for word in made.words), said, made.first)
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return make_store(tmp_path_factory.mktemp("store"))
+    return shared_store("store", tmp_path_factory)
