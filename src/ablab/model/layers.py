@@ -83,11 +83,7 @@ class DecoderLayer(nn.Module):
 
         Self-attention therefore gets batch * beams rows of one query, cross-attention batch rows of `beams` queries.
         """
-
-        def attend_to_past(y: Tensor) -> Tensor:
-            rows = y.flatten(0, 1)[:, None]
-            return self.self_attention.step(rows, past, position).view_as(y)
-
-        x = self.around_self_attention(x, attend_to_past)
+        attend = self.self_attention.step
+        x = self.around_self_attention(x, lambda y: attend(y.flatten(0, 1)[:, None], past, position).view_as(y))
         x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, mask))
         return self.around_feed_forward(x, self.feed_forward)
