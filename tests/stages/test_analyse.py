@@ -176,8 +176,8 @@ def test_callbacks_are_told_of_every_picture(outputs):
     told = []
 
     class Told(Callback):
-        def on_picture(self, step, key, path, caption):
-            assert path.exists()
+        def on_picture(self, step, key, draw, caption):
+            assert draw().exists()
             told.append((step, key))
 
     run = scalenorm(outputs)

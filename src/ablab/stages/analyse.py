@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -40,9 +41,8 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             path = planned.folder.artefacts / f"{each.key}.json"
             picture = path.with_suffix(".png")
             draw(artefact, picture)
-            callbacks.on_picture(
-                record.cost.steps, f"analysis/{each.key}", picture, f"{artefact.section}: {artefact.title}"
-            )
+            caption = f"{artefact.section}: {artefact.title}"
+            callbacks.on_picture(record.cost.steps, f"analysis/{each.key}", partial(Path, picture), caption)
             # Last, so that an artefact that can be read has been drawn.
             write_artefact(path, artefact)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from ablab.analysis import cross_attention, draw_attention
 from ablab.console import Console
@@ -173,17 +174,22 @@ class TrackerCallback(Callback):
                     {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
                 )
 
-    def on_picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        self.tracker.picture(step, key, path, caption)
+    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
+        if self.tracker.shows_pictures:
+            self.tracker.picture(step, key, draw(), caption)
 
 
 class AttentionMapCallback(Callback):
-    """Draws a cross-attention map per validation, always of the same sentence pair, so that maps can be compared."""
+    """A cross-attention map per validation, always of the same sentence pair, so that maps can be compared.
+
+    Drawing takes half a second: each map is drawn only if a callback asks for it, the last one when training ends.
+    """
 
     MOST_TOKENS = 24
 
     def __init__(self, model: Transformer, prepared: Prepared, folder: Path, callbacks: Callback) -> None:
         self.model, self.folder, self.callbacks = model, folder, callbacks
+        self._undrawn: tuple[Tensor, str] | None = None
         src, tgt = prepared.valid
         lengths = np.maximum(src.lengths, tgt.lengths)
         fitting = np.flatnonzero(lengths <= self.MOST_TOKENS)
@@ -195,13 +201,11 @@ class AttentionMapCallback(Callback):
         self.rows = [*target.pieces(self.batch.labels[0].tolist()[:-1]), "</s>"]
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        """Draw the mean over the heads of the last layer, for the reference translation."""
+        """Write the mean over the heads of the last layer, for the reference translation."""
         device = next(self.model.parameters()).device
         maps = cross_attention(self.model, self.batch.src.to(device), self.batch.tgt.to(device))
         title = f"Cross-attention, last layer, mean of heads, step {validation.step:,}"
-        path = self.folder / "cross_attention.png"
         weights = maps[-1].mean(dim=0)
-        draw_attention(weights, self.rows, self.columns, path, title)
         matrix = MatrixArtefact(
             title=title,
             x=Axis(title="source", labels=self.columns),
@@ -210,7 +214,19 @@ class AttentionMapCallback(Callback):
             slices=[Slice(label="", values=[[round(value, 4) for value in row] for row in weights.tolist()])],
         )
         write_artefact(self.folder / "cross_attention.json", matrix)
-        self.callbacks.on_picture(validation.step, "valid/cross_attention", path, title)
+        self._undrawn = (weights, title)
+        self.callbacks.on_picture(validation.step, "valid/cross_attention", self._draw, title)
+
+    def on_fit_end(self) -> None:
+        self._draw()
+
+    def _draw(self) -> Path:
+        path = self.folder / "cross_attention.png"
+        if self._undrawn is not None:
+            weights, title = self._undrawn
+            draw_attention(weights, self.rows, self.columns, path, title)
+            self._undrawn = None
+        return path
 
 
 class SearchCallback(Callback):

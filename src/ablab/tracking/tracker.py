@@ -26,6 +26,8 @@ class RunCard:
 class Tracker:
     """Base class of trackers, whose methods do nothing: no tracker. `step` is always our optimiser step."""
 
+    shows_pictures = False
+
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Log points of curves."""
 
@@ -60,6 +62,7 @@ class WandbTracker(Tracker):
     would drop rows as out of order.
     """
 
+    shows_pictures = True
     FLUSH_SECONDS = 0.5  # wandb's default loses up to 15 s of curves when the process is killed
     INIT_SECONDS = 15.0
 

@@ -70,8 +70,8 @@ class Callback:
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
         """Called when a depth-quality curve was measured and drawn."""
 
-    def on_picture(self, step: int, key: str, path: Path, caption: str) -> None:
-        """Called when a figure was drawn."""
+    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
+        """Called with a figure; `draw` makes its file where that is still to be done, so call it only for use."""
 
 
 class Callbacks(Callback):
@@ -135,6 +135,6 @@ class Callbacks(Callback):
         for callback in self.callbacks:
             callback.on_curve(step, curve, picture)
 
-    def on_picture(self, step: int, key: str, path: Path, caption: str) -> None:
+    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
         for callback in self.callbacks:
-            callback.on_picture(step, key, path, caption)
+            callback.on_picture(step, key, draw, caption)
