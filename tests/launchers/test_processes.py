@@ -44,6 +44,13 @@ def _sleepy(words, log, environment):
     os._exit(int(words[-3]) if what == "exit" else 0)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _server_of_its_own():
+    """One that has imported little must not stay: runs that later tests fork from it would import all themselves."""
+    yield
+    forkserver._forkserver._stop()
+
+
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(task, "work", _sleepy)
