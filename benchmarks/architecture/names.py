@@ -209,7 +209,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ablab.report.claims.judge",
             "ablab.statistics.verdict.verdicts",
-            "ablab.statistics.paired.of_differences",
+            "ablab.statistics.moderated.moderated",
         ),
     ),
     (

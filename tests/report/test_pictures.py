@@ -28,7 +28,10 @@ def drawn(picture):
 def test_the_forest_plot_has_the_figures_of_the_tables(document):
     pictures = printed.differences(document)
     texts = [text.get_text().replace("\n", " ") for picture in pictures for text in drawn(picture).texts]
-    judged = {f"{row[2]} {row[3].partition(' at ')[0]} {row[1]}" for row in claims_table(document).rows}
+    judged = {
+        f"{row['difference']} {row['interval'].partition(' at ')[0]} {row['verdict']}"
+        for row in as_rows(claims_table(document))
+    }
     assert len(texts) == sum(len(plot.rows) for plot in forests(document).values()) == 6
     assert sum(text in judged for text in texts) == 5
     assert "by share of failures" in texts[0]  # on another scale: named, and without a place on this one

@@ -6,6 +6,7 @@ MULTIPLE = ("statistics/test_multiple.py",)
 PAIRED = ("statistics/test_paired.py",)
 RESAMPLING = ("statistics/test_resampling.py",)
 VERDICT = ("statistics/test_verdict.py",)
+MODERATED = ("statistics/test_moderated.py",)
 
 STATISTICS = [
     Fault(
@@ -77,5 +78,47 @@ STATISTICS = [
         "better = -float(np.sign(failures.shares.difference))",
         "better = float(np.sign(failures.shares.difference))",
         VERDICT,
+    ),
+    Fault(
+        "moderated t: a noisy arm counts as steady as the others",
+        "statistics/moderated.py",
+        "parts = np.maximum(own, (df * own + prior * pooled) / (df + prior)) / ours.size",
+        "parts = (df * own + prior * pooled) / (df + prior) / ours.size",
+        MODERATED,
+    ),
+    Fault(
+        "moderated t: one other arm lends as much as many",
+        "statistics/moderated.py",
+        "prior = min(PRIOR, spare / 2)",
+        "prior = PRIOR",
+        MODERATED,
+    ),
+    Fault(
+        "moderated t: degrees of freedom of the pair alone",
+        "statistics/moderated.py",
+        "parts.sum() ** 2 / (parts**2 / (df + prior)).sum()",
+        "parts.sum() ** 2 / (parts**2 / df).sum()",
+        MODERATED,
+    ),
+    Fault(
+        "near-failures: those far above are named too",
+        "statistics/moderated.py",
+        "short = sign * (np.median(values) - values)",
+        "short = np.abs(np.median(values) - values)",
+        MODERATED,
+    ),
+    Fault(
+        "moderated t: arms with failures lend their scatter",
+        "report/estimates.py",
+        "if other.diverged or other.name in failing or len(other.finished) < 2 or _folders(other) & own:",
+        "if len(other.finished) < 2 or _folders(other) & own:",
+        ("report/test_estimates.py",),
+    ),
+    Fault(
+        "claims: equivalence is shown with the interval of a difference",
+        "statistics/verdict.py",
+        "return self.narrow if self.within else self.interval",
+        "return self.interval",
+        ("report/test_estimates.py",),
     ),
 ]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.provenance import representative
-from ablab.report.claims import span
 from ablab.report.document import ArmLine, RunLine
+from ablab.report.estimates import span
 from ablab.report.evidence import EVEN, convergence
 from ablab.report.metrics import BLEU, Measure, Progress
 from ablab.report.origins import odd, unlike

@@ -7,10 +7,11 @@ from itertools import product
 import numpy as np
 
 from ablab.report.arms import arm_line
-from ablab.report.claims import judge, span
+from ablab.report.claims import judge
 from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import OnSentences, difference_line
 from ablab.report.document import Document, EffectLine
+from ablab.report.estimates import span
 from ablab.report.evidence import measure_of
 from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection

@@ -1,16 +1,20 @@
 """Judge claims: verdicts in numbers and in words."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from ablab.report.document import ClaimLine, Span
-from ablab.report.evidence import evidence, failures, measure_of, pairs
+from ablab.report.document import ClaimLine, OtherTest
+from ablab.report.estimates import Estimates, estimates, nearly_failed, span
+from ablab.report.evidence import Evidence, failures, measure_of, pairs
 from ablab.report.format import interval_text, number, p_said, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
-from ablab.statistics.interval import Interval, NotTestable
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.moderated import Moderated
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
 from ablab.study.claims import Settled, asked
+from ablab.study.study import SAME
 
 SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
 
@@ -18,28 +22,33 @@ SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: 
 def judge(selection: Selection) -> list[ClaimLine]:
     """Judge all claims of the study together, under one family-wise error rate."""
     measures = [_measure(claim) for claim in selection.claims]
-    cases = [_case(selection, claim, measure) for claim, measure in zip(selection.claims, measures, strict=True)]
-    found = zip(selection.claims, measures, cases, verdicts(cases), strict=True)
-    return [_line(selection, claim, measure, case, verdict) for claim, measure, case, verdict in found]
-
-
-def span(interval: Interval) -> Span:
-    """Convert an interval to the document's type."""
-    return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
+    claimed = list(zip(selection.claims, measures, strict=True))
+    found = [_evidence(selection, claim, measure) for claim, measure in claimed]
+    judged = verdicts([_case(*about, each) for about, each in zip(claimed, found, strict=True)])
+    return [
+        _line(selection, *about, evidence, verdict)
+        for about, evidence, verdict in zip(claimed, found, judged, strict=True)
+    ]
 
 
 def _measure(claim: Settled) -> Measure:
     return SHARE if claim.metric == "failures" else measure_of(claim)
 
 
-def _case(selection: Selection, claim: Settled, measure: Measure) -> Case:
+def _evidence(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
     arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
     if arm is None or baseline is None:
         gone = claim.arm if arm is None else claim.baseline
-        return Case(claim.expect, claim.margin, NotTestable(f"{gone} is no arm of the study any more"))
-    if measure is SHARE:
-        return Case(claim.expect, 0.0, _shares(arm, baseline))
-    return Case(claim.expect, claim.margin, evidence(arm, baseline, measure, claim.margin))
+        return NotTestable(f"{gone} is no arm of the study any more")
+    return _shares(arm, baseline) if measure is SHARE else estimates(selection, claim, measure)
+
+
+def _case(claim: Settled, measure: Measure, found: Evidence | Estimates) -> Case:
+    margin = 0.0 if measure is SHARE else claim.margin
+    if not isinstance(found, Estimates):
+        return Case(claim.expect, margin, found)
+    decisive = found.decisive
+    return Case(claim.expect, margin, decisive if isinstance(decisive, Moderated) else found.differences)
 
 
 def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
@@ -49,10 +58,17 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
         return reason
 
 
-def _line(selection: Selection, claim: Settled, measure: Measure, case: Case, verdict: Verdict) -> ClaimLine:
-    by_share = isinstance(case.evidence, Failures)
-    shown = SHARE if by_share else measure
-    other = _unlike(selection, claim)
+def _line(
+    selection: Selection, claim: Settled, measure: Measure, found: Evidence | Estimates, verdict: Verdict
+) -> ClaimLine:
+    shown = SHARE if isinstance(found, Failures) else measure
+    unalike = _unlike(selection, claim)
+    both = found if isinstance(found, Estimates) else None
+    interval = verdict.decided_by
+    marks = Marks(
+        other=both.by_the_other(interval.level) if both and interval else None,
+        near_failures=_near_failures(selection, claim, measure) if both else [],
+    )
     return ClaimLine(
         arm=claim.arm,
         baseline=claim.baseline,
@@ -66,18 +82,39 @@ def _line(selection: Selection, claim: Settled, measure: Measure, case: Case, ve
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, (measure, shown), verdict, len(selection.claims)) + _mark(other),
+        words=_words(claim, (measure, shown), verdict, len(selection.claims), marks) + _mark(unalike),
         n=verdict.n or _seeds_in_both(selection, claim),
         difference=verdict.difference,
-        interval=span(verdict.interval) if verdict.interval else None,
+        interval=span(interval) if interval else None,
         simultaneous=span(verdict.simultaneous) if verdict.simultaneous else None,
         p=verdict.p,
         corrected=verdict.corrected,
         detectable=verdict.detectable,
         reason=verdict.reason,
         exploratory=_exploratory(selection, claim),
-        unlike=other,
+        unlike=unalike,
+        test=verdict.test,
+        **marks._asdict(),
     )
+
+
+class Marks(NamedTuple):
+    """What a reader should know beside the verdict; see `ClaimLine`."""
+
+    other: OtherTest | None
+    near_failures: list[str]
+
+
+def _near_failures(selection: Selection, claim: Settled, measure: Measure) -> list[str]:
+    found = nearly_failed(selection.rows, measure)
+    rows = {row.name: row.name.split(SAME) for row in selection.rows}
+    return [
+        f"seed {run.seed} of {name}"
+        for name in (claim.arm, claim.baseline)
+        for row, runs in found.items()
+        if name in rows[row]
+        for run in runs
+    ]
 
 
 def _mark(other: str | None) -> str:
@@ -94,7 +131,7 @@ def _seeds_in_both(selection: Selection, claim: Settled) -> int:
     return len(pairs(arm, baseline).arm) if arm and baseline else 0
 
 
-def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims: int) -> str:
+def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims: int, marks: Marks) -> str:
     """Return a sentence that can stand alone. `of`: the measure that was claimed, and the one that was compared."""
     measure, shown = of
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
@@ -105,13 +142,23 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
     said = f"{claimed}: {verdict.outcome}. {instead}The difference is {difference}"
-    if verdict.interval is not None:
-        said += f", {100 * verdict.interval.level:.4g} % interval {interval_text(span(verdict.interval), shown.digits)}"
+    if (interval := verdict.decided_by) is not None:
+        said += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
     corrected = "" if verdict.corrected is None else f", {p_said(verdict.corrected, of_what)}"
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
-    return f"{said}{corrected}{several}, {verdict.n} {seeds}."
+    return f"{said}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
+
+
+def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:
+    said = []
+    if marks.other is not None:
+        interval = interval_text(marks.other.interval, shown.digits)
+        said.append(f"By {verdict.test}; the {marks.other.test} alone says {interval}, {p_said(marks.other.p)}.")
+    if marks.near_failures:
+        said.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
+    return "".join(f" {sentence}" for sentence in said)
 
 
 def _exploratory(selection: Selection, claim: Settled) -> str | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ablab.report.claims import span
 from ablab.report.document import DifferenceLine
+from ablab.report.estimates import span
 from ablab.report.evidence import Pairs, evidence, observed, pairs
 from ablab.report.format import p_said
 from ablab.report.metrics import Measure

@@ -98,12 +98,21 @@ Outcome = Literal[
 ]
 
 
+class OtherTest(Strict):
+    """The same difference by a method that does not decide. `interval`: at the level of the one that does."""
+
+    test: str
+    interval: Span
+    p: float
+
+
 class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
     `exploratory`: why the claim is exploratory, or None. `about`: the measure claimed; `title`, `unit`, `digits`: of
     the measure compared, which is the share of failures where runs diverged. `unlike`: differences between the arms
-    that are no part of a recipe, such as code or threads.
+    that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`; `other`: what
+    the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in words.
     """
 
     arm: str
@@ -129,6 +138,9 @@ class ClaimLine(Strict):
     reason: str | None
     exploratory: str | None
     unlike: str | None = None
+    test: str | None = None
+    other: OtherTest | None = None
+    near_failures: list[str] = Field(default_factory=list)
 
 
 class EffectLine(Strict):

@@ -73,7 +73,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
     that may still be retried is no outcome.
     """
     try:
-        _comparable(arm, baseline)
+        check_comparable(arm, baseline)
         if measure.progress is not None and (arm.diverged or baseline.diverged):
             return failures(arm, baseline, higher_is_better=measure.higher_is_better)
         found = pairs(arm, baseline)
@@ -139,7 +139,7 @@ def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> N
             raise NotTestable(f"{measure.title} of {name} is {apart}: the machine had other things to do")
 
 
-def _comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
+def check_comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
     """Raise NotTestable unless test text, scoring and training corpus are the same in both arms."""
     for what in ("references", "signatures", "data.digest"):
         values = {_identity(run, what) for one in (arm, baseline) for run in one.finished}

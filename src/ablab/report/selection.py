@@ -14,6 +14,7 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import Curve, Evaluation, Record, Selected
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, settle
+from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import SAME, united
 
 
@@ -75,7 +76,8 @@ class ArmRuns:
 class Registered(BaseModel):
     """The study as registered at its first launch. `typed`: the words of that launch.
 
-    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack.
+    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack. So they
+    do `error`: until then every claim was judged by the paired t test.
     """
 
     claims: list[Settled]
@@ -84,6 +86,7 @@ class Registered(BaseModel):
     conditions: dict[str, str] = {}
     judged: dict[str, str] = {}
     typed: list[str] = []
+    error: ErrorEstimate = "paired"
 
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":
@@ -112,7 +115,7 @@ class Selection:
 
     `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
     which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
-    launch. `notes`: for the top of the report.
+    launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated.
     """
 
     name: str
@@ -128,6 +131,7 @@ class Selection:
     choosing: str | None = None
     departed: str | None = None
     notes: Sequence[str] = ()
+    error: ErrorEstimate = "moderated"
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

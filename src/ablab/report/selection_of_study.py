@@ -9,7 +9,7 @@ from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.design import written
-from ablab.study.experiment import Experiment
+from ablab.study.experiment import ErrorEstimate, Experiment
 from ablab.study.ledger import conditions, entry_of, judged
 from ablab.study.search import BEST
 from ablab.study.study import Study
@@ -36,7 +36,15 @@ def of_study(study: Study) -> Selection:
         choosing=None if experiment is None else _choosing(experiment),
         departed=departed,
         notes=(*([] if departed is None else [departed]), *map(_still_judged, withdrawn), *_other_ways(arms)),
+        error=_error(experiment, registered),
     )
+
+
+def _error(experiment: Experiment | None, registered: Registered | None) -> ErrorEstimate:
+    """Return how the noise of claims is estimated: as the file says, or as it was when the study was registered."""
+    if experiment is not None and experiment.error is not None:
+        return experiment.error
+    return "moderated" if registered is None else registered.error
 
 
 def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
@@ -86,6 +94,9 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         if any(now.get(arm, one) != one for arm, one in then.items()):
             aside.append(json_digest(now, 7))
             said.append(f"{what} from those of the first launch")
+    if (error := _error(study.experiment, registered)) != registered.error:
+        aside.append(error)
+        said.append(f"the error is {error}, and was {registered.error} at the first launch")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):
         aside += ["seeds", *map(str, study.seeds)]
         said.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")

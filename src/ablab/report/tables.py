@@ -1,6 +1,6 @@
 """The report's tables as text, built once so that every output format shows the same figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ablab.console import duration
@@ -31,7 +31,7 @@ def tables(document: Document) -> list[Table]:
 
 def claims_table(document: Document) -> Table:
     """Return claims and verdicts."""
-    columns = ["claim", "verdict", "notes", "difference", "interval", "p (corrected)", "n", "published"]
+    columns = ["claim", "verdict", "notes", "difference", "interval", "p (corrected)", "n", "test", "published"]
     return _without_empty(Table("claims", "Claims", columns, [_claim(claim) for claim in document.claims], left=3))
 
 
@@ -75,7 +75,15 @@ def effects_table(document: Document) -> Table:
     )
 
 
-SPARSE = ("notes", "validation loss", "seeds and sentences", "p, seeds and sentences", "p, test set alone", "published")
+SPARSE = (
+    "notes",
+    "validation loss",
+    "seeds and sentences",
+    "p, seeds and sentences",
+    "p, test set alone",
+    "test",
+    "published",
+)
 """Columns that are left out where they would be empty."""
 
 
@@ -102,13 +110,22 @@ def _claim(claim: ClaimLine) -> list[str]:
     return [
         f"{claim.arm} {expected} {claim.baseline} in {claim.about}{margin}",
         claim.outcome + (" (exploratory)" if claim.exploratory else ""),
-        "; ".join(note for note in (claim.reason, exploratory, unlike) if note),
+        "; ".join(note for note in (claim.reason, exploratory, unlike, *_marks(claim)) if note),
         signed(claim.difference, claim.digits),
         f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
         str(claim.n),
+        claim.test or "",
         " ".join((claim.published or "").split()),
     ]
+
+
+def _marks(claim: ClaimLine) -> Iterator[str]:
+    if claim.near_failures:
+        yield f"nearly failed: {', '.join(claim.near_failures)}"
+    if claim.other is not None:
+        interval = interval_text(claim.other.interval, claim.digits)
+        yield f"{claim.other.test} alone: {interval}, p {p_text(claim.other.p)}"
 
 
 def _arm(document: Document, arm: ArmLine) -> list[str]:

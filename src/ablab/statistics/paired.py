@@ -79,10 +79,22 @@ class Paired:
     interval: Interval
     p: float
 
+    method = "paired t"
+
     @property
     def standard_error(self) -> float:
         """Standard error of the mean difference."""
         return self.sd / self.n**0.5
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom."""
+        return self.n - 1
+
+    def at(self, level: float) -> Interval:
+        """Return the interval of the mean difference at this level."""
+        half = student.quantile((1 + level) / 2, self.df) * self.standard_error
+        return Interval(self.difference - half, self.difference + half, level, self.interval.method)
 
 
 def paired_difference(arm: npt.ArrayLike, baseline: npt.ArrayLike, level: float = 0.95) -> Paired:

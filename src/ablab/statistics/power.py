@@ -16,12 +16,16 @@ def paired_power(effect: float, sd: float, seeds: int, alpha: float = 0.05) -> f
     sd: of the differences over seeds, in the effect's units. With d = effect / sd, t is noncentral with parameter
     d sqrt(n) and n - 1 degrees of freedom (Cohen 1988, section 2.4).
     """
-    from scipy.stats import nct
-
     _check(sd, alpha)
     if seeds < 2:
         raise ValueError(f"a paired t test needs at least 2 seeds, got {seeds=}.")
-    df, shift = seeds - 1, abs(effect) / sd * seeds**0.5
+    return _power(abs(effect) / sd * seeds**0.5, seeds - 1, alpha)
+
+
+def _power(shift: float, df: float, alpha: float) -> float:
+    """Return the power of a two-sided t test for a true difference of `shift` standard errors."""
+    from scipy.stats import nct
+
     critical = student.quantile(1 - alpha / 2, df)
     # The far tail is computed as the near tail of the reflected distribution: scipy's is NaN for large shifts.
     return float(nct.sf(critical, df, shift) + nct.sf(critical, df, -shift))
@@ -33,19 +37,24 @@ def detectable_effect(sd: float, seeds: int, power: float = POWER, alpha: float 
     It is meant for the sd of earlier or pilot runs. From the sd of the very study it is a description of its
     precision, as its interval is, and no evidence for or against the null.
     """
-    _check(sd, alpha, power)
-    return sd * _detectable(seeds, power, alpha)
+    return detectable_difference(sd / seeds**0.5, seeds - 1, power, alpha)
+
+
+def detectable_difference(standard_error: float, df: float, power: float = POWER, alpha: float = 0.05) -> float:
+    """The same for any t test of a difference, from its standard error and degrees of freedom."""
+    _check(standard_error, alpha, power)
+    return standard_error * _detectable(df, power, alpha)
 
 
 @cache
-def _detectable(seeds: int, power: float, alpha: float) -> float:
-    """In units of the standard deviation; remembered, since the arms of a study mostly have equally many seeds."""
+def _detectable(df: float, power: float, alpha: float) -> float:
+    """In standard errors; remembered, since the arms of a study mostly have equally many seeds."""
     from scipy.optimize import brentq
 
     high = 1.0
-    while paired_power(high, 1.0, seeds, alpha) < power:
+    while _power(high, df, alpha) < power:
         high *= 2
-    return float(brentq(lambda effect: paired_power(effect, 1.0, seeds, alpha) - power, 0.0, high, xtol=1e-9))
+    return float(brentq(lambda shift: _power(shift, df, alpha) - power, 0.0, high, xtol=1e-9))
 
 
 @dataclass(frozen=True)

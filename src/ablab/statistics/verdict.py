@@ -1,16 +1,17 @@
 """Verdicts on the claims of a study, judged together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ablab.statistics import student
 from ablab.statistics.interval import Interval, NotTestable
+from ablab.statistics.moderated import Moderated
 from ablab.statistics.multiple import family, simultaneous_level
 from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
-from ablab.statistics.power import detectable_effect
+from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
 from ablab.statistics.student import Floats
 
@@ -31,13 +32,15 @@ class Failures:
 
 @dataclass(frozen=True)
 class Case:
-    """A claim and its evidence: differences paired by seed, arm less baseline, in the metric's units, or shares of
-    failures, or the reason why there is none. `margin` >= 0: the smallest difference that matters; 0: none was stated.
+    """A claim and its evidence: arm less baseline in the metric's units, or the reason why there is none.
+
+    Evidence is a moderated comparison, or differences paired by seed, which are judged by the paired t test, or shares
+    of failures. `margin` >= 0: the smallest difference that matters; 0: none was stated.
     """
 
     expect: Expectation
     margin: float
-    evidence: Floats | Sequence[float] | Failures | NotTestable
+    evidence: Floats | Sequence[float] | Moderated | Failures | NotTestable
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,9 @@ class Verdict:
     interval, at 1 - local; the claim is supported or refuted as it says. `narrow`: at 1 - 2 local, for equivalence.
     `simultaneous`: all claims' intervals at once (Bonferroni). `p`: two-sided, of no difference, uncorrected;
     `corrected`: over the family, of no difference, or for *equal* of whichever falls first, as large as the margin or
-    smaller. `sd`: of the differences over seeds. `local`: the level that Holm leaves to this claim. `small`: shown to
-    be within the margin. `reason`: what is missing.
+    smaller. `test`: the method, in words; `standard_error` and `df`: of its difference. `local`: the level that Holm
+    leaves to this claim. `small`: shown to be within the margin. `within`: the outcome is about lying within the
+    margin. `reason`: what is missing.
     """
 
     outcome: Outcome
@@ -60,15 +64,25 @@ class Verdict:
     simultaneous: Interval | None = None
     p: float | None = None
     corrected: float | None = None
-    sd: float | None = None
+    test: str | None = None
+    standard_error: float | None = None
+    df: float | None = None
     local: float | None = None
     small: bool = False
+    within: bool = False
     reason: str | None = None
+
+    @property
+    def decided_by(self) -> Interval | None:
+        """The interval on which the outcome rests: the narrow one where it is about lying within the margin."""
+        return self.narrow if self.within else self.interval
 
     @property
     def detectable(self) -> float | None:
         """The true difference that so many seeds, with this noise, detect with 80 % power at the local level."""
-        return None if self.sd is None or self.local is None else detectable_effect(self.sd, self.n, alpha=self.local)
+        if self.standard_error is None or self.df is None or self.local is None:
+            return None
+        return detectable_difference(self.standard_error, self.df, alpha=self.local)
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,9 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
         outcome = _outcome(case.expect, test.sign, different, small, large)
         decisive = min(outside, inside) if case.expect == "equal" else zero
-        results.append(_described(outcome, evidence, decisive, small, float(corrected.local[i]), len(cases), alpha))
+        described = _described(outcome, evidence, decisive, small, float(corrected.local[i]), len(cases), alpha)
+        within = outcome == "equivalent" or (case.expect == "equal" and outcome != "refuted" and case.margin > 0)
+        results.append(replace(described, within=within))
     return results
 
 
@@ -125,7 +141,7 @@ def _outcome(expect: Expectation, sign: float, different: bool, small: bool, lar
     return "refuted" if different else "equivalent" if small else "inconclusive"
 
 
-def _judge(case: Case) -> tuple[Paired | Failures | NotTestable, _Tests]:
+def _judge(case: Case) -> tuple[Paired | Moderated | Failures | NotTestable, _Tests]:
     if not case.margin >= 0:
         raise ValueError(f"a margin is at least 0, got {case.margin=}.")
     if isinstance(case.evidence, NotTestable):
@@ -133,21 +149,21 @@ def _judge(case: Case) -> tuple[Paired | Failures | NotTestable, _Tests]:
     if isinstance(case.evidence, Failures):
         return case.evidence, _tests_of_shares(case.evidence, case.expect)
     try:
-        paired = of_differences(case.evidence)
-        if paired.n < MINIMUM_SEEDS:
-            raise NotTestable(f"too few seeds: a claim needs at least {MINIMUM_SEEDS}, both arms have {paired.n}")
+        found = case.evidence if isinstance(case.evidence, Moderated) else of_differences(case.evidence)
+        if found.n < MINIMUM_SEEDS:
+            raise NotTestable(f"too few seeds: a claim needs at least {MINIMUM_SEEDS}, both arms have {found.n}")
     except NotTestable as reason:
         return reason, _Tests()
-    return paired, _tests_of_differences(paired, case.expect, case.margin)
+    return found, _tests_of_differences(found, case.expect, case.margin)
 
 
-def _tests_of_differences(paired: Paired, expect: Expectation, margin: float) -> _Tests:
-    error, df, size = paired.standard_error, paired.n - 1, abs(paired.difference)
-    outside = tost(paired.difference, error, df, margin) if margin > 0 else 1.0
+def _tests_of_differences(found: Paired | Moderated, expect: Expectation, margin: float) -> _Tests:
+    error, df, size = found.standard_error, found.df, abs(found.difference)
+    outside = tost(found.difference, error, df, margin) if margin > 0 else 1.0
     inside = float(student.two_sided((size - margin) / error, df)) if size > margin else 1.0
-    zero = 1.0 if expect == "equal" else paired.p
+    zero = 1.0 if expect == "equal" else found.p
     small = outside if expect == "equal" else max(zero, outside)
-    return _Tests(zero, outside, inside, min(small, inside), float(np.sign(paired.difference)))
+    return _Tests(zero, outside, inside, min(small, inside), float(np.sign(found.difference)))
 
 
 def _tests_of_shares(failures: Failures, expect: Expectation) -> _Tests:
@@ -160,7 +176,7 @@ def _tests_of_shares(failures: Failures, expect: Expectation) -> _Tests:
 
 def _described(
     outcome: Outcome,
-    evidence: Paired | Failures,
+    evidence: Paired | Moderated | Failures,
     corrected: float,
     small: bool,
     local: float,
@@ -172,7 +188,7 @@ def _described(
         n = min(shares.arm.runs, shares.baseline.runs)
         return Verdict(outcome, n=n, difference=shares.difference, p=shares.p, corrected=corrected)
     levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - alpha))
-    holm, narrow, simultaneous = (_interval(evidence, level) for level in levels)
+    holm, narrow, simultaneous = (evidence.at(level) for level in levels)
     return Verdict(
         outcome,
         n=evidence.n,
@@ -182,17 +198,16 @@ def _described(
         simultaneous=simultaneous,
         p=evidence.p,
         corrected=corrected,
-        sd=evidence.sd,
+        test=evidence.method,
+        standard_error=evidence.standard_error,
+        df=evidence.df,
         local=local,
         small=small,
     )
 
 
-def _interval(paired: Paired, level: float) -> Interval:
-    half = student.quantile((1 + level) / 2, paired.n - 1) * paired.standard_error
-    return Interval(paired.difference - half, paired.difference + half, level, paired.interval.method)
-
-
 def _seeds(evidence: object) -> int:
     """Return the number of differences."""
-    return 0 if isinstance(evidence, NotTestable | Failures) else len(np.atleast_1d(np.asarray(evidence)))
+    if isinstance(evidence, NotTestable | Failures):
+        return 0
+    return evidence.n if isinstance(evidence, Moderated) else len(np.atleast_1d(np.asarray(evidence)))

@@ -41,6 +41,10 @@ BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model o
 """
 
 
+ErrorEstimate = Literal["moderated", "paired"]
+"""How the noise of a claim is estimated: with the help of the study's other arms, or from its own pairs alone."""
+
+
 class Claim(Declared):
     """An expected outcome of an arm against another. `margin`: the smallest difference that matters, in the metric."""
 
@@ -71,7 +75,10 @@ def _distinct(seeds: list[int]) -> list[int]:
 
 
 class Experiment(Declared):
-    """The whole file. `factors`: levels of a key, or named levels with the words of each; the first is the default."""
+    """The whole file. `factors`: levels of a key, or named levels with the words of each; the first is the default.
+
+    `error`: moderated unless given.
+    """
 
     question: str
     source: str | None = None
@@ -84,6 +91,7 @@ class Experiment(Declared):
     seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_distinct)]
     metric: Metric = "test_bleu"
     claims: list[Claim] = []
+    error: ErrorEstimate | None = None
     tune: Tune | None = None
     search: SearchBlock | None = None
 

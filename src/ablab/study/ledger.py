@@ -158,6 +158,7 @@ def _said(study: Study) -> dict[str, Any]:
         "baseline": study.baseline,
         "seeds": list(study.seeds),
         "claims": [claim.model_dump() for claim in study.claims],
+        "error": (experiment and experiment.error) or "moderated",
     }
     return {**content, "digest": json_digest(content, 11)}
 

@@ -1,0 +1,90 @@
+"""A claimed difference by both methods, and the runs that nearly failed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ablab.report.document import OtherTest, Span
+from ablab.report.evidence import Evidence, check_comparable, evidence, pairs
+from ablab.report.metrics import Measure
+from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.statistics.interval import Interval, NotTestable
+from ablab.statistics.moderated import Moderated, moderated, near_failures
+from ablab.statistics.paired import Paired, of_differences
+from ablab.study.claims import OF_CURVES, Settled
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The same comparison by both methods. `differences`: [seeds], paired."""
+
+    differences: Sequence[float]
+    decisive: Paired | Moderated
+    other: Paired | Moderated
+
+    def by_the_other(self, level: float) -> OtherTest:
+        """Return what the method that does not decide says, at the level of the one that does."""
+        return OtherTest(test=self.other.method, interval=span(self.other.at(level)), p=self.other.p)
+
+
+def span(interval: Interval) -> Span:
+    """Convert an interval to the document's type."""
+    return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
+
+
+def estimates(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
+    """Return the comparison that a claim is about by both methods; other evidence where there is only that.
+
+    Speeds and pruned models scatter for reasons of their own: the other arms say nothing about them, and they are
+    compared by their pairs alone.
+    """
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
+    assert arm is not None
+    assert baseline is not None
+    found = evidence(arm, baseline, measure, claim.margin)
+    if claim.metric in OF_CURVES or measure.of_machine or not isinstance(found, list):
+        return found
+    ours, theirs = pairs(arm, baseline).values(measure)
+    try:
+        both = of_differences(found), moderated(ours, theirs, borrowed(selection.rows, arm, baseline, measure))
+    except NotTestable as reason:
+        return reason
+    return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
+
+
+def borrowed(arms: Sequence[ArmRuns], arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[list[float]]:
+    """Return the scores of the other arms from whose scatter a comparison of these two may borrow.
+
+    Arms that fail, or nearly, scatter for reasons of their own; arms scored otherwise, on another scale.
+    """
+    failing = nearly_failed(arms, measure)
+    own = _folders(arm) | _folders(baseline)
+    found = []
+    for other in arms:
+        if other.diverged or other.name in failing or len(other.finished) < 2 or _folders(other) & own:
+            continue
+        try:
+            check_comparable(other, baseline)
+        except NotTestable:
+            continue
+        values = _values(other, measure)
+        if len(values) == len(other.finished):
+            found.append(values)
+    return found
+
+
+def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> dict[str, list[Run]]:
+    """Return the finished runs that nearly failed, by arm."""
+    scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in arms}
+    values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
+    found = near_failures(values, higher_is_better=measure.higher_is_better)
+    return {name: [scored[name][index] for index in indices] for name, indices in found.items()}
+
+
+def _folders(arm: ArmRuns) -> set[str]:
+    return {str(run.folder.path) for run in arm.runs}
+
+
+def _values(arm: ArmRuns, measure: Measure) -> list[float]:
+    return [value for run in arm.finished if (value := measure.value(run)) is not None]

@@ -1,0 +1,94 @@
+"""The moderated t test: the noise of two arms, estimated with the help of the study's other arms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ablab.statistics import student
+from ablab.statistics.interval import Interval
+from ablab.statistics.paired import finite, of_differences
+
+PRIOR = 2.0
+"""Largest weight of the pooled variance beside an arm's own, in degrees of freedom. benchmarks/calibration/borrowing
+shows what other weights would give: 4 finds more, and errs more where one arm is noisier than the others.
+"""
+
+
+@dataclass(frozen=True)
+class Moderated:
+    """Arm less baseline. `df`: Welch and Satterthwaite's degrees of freedom; `p`: two-sided, uncorrected."""
+
+    n: int
+    difference: float
+    standard_error: float
+    df: float
+    p: float
+
+    @property
+    def method(self) -> str:
+        return f"moderated t, {self.df:.1f} degrees of freedom"
+
+    def at(self, level: float) -> Interval:
+        """Return the interval of the difference at this level."""
+        half = student.quantile((1 + level) / 2, self.df) * self.standard_error
+        return Interval(self.difference - half, self.difference + half, level, self.method)
+
+
+def moderated(arm: npt.ArrayLike, baseline: npt.ArrayLike, others: Sequence[npt.ArrayLike] = ()) -> Moderated:
+    """Compare two arms whose variances borrow strength from the study's `others` (after Smyth 2004).
+
+    arm, baseline: [seeds], paired by seed only in so far as both have the same seeds; others: [seeds] each, with
+    two or more. Each arm's variance s^2, with d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all
+    arms, m = (d s^2 + d0 s0^2) / (d + d0), but is never below s^2: an arm that scatters more than the others keeps its
+    own noise. d0 is PRIOR, or less where the other arms have few degrees of freedom: at most half of theirs. The
+    standard error is sqrt(m_arm / n + m_baseline / n), with Welch and Satterthwaite's degrees of freedom from d + d0.
+    Smyth estimates d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed.
+
+    Raises NotTestable as `of_differences` does.
+    """
+    ours, theirs = finite(arm, "arm"), finite(baseline, "baseline")
+    if ours.size != theirs.size:
+        raise ValueError(f"both arms have the same seeds, got {ours.size} and {theirs.size}.")
+    paired = of_differences(ours - theirs)
+    more = [finite(scores, "others") for scores in others]
+    own, df = np.array([ours.var(ddof=1), theirs.var(ddof=1)]), ours.size - 1
+    spare = sum(scores.size - 1 for scores in more)
+    pooled = (df * own.sum() + sum((scores.size - 1) * scores.var(ddof=1) for scores in more)) / (2 * df + spare)
+    prior = min(PRIOR, spare / 2)
+    parts = np.maximum(own, (df * own + prior * pooled) / (df + prior)) / ours.size
+    error = float(parts.sum() ** 0.5)
+    degrees = float(parts.sum() ** 2 / (parts**2 / (df + prior)).sum())
+    p = float(student.two_sided(paired.difference / error, degrees))
+    return Moderated(paired.n, paired.difference, error, degrees, p)
+
+
+NEAR_FAILURE = 6.0
+"""Distance from its arm's median, in pooled standard deviations of the other arms, from which a run nearly failed."""
+
+FEWEST = 4
+"""Degrees of freedom of the other arms below which their scatter is too uncertain to say so."""
+
+
+def near_failures(arms: Mapping[str, npt.ArrayLike], *, higher_is_better: bool) -> dict[str, list[int]]:
+    """Return the indices of runs that nearly failed, by arm; arms without one are left out.
+
+    arms: [seeds] each. A run nearly failed if it is worse than the median of its arm by more than NEAR_FAILURE times
+    the standard deviation within the other arms. An arm of two runs has no median to be far from.
+    """
+    scores = {name: finite(values, name) for name, values in arms.items()}
+    sign = 1.0 if higher_is_better else -1.0
+    found = {}
+    for name, values in scores.items():
+        others = [other for key, other in scores.items() if key != name and other.size > 1]
+        df = sum(other.size - 1 for other in others)
+        if values.size < 3 or df < FEWEST:
+            continue
+        # The median of the variances, scaled by their degrees of freedom: another arm's own near-failure must not hide
+        # this one.
+        scatter = float(np.median([other.var(ddof=1) for other in others]) ** 0.5)
+        short = sign * (np.median(values) - values)
+        if scatter > 0 and (short > NEAR_FAILURE * scatter).any():
+            found[name] = [int(index) for index in np.flatnonzero(short > NEAR_FAILURE * scatter)]
+    return found

@@ -1,0 +1,145 @@
+"""A claim's difference is estimated in the declared way, shown in both, and marked where a run nearly failed."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ablab.report.claims import judge
+from ablab.report.estimates import borrowed, nearly_failed
+from ablab.report.metrics import MEASURES
+from ablab.report.selection import ArmRuns, Registered
+from ablab.report.selection_of_study import of_study
+from ablab.statistics.moderated import moderated
+from ablab.statistics.paired import paired_difference
+from ablab.study.definition import define
+from tests.report.conftest import EXPERIMENT, typed
+
+BLEU = MEASURES["test_bleu"]
+
+
+def scored(arm, scores):
+    """The arm with these scores."""
+    runs = [
+        replace(run, state="finished", evaluation=None if run.evaluation is None else _with(run.evaluation, score))
+        for run, score in zip(arm.runs, scores, strict=True)
+    ]
+    return ArmRuns(arm.name, runs)
+
+
+def _with(evaluation, score):
+    return evaluation.model_copy(update={"bleu": score})
+
+
+@pytest.fixture
+def selection(reported):
+    return of_study(reported.study)
+
+
+def bleus(arm):
+    return [run.evaluation.bleu for run in arm.finished]
+
+
+def of_bleu(lines):
+    """The claims about differences of test BLEU."""
+    return [line for line in lines if line.metric == "test_bleu" and line.title == line.about]
+
+
+def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
+    usual, lower, higher, failing = selection.arms
+    assert failing.diverged
+    assert borrowed(selection.arms, lower, usual, BLEU) == [bleus(higher)]
+    expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
+    (line,) = [line for line in judge(selection) if (line.arm, line.metric) == (lower.name, "test_bleu")]
+    assert line.test == expected.method
+    assert line.p == pytest.approx(expected.p)
+    assert (line.interval.low, line.interval.high) == pytest.approx(
+        (expected.at(line.interval.level).low, expected.at(line.interval.level).high)
+    )
+    assert line.other.p == pytest.approx(paired_difference(bleus(lower), bleus(usual)).p)
+    assert line.other.test == "paired t"
+    assert line.other.interval.level == line.interval.level
+    assert f"By {expected.method}; the paired t alone says" in line.words
+
+
+def test_where_pairs_are_declared_to_decide_they_do(selection):
+    lines = of_bleu(judge(replace(selection, error="paired")))
+    assert lines
+    for line in lines:
+        paired = paired_difference(bleus(selection.arm(line.arm)), bleus(selection.arm(line.baseline)))
+        assert (line.test, line.p) == ("paired t", pytest.approx(paired.p))
+        assert line.other.test.startswith("moderated t")
+
+
+def test_pruned_models_are_compared_by_their_pairs_alone(selection):
+    lines = [line for line in judge(selection) if line.metric in ("depth", "pruned_bleu")]
+    assert len(lines) == 2
+    assert {line.test for line in lines} <= {"paired t", None}
+    assert all(line.other is None for line in lines)
+
+
+def test_a_study_keeps_the_way_under_which_it_was_registered(reported, tmp_path):
+    outputs = reported.study.outputs
+    for declared in ("moderated", "paired"):
+        path = tmp_path / declared / "claims.yaml"
+        path.parent.mkdir()
+        path.write_text(f"{EXPERIMENT}error: {declared}\n")
+        selection = of_study(replace(define((f"experiment={path}", f"outputs={outputs}")), name=reported.study.name))
+        assert selection.error == declared
+        assert (selection.departed is None) == (declared == "moderated")
+    # A registration from before there was a choice.
+    registered = outputs / "studies" / "claims" / "registered.json"
+    entries = json.loads(registered.read_text())
+    assert entries[0].pop("error") == "moderated"
+    place = tmp_path / "older"
+    place.mkdir()
+    (place / "registered.json").write_text(json.dumps(entries))
+    assert Registered.of(place).error == "paired"
+
+
+def test_an_unknown_way_is_refused(tmp_path):
+    path = tmp_path / "claims.yaml"
+    path.write_text(EXPERIMENT + "error: pooled\n")
+    code, _, err = typed(f"experiment={path}", f"outputs={tmp_path}")
+    assert code == 2
+    assert "error=pooled" in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_that_nearly_failed_is_named_and_lends_nothing(selection):
+    usual, lower, higher, _ = selection.arms
+    arms = [
+        scored(usual, [30.0, 30.4, 30.2, 30.1, 30.3]),
+        scored(lower, [31.0, 30.5, 30.8, 30.9, 5.0]),
+        scored(higher, [30.1, 30.6, 30.2, 30.3, 30.0]),
+    ]
+    assert {name: [run.seed for run in runs] for name, runs in nearly_failed(arms, BLEU).items()} == {lower.name: [5]}
+    assert borrowed(arms, arms[2], arms[0], BLEU) == []
+    claims = [claim for claim in selection.claims if claim.metric == "test_bleu" and claim.arm != "layerdrop=0.5"]
+    lines = {line.arm: line for line in judge(replace(selection, arms=arms, claims=claims))}
+    assert lines[lower.name].near_failures == [f"seed 5 of {lower.name}"]
+    assert f"Nearly failed: seed 5 of {lower.name}." in lines[lower.name].words
+    assert lines[higher.name].near_failures == []
+
+
+@pytest.mark.parametrize(
+    ("shift", "margin", "expect", "outcome", "is_narrow"),
+    [
+        (0.05, 8.0, "equal", "supported", True),
+        (9.0, 2.0, "equal", "refuted", False),
+        (2.0, 2.0, "equal", "inconclusive", True),
+        (0.05, 8.0, "greater", "equivalent", True),
+        (9.0, 0.5, "greater", "supported", False),
+    ],
+)
+def test_the_interval_on_which_the_verdict_rests_is_shown(selection, shift, margin, expect, outcome, is_narrow):
+    usual, lower, higher, _ = selection.arms
+    steady = [30.0, 30.4, 30.2, 30.1, 30.3]
+    arms = [scored(arm, [score + more for score in steady]) for arm, more in ((usual, 0.0), (higher, 1.0))]
+    arms.append(scored(lower, [score + shift for score in reversed(steady)]))
+    (claim,) = [claim for claim in selection.claims if (claim.arm, claim.metric) == (lower.name, "test_bleu")]
+    claim = claim.model_copy(update={"margin": margin, "expect": expect})
+    (line,) = judge(replace(selection, arms=arms, claims=[claim]))
+    assert line.outcome == outcome
+    assert line.interval.level == pytest.approx(0.9 if is_narrow else 0.95)
+    assert f"{100 * line.interval.level:.4g} % interval" in line.words

@@ -1,0 +1,117 @@
+"""The moderated t test borrows from other arms, and never claims less noise than the two arms show themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.moderated import moderated, near_failures
+from ablab.statistics.paired import of_differences
+
+RNG = np.random.default_rng(3)
+ARM, BASELINE = RNG.normal(31, 0.5, 5), RNG.normal(30, 0.7, 5)
+OTHERS = list(RNG.normal(30, 0.4, (3, 5)))
+
+scores = st.lists(st.floats(-50, 50).map(lambda value: round(value, 3)), min_size=3, max_size=3)
+
+
+def test_alone_it_is_welchs_test():
+    found, scipys = moderated(ARM, BASELINE), stats.ttest_ind(ARM, BASELINE, equal_var=False)
+    assert (found.p, found.df) == pytest.approx((scipys.pvalue, scipys.df), rel=1e-10)
+    expected = scipys.confidence_interval(0.9)
+    assert (found.at(0.9).low, found.at(0.9).high) == pytest.approx((expected.low, expected.high), rel=1e-10)
+
+
+def test_five_arms_of_three_seeds_by_hand():
+    # Variances 1, 1, and 4, 4, 4 of the others: the mean over ten degrees of freedom is 2.8, its weight 2 beside 2.
+    arm, baseline = [1.0, 2.0, 3.0], [-1.0, 1.0, 0.0]
+    found = moderated(arm, baseline, [[0.0, 2.0, 4.0]] * 3)
+    assert found.difference == 2.0
+    assert found.standard_error == pytest.approx((2 * (2 * 1 + 2 * 2.8) / 4 / 3) ** 0.5)
+    assert found.df == pytest.approx(8)  # 2 (2 + 2), for equal variances
+
+
+def test_few_arms_lend_little():
+    # One other arm has two degrees of freedom: the prior has one.
+    found = moderated([1.0, 2.0, 3.0], [-1.0, 1.0, 0.0], [[0.0, 2.0, 4.0]])
+    assert found.standard_error == pytest.approx((2 * (2 * 1 + 1 * 2.0) / 3 / 3) ** 0.5)
+    assert found.df == pytest.approx(6)
+
+
+@given(scores, scores, st.lists(scores, max_size=4))
+def test_no_arm_counts_as_steadier_than_it_is(arm, baseline, others):
+    try:
+        found, alone = moderated(arm, baseline, others), moderated(arm, baseline)
+    except NotTestable:
+        return
+    assert found.standard_error >= alone.standard_error * (1 - 1e-9)
+    assert found.difference == alone.difference
+
+
+def test_what_does_not_matter_changes_nothing():
+    usual = moderated(ARM, BASELINE, OTHERS)
+    order = RNG.permutation(5)
+    alike = [
+        moderated(ARM + 7, BASELINE + 7, OTHERS),
+        moderated(ARM, BASELINE, [scores + 9 * number for number, scores in enumerate(OTHERS)]),
+        moderated(ARM, BASELINE, OTHERS[::-1]),
+        moderated(ARM[order], BASELINE[order], [scores[::-1] for scores in OTHERS]),
+    ]
+    for found in alike:
+        assert (found.difference, found.p, found.df) == pytest.approx((usual.difference, usual.p, usual.df))
+    turned = moderated(BASELINE, ARM, OTHERS)
+    assert (turned.difference, turned.p) == pytest.approx((-usual.difference, usual.p))
+    scaled = moderated(10 * ARM, 10 * BASELINE, [10 * scores for scores in OTHERS])
+    assert (scaled.standard_error, scaled.p) == pytest.approx((10 * usual.standard_error, usual.p))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_the_interval_excludes_zero_where_p_is_below_its_error(level):
+    for shift in np.linspace(0, 3, 40):
+        found = moderated(BASELINE + shift + 0.2 * ARM, BASELINE, OTHERS)
+        assert found.at(level).excludes(0.0) == (found.p < 1 - level)
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(NotTestable, match="no noise to judge it by"):
+        moderated([1.0, 2.0, 3.0], [0.0, 1.0, 2.0], OTHERS)
+    with pytest.raises(NotTestable, match="at least 2 seeds"):
+        moderated([1.0], [2.0], OTHERS)
+    with pytest.raises(ValueError, match="same seeds"):
+        moderated([1.0, 2.0, 3.0], [1.0, 2.0], OTHERS)
+    with pytest.raises(ValueError, match="must be finite"):
+        moderated([1.0, 2.0, float("nan")], [1.0, 2.0, 4.0], OTHERS)
+
+
+def test_three_seeds_find_more_and_err_no_more():
+    """Where all arms scatter alike; benchmarks/calibration has the other rows."""
+    rng, times = np.random.default_rng(5), 3000
+    false = found = paired = 0
+    for _ in range(times):
+        arms = rng.normal(size=(5, 3))
+        false += moderated(arms[0], arms[1], arms[2:]).p < 0.05
+        found += moderated(arms[0] + 1.5, arms[1], arms[2:]).p < 0.05
+        paired += of_differences(arms[0] + 1.5 - arms[1]).p < 0.05
+    assert false / times < 0.055
+    assert found / times > 1.4 * paired / times
+
+
+def test_a_run_far_below_its_arm_nearly_failed():
+    arms = {"steady": [30.0, 30.4, 30.2], "usual": [31.0, 30.5, 30.8], "wild": [30.1, 12.0, 30.5], "good": [33.0] * 3}
+    assert near_failures(arms, higher_is_better=True) == {"wild": [1]}
+    # A run far above is no failure; where lower is better it is.
+    losses = {name: [-score for score in scores] for name, scores in arms.items()}
+    assert near_failures(losses, higher_is_better=False) == {"wild": [1]}
+    assert near_failures(losses, higher_is_better=True) == {}
+
+
+def test_two_that_failed_do_not_hide_each_other():
+    arms = {"a": [30.0, 30.4, 30.2], "b": [31.0, 30.5, 5.0], "c": [30.1, 12.0, 30.5], "d": [30.1, 30.2, 30.5]}
+    assert near_failures(arms, higher_is_better=True) == {"b": [2], "c": [1]}
+
+
+def test_too_little_scatter_is_known_to_say_who_failed():
+    assert near_failures({"a": [30.0, 30.4, 5.0], "b": [31.0, 30.5, 30.9]}, higher_is_better=True) == {}
+    assert near_failures({"a": [30.0, 5.0], "b": [31.0, 30.5, 30.9], "c": [3, 3.1, 3.2]}, higher_is_better=True) == {}
