@@ -75,4 +75,4 @@ def test_incomplete_designs_are_refused():
     with pytest.raises(ValueError, match="two levels"):
         effects(scores()[:1], {"norm": NORMS[:1], "layerdrop": DROPS})
     with pytest.raises(NotTestable, match="2 seeds"):
-        effects(scores()[..., :1], FACTORS)
+        _ = effects(scores()[..., :1], FACTORS)[0].paired

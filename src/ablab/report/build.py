@@ -2,24 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import product
-
-import numpy as np
 
 from ablab.report.arms import arm_line
 from ablab.report.claims import judge
 from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import OnSentences, difference_line
 from ablab.report.document import Document, EffectLine
-from ablab.report.estimates import span
+from ablab.report.effects import effect_lines
 from ablab.report.evidence import measure_of
 from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.sentences import differing_sentences
-from ablab.statistics.factorial import effects
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import NOTHING_LEARNT, now
-from ablab.study.design import name_of
 
 
 def methods(selection: Selection, resamples: int) -> Iterator[str]:
@@ -63,46 +58,6 @@ def _errors(claims: int) -> str:
         "others when nothing is left to decide about the claim: without margins that is Holm's procedure, with them a "
         "stricter one."
     )
-
-
-def effect_lines(selection: Selection, measure: Measure) -> list[EffectLine]:
-    """Return the effects of a factorial design, over the seeds that all cells have.
-
-    Empty for a design without two factors of two levels. Raises NotTestable where cells diverged or share too few
-    seeds.
-    """
-    factors = selection.factors
-    if len(factors) < 2 or any(len(levels) < 2 for levels in factors.values()):
-        return []
-    cells = [selection.arm(name_of(dict(zip(factors, levels, strict=True)))) for levels in product(*factors.values())]
-    whole = [cell for cell in cells if cell is not None and not cell.diverged]
-    seeds = sorted(set.intersection(*({run.seed for run in cell.finished} for cell in whole))) if whole else []
-    if len(whole) < len(cells):
-        raise NotTestable(f"{len(cells) - len(whole)} of {len(cells)} cells of the design have diverged runs")
-    if len(seeds) < 2:
-        raise NotTestable("its cells have not 2 finished seeds in common")
-    scores = [[_score(cell, seed, measure) for seed in seeds] for cell in whole]
-    shaped = np.array(scores).reshape(*(len(levels) for levels in factors.values()), len(seeds))
-    return [
-        EffectLine(
-            what=" x ".join(
-                f"{factor}: {level} instead of {usual}"
-                for factor, (level, usual) in zip(effect.factors, effect.levels, strict=True)
-            ),
-            kind="main effect" if len(effect.factors) == 1 else "interaction",
-            difference=effect.paired.difference,
-            interval=span(effect.paired.interval),
-            p=effect.paired.p,
-            n=effect.paired.n,
-        )
-        for effect in effects(shaped, factors)
-    ]
-
-
-def _score(cell: ArmRuns, seed: int, measure: Measure) -> float:
-    (value,) = (measure.value(run) for run in cell.finished if run.seed == seed)
-    assert value is not None
-    return value
 
 
 MOST_NAMED = 5

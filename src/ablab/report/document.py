@@ -144,14 +144,15 @@ class ClaimLine(Strict):
 
 
 class EffectLine(Strict):
-    """A main effect or an interaction of a factorial design."""
+    """A main effect or an interaction of a factorial design. `refused`: why there are no figures."""
 
     what: str
     kind: Literal["main effect", "interaction"]
-    difference: float
-    interval: Span
-    p: float
     n: int
+    difference: float | None = None
+    interval: Span | None = None
+    p: float | None = None
+    refused: str | None = None
 
 
 class LineOf(Strict):

@@ -56,14 +56,15 @@ def differences_table(document: Document) -> Table:
 
 def effects_table(document: Document) -> Table:
     """Return the effects of a factorial design."""
-    return Table(
+    table = Table(
         "effects",
         "Main effects and interactions",
-        ["effect", "kind", "difference", "95 % interval", "p", "n"],
+        ["effect", "kind", "notes", "difference", "95 % interval", "p", "n"],
         [
             [
                 effect.what,
                 effect.kind,
+                effect.refused or "",
                 signed(effect.difference, document.digits),
                 interval_text(effect.interval, document.digits),
                 p_text(effect.p),
@@ -71,8 +72,9 @@ def effects_table(document: Document) -> Table:
             ]
             for effect in document.effects
         ],
-        left=2,
+        left=3,
     )
+    return _without_empty(table)
 
 
 SPARSE = (

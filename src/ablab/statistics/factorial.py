@@ -15,20 +15,27 @@ from ablab.statistics.student import Floats
 class Effect:
     """An effect of levels against the usual ones: of one factor for a main effect, of two for an interaction.
 
-    `levels`: of each factor, (level, usual level). `paired`: mean, interval and p over seeds, uncorrected.
+    `axes`: the places of these factors among all. `levels`: of each factor, (level, usual level). `differences`:
+    [seeds].
     """
 
     factors: tuple[str, ...]
+    axes: tuple[int, ...]
     levels: tuple[tuple[str, str], ...]
-    paired: Paired
+    differences: Floats
+    level: float
+
+    @property
+    def paired(self) -> Paired:
+        """Mean, interval and p over seeds, uncorrected. Raises NotTestable as `of_differences` does."""
+        return of_differences(self.differences, self.level)
 
 
 def effects(scores: npt.ArrayLike, factors: Mapping[str, Sequence[str]], level: float = 0.95) -> list[Effect]:
     """Estimate all main effects, then all two-way interactions, each against the first level of its factors.
 
     scores: [levels of factor 1, ..., levels of factor k, seeds]; factors: their names and levels in that order, k >= 1,
-    two levels or more each. Every cell needs a score from every seed: ValueError otherwise. Raises NotTestable as
-    `of_differences` does.
+    two levels or more each. Every cell needs a score from every seed: ValueError otherwise.
 
     Each effect is a contrast of cell means (Montgomery 2017, chapter 6), computed within a seed and then treated like
     any paired difference, n - 1 degrees of freedom: no assumption that effects vary alike over seeds, as a pooled error
@@ -67,5 +74,5 @@ def _of(
     found = []
     for index in np.ndindex(cells.shape[:-1]):
         levels = tuple((factors[name][i + 1], factors[name][0]) for name, i in zip(chosen, index, strict=True))
-        found.append(Effect(chosen, levels, of_differences(cells[index], level)))
+        found.append(Effect(chosen, group, levels, cells[index], level))
     return found

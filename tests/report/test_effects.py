@@ -1,0 +1,90 @@
+"""Main effects and interactions pass by the checks that claims and differences pass, and no others."""
+
+from dataclasses import replace
+
+import pytest
+
+from ablab.report.effects import effect_lines
+from ablab.report.metrics import MEASURES
+from ablab.report.selection import ArmRuns
+from ablab.report.selection_of_study import of_study
+from ablab.report.tables import effects_table
+from tests.report.conftest import EXPERIMENT
+from tests.report.synthetic import fill
+from tests.report.test_evidence import with_last_fifth
+
+BLEU = MEASURES["test_bleu"]
+
+
+@pytest.fixture(scope="module")
+def selection(tmp_path_factory):
+    place = tmp_path_factory.mktemp("factorial")
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
+    )
+    (place / "x.yaml").write_text(text[: text.index("claims:")])
+    errors = {f"layerdrop={d},norm={n}": 0.3 + d + 0.1 * (n == "post") for d in (0, 0.1) for n in ("pre", "post")}
+    return of_study(fill((f"experiment={place / 'x.yaml'}",), errors, outputs=place))
+
+
+def changed(selection, change, *names):
+    """The selection, with these arms changed."""
+    return replace(selection, arms=[change(arm) if arm.name in names else arm for arm in selection.arms])
+
+
+def on_other_text(arm):
+    """The arm, as if scored against other references."""
+    runs = [
+        replace(run, evaluation=run.evaluation.model_copy(update={"references": "fedcba9876543210"}))
+        for run in arm.runs
+    ]
+    return ArmRuns(arm.name, runs)
+
+
+def stopped_by_the_clock(arm):
+    return ArmRuns(
+        arm.name, [replace(run, record=run.record.model_copy(update={"time_limited": True})) for run in arm.runs]
+    )
+
+
+def by_what(lines):
+    return {line.what.partition(":")[0] if line.kind == "main effect" else "both": line for line in lines}
+
+
+def test_cells_that_can_be_compared_have_figures(selection):
+    lines = effect_lines(selection, BLEU)
+    assert [line.kind for line in lines] == ["main effect", "main effect", "interaction"]
+    assert all(line.refused is None and line.interval is not None for line in lines)
+    assert "notes" not in effects_table_columns(lines)
+
+
+def effects_table_columns(lines):
+    class Of:
+        effects, digits = lines, 2
+
+    return effects_table(Of).columns
+
+
+def test_an_effect_across_test_sets_is_none(selection):
+    """As of a language: the effect of another factor within each language is one, and so is the interaction."""
+    other = changed(selection, on_other_text, "layerdrop=0,norm=post", "layerdrop=0.1,norm=post")
+    found = by_what(effect_lines(other, BLEU))
+    plain = by_what(effect_lines(selection, BLEU))
+    assert found["norm"].refused.startswith("references differ between layerdrop=0,norm=post and layerdrop=0,norm=pre")
+    assert (found["norm"].difference, found["norm"].interval, found["norm"].p) == (None, None, None)
+    assert found["layerdrop"] == plain["layerdrop"]
+    assert found["both"] == plain["both"]
+    assert "notes" in effects_table_columns(found.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (stopped_by_the_clock, "training ended by the clock"),
+        (lambda arm: with_last_fifth(arm, "bleu", 5.0), "is under-trained"),
+    ],
+)
+def test_one_cell_that_proves_nothing_takes_its_effects_with_it(selection, change, reason):
+    found = effect_lines(changed(selection, change, "layerdrop=0.1,norm=post"), BLEU)
+    assert len(found) == 3
+    assert all(reason in line.refused for line in found)
