@@ -135,7 +135,7 @@ ADDITIONS = (
         ("ablab.report.metrics.Measure",),
         ("ablab.report.metrics.MEASURES", "ablab.study.experiment.Claimed"),
     ),
-    Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.help.PAGES")),
+    Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.options.OPTIONS")),
 )
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ablab.commands.options import AnalyseOptions, split_words
 from ablab.console import Console
 from ablab.errors import UserError, choices
-from ablab.fields import Count, Group, read_words
 from ablab.plan import Planned, reopened
 from ablab.run import locked
 from ablab.stages.analyses import Wanted, missing, wanted
@@ -21,16 +21,6 @@ OPEN = ("data", "trainer", "logger")
 """Groups of a run's configuration that can be set here: location of its text, device, and tracker."""
 
 
-class Options(Group):
-    """Options of `analyse` itself."""
-
-    run: str | None = None
-    runs: str | None = None
-    heads: bool = False
-    sentences: Count | None = None
-    outputs: str = "outputs"
-
-
 @dataclass(frozen=True)
 class _Opened:
     """A finished run and the artefacts it requires."""
@@ -42,13 +32,11 @@ class _Opened:
 
 def analyse(arguments: Sequence[str]) -> int:
     """Compute missing artefacts and print a line for each."""
-    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
-    options = read_words(Options, own)
-    words = [word for word in arguments if word not in own]
+    options, words = split_words(AnalyseOptions, arguments)
     for word in words:
         key, equals, _ = word.partition("=")
         if not equals or key.partition(".")[0] not in OPEN:
-            raise UserError(f"{word}: no such key; {choices(key, [*Options.model_fields, *OPEN])}")
+            raise UserError(f"{word}: no such key; {choices(key, [*AnalyseOptions.model_fields, *OPEN])}")
     runs = {folder.run_id: folder for folder in (find_run(one, Path(options.outputs)) for one in _references(options))}
     opened = [_open(folder, options, words) for folder in runs.values()]
     console = Console(bars=all(one.planned.config.trainer.progress for one in opened))
@@ -58,7 +46,7 @@ def analyse(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _references(options: Options) -> list[str]:
+def _references(options: AnalyseOptions) -> list[str]:
     if (options.run is None) == (options.runs is None):
         raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
     if options.sentences is not None and not options.heads:
@@ -71,7 +59,7 @@ def _references(options: Options) -> list[str]:
     return found
 
 
-def _open(folder: RunFolder, options: Options, words: Sequence[str]) -> _Opened:
+def _open(folder: RunFolder, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
     record = folder.record()
     if record is None:
         raise UserError(f"run={folder.run_id}: has not finished; type its train line again")
