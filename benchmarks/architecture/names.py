@@ -161,6 +161,10 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("ablab.identity.recipe", "ablab.fields.Role"),
     ),
     (
+        "Where does run=<id> become a run?",
+        ("ablab.store.finished.find_run", "ablab.store.finished.open_run", "ablab.store.finished.find_model"),
+    ),
+    (
         "Where is a run found to be already finished?",
         (
             "ablab.run.run",

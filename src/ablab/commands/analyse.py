@@ -11,8 +11,8 @@ from ablab.plan import Planned, reopened
 from ablab.run import locked
 from ablab.stages.analyses import Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
+from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.records import Record
-from ablab.store.run_folder import RunFolder, find_run
 
 SENTENCES = 200
 """Validation sentences for head importance, unless `sentences=` sets another number."""
@@ -37,8 +37,10 @@ def analyse(arguments: Sequence[str]) -> int:
         key, equals, _ = word.partition("=")
         if not equals or key.partition(".")[0] not in OPEN:
             raise UserError(f"{word}: no such key; {choices(key, [*AnalyseOptions.model_fields, *OPEN])}")
-    runs = {folder.run_id: folder for folder in (find_run(one, Path(options.outputs)) for one in _references(options))}
-    opened = [_open(folder, options, words) for folder in runs.values()]
+    if options.sentences is not None and not options.heads:
+        raise UserError(f"sentences={options.sentences}: only masked heads need them; allowed: with heads=true")
+    runs = open_runs(options.run, options.runs, Path(options.outputs), selected=True)
+    opened = [_open(run, options, words) for run in runs]
     console = Console(bars=all(one.planned.config.trainer.progress for one in opened))
     for one in opened:
         _analyse(one, console)
@@ -46,27 +48,9 @@ def analyse(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _references(options: AnalyseOptions) -> list[str]:
-    if (options.run is None) == (options.runs is None):
-        raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
-    if options.sentences is not None and not options.heads:
-        raise UserError(f"sentences={options.sentences}: only masked heads need them; allowed: with heads=true")
-    if options.run is not None:
-        return [options.run]
-    found = [run for run in (options.runs or "").split(",") if run]
-    if not found:
-        raise UserError(f"runs={options.runs}: names no run; allowed: run ids or paths with commas between")
-    return found
-
-
-def _open(folder: RunFolder, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
-    record = folder.record()
-    if record is None:
-        raise UserError(f"run={folder.run_id}: has not finished; type its train line again")
-    if record.selected is None:
-        raise UserError(f"run={folder.run_id}: diverged ({record.reason}); there is nothing to analyse")
-    planned = reopened(folder, record, words)
-    return _Opened(planned, record, wanted(planned, record, options.sentences or SENTENCES if options.heads else None))
+def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
+    planned, sentences = reopened(run, words), options.sentences or SENTENCES
+    return _Opened(planned, run.record, wanted(planned, run.record, sentences if options.heads else None))
 
 
 def _analyse(one: _Opened, console: Console) -> None:

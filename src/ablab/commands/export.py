@@ -6,8 +6,9 @@ from pathlib import Path
 from ablab.commands.options import ExportOptions, read_words
 from ablab.console import Console
 from ablab.files import read_lines
+from ablab.store.finished import find_model
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import SavedModel, find_model
+from ablab.store.saved_model import SavedModel
 
 
 def export(arguments: Sequence[str]) -> int:
@@ -17,6 +18,8 @@ def export(arguments: Sequence[str]) -> int:
     folder = _free(options, saved)
     sources = _test_sources(saved)[: options.check]
     console = Console()
+    if saved.former:
+        console.say(saved.former)
 
     import torch
 

@@ -13,29 +13,19 @@ from ablab.plan import Planned, reopened
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
 from ablab.pruning.strategies import Depths, targets
 from ablab.run import locked
+from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.records import Curve, Point, Record
-from ablab.store.run_folder import find_run
 from ablab.store.saved_model import of_run
 
 TOLERANCE = 1.0
 """Loss of validation BLEU that `save=auto` accepts."""
 
 
-def _references(options: PruneOptions) -> list[str]:
-    if (options.run is None) == (options.runs is None):
-        raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
-    if options.run is not None:
-        return [options.run]
-    found = [run for run in (options.runs or "").split(",") if run]
-    if not found:
-        raise UserError(f"runs={options.runs}: names no run; allowed: run ids or paths with commas between")
-    return found
-
-
 def prune(arguments: Sequence[str]) -> int:
     """Measure missing curves, save a pruned model, and draw several runs in one picture."""
     options, words = split_words(PruneOptions, arguments)
-    opened = [_open(reference, Path(options.outputs), words) for reference in _references(options)]
+    runs = open_runs(options.run, options.runs, Path(options.outputs), selected=True)
+    opened = [(_reopened(run, words), run.record) for run in runs]
     _check(opened, options)
     console = Console(bars=all(planned.config.trainer.progress for planned, _ in opened))
     for former in (record.former for _, record in opened if record.former):
@@ -50,18 +40,12 @@ def prune(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _open(reference: str, outputs: Path, words: Sequence[str]) -> tuple[Planned, Record]:
-    folder = find_run(reference, outputs)
-    record = folder.record()
-    if record is None:
-        raise UserError(f"run={reference}: {folder.run_id} has not finished; type its train line again")
-    if record.selected is None:
-        raise UserError(f"run={reference}: {folder.run_id} diverged ({record.reason}); there is nothing to prune")
+def _reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     if "pruning=none" in words:
-        raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
-    if record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
+        raise UserError(f"pruning=none: {run.run_id} gets no curve; allowed: any other option of pruning")
+    if run.record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
         words = [f"pruning={default_choices()['pruning']}", *words]  # the run was trained without a curve
-    return reopened(folder, record, words), record
+    return reopened(run, words)
 
 
 def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> None:

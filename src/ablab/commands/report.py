@@ -107,15 +107,8 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> Selection:
     if options.runs is not None and options.where is not None:
         raise UserError("where=: not together with runs=; say one of them")
     if options.runs is not None:
-        return of_runs(_references(options.runs), store)
+        return of_runs(options.runs, store)
     return where(options.where or "", store)
-
-
-def _references(runs: str) -> list[str]:
-    found = [reference for reference in runs.split(",") if reference]
-    if not found:
-        raise UserError("runs=: say which, such as runs=r1a2b,r3c4d")
-    return found
 
 
 def _asked_for(selection: Selection, options: ReportOptions) -> Selection:

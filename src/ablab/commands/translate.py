@@ -10,8 +10,9 @@ from ablab.commands.options import TranslateOptions, read_words
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.lines import lines_of, text_of
+from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
-from ablab.store.saved_model import SavedModel, find_model
+from ablab.store.saved_model import SavedModel
 from ablab.threads import cores
 
 if TYPE_CHECKING:
