@@ -31,7 +31,7 @@ RUN = (
         "run",
         "ablab.run.run",
         (
-            Step("lock", "ablab.run.locked"),
+            Step("lock", "ablab.store.locks.locked"),
             Step("record so far", "ablab.store.run_folder.RunFolder.record"),
         ),
     ),

@@ -8,10 +8,10 @@ from ablab.commands.options import AnalyseOptions, split_words
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
-from ablab.run import locked
 from ablab.stages.analyses import Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
+from ablab.store.locks import locked
 from ablab.store.records import Record
 
 SENTENCES = 200

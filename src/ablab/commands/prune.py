@@ -12,8 +12,8 @@ from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
 from ablab.pruning.strategies import Depths, targets
-from ablab.run import locked
 from ablab.store.finished import FinishedRun, open_runs
+from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record
 from ablab.store.saved_model import of_run
 

@@ -23,7 +23,8 @@ PRELOADED = ["ablab.stages.prune_curve", "ablab.stages.train", "ablab.launchers.
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
     from ablab.console import Console
-    from ablab.run import BusyError, run
+    from ablab.run import run
+    from ablab.store.locks import BusyError
     from ablab.store.records import now
 
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.errors import UserError
+from ablab.files import writing_in
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -110,8 +111,7 @@ def _journal(path: Path) -> "JournalFileBackend":
         def release(self) -> None:
             self._lock.release()
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing_in(path.parent):
         lock = HealingLock()
         backend = JournalFileBackend(str(path), lock_obj=lock)
         lock.acquire()
@@ -120,5 +120,3 @@ def _journal(path: Path) -> "JournalFileBackend":
         finally:
             lock.release()
         return backend
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {path.parent} ({error.strerror})") from None

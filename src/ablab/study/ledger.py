@@ -10,16 +10,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from ablab.errors import UserError
-from ablab.files import folder_name, json_digest, read_json, write_json
+from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import comes_from_elsewhere
 from ablab.store.heartbeat import Pulse, read_pulse
+from ablab.store.locks import is_running
 from ablab.store.records import Failure, Record, now, read_failure
-from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
 
 
@@ -74,21 +71,6 @@ def entry_of(cell: Cell) -> Entry:
     return Entry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
 
 
-def _is_held(folder: RunFolder, pulse: Pulse | None) -> bool:
-    """Return whether a process is working on the run now."""
-    if pulse is not None and not pulse.is_here:
-        return pulse.is_fresh
-    if not folder.lock.exists():
-        return False
-    lock = FileLock(folder.lock)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    lock.release()
-    return False
-
-
 def count(entries: Sequence[Entry]) -> Counter[State]:
     """Count the entries in each state."""
     return Counter(entry.state for entry in entries)
@@ -99,7 +81,7 @@ def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
     if record is not None and complete:
         return State.DIVERGED if record.state == "diverged" else State.FINISHED
-    if _is_held(folder, pulse):
+    if is_running(folder, pulse):
         return State.RUNNING
     if failure is not None:
         return State.FAILED
@@ -113,10 +95,11 @@ def register(study: Study, *, already_done: int) -> None:
 
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
-    try:
-        study.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {study.folder} ({error.strerror})") from None
+    with writing_in(study.folder):
+        _register(study, already_done)
+
+
+def _register(study: Study, already_done: int) -> None:
     path = study.folder / "registered.json"
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
     said = _said(study)

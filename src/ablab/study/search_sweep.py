@@ -4,9 +4,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
-from filelock import FileLock, Timeout
+from contextlib import suppress
 
 from ablab.config import compose
 from ablab.console import Console
@@ -15,6 +13,7 @@ from ablab.plan import plan
 from ablab.search.stopping import TrialHandle
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
+from ablab.store.locks import hold
 from ablab.store.records import Record
 from ablab.study.definition import announced
 from ablab.study.ledger import RESULTS, Entry, State, register
@@ -27,7 +26,8 @@ from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
     """Run the trials that are left and return the exit code. `jobs`: maximum number of runs at a time."""
-    with _locked(search):
+    # One command at a time begins trials.
+    with hold(search.folder / "search.lock", lambda: f"{search.name} is being searched by another command"):
         trials = open_trials(search, jobs=jobs)
         if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
             raise UserError(
@@ -76,23 +76,6 @@ def _handle_of(search: SearchStudy) -> TrialHandle:
         training.valid_every,
         training.max_steps,
     )
-
-
-@contextmanager
-def _locked(search: SearchStudy) -> Iterator[None]:
-    """Allow one command at a time to begin trials. The lock ends with the process, even a killed one."""
-    lock = FileLock(search.folder / "search.lock")
-    try:
-        search.folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(f"{search.name} is being searched by another command; wait for it, or stop it") from None
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {search.folder} ({error.strerror})") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 class _SearchSweep:
