@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ablab.console import Console
 from ablab.errors import OtherCodeError
 from ablab.plan import Planned
-from ablab.provenance import comes_from_elsewhere
+from ablab.provenance import other_origin
 from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked
 from ablab.store.records import Record
@@ -72,11 +72,11 @@ def _prepared(planned: Planned, console: Console) -> "Work":
 def _is_to_be_replaced(planned: Planned) -> bool:
     if planned.config.rerun == "stale":
         record = planned.folder.record()
-        return record is not None and comes_from_elsewhere(record.provenance, record.stretches) is not None
+        return record is not None and other_origin(record.provenance, record.stretches) is not None
     return planned.config.rerun
 
 
 def _say_it_is_finished(record: Record, console: Console) -> None:
     console.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
-    if (origin := comes_from_elsewhere(record.provenance, record.stretches)) is not None:
-        console.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
+    if (origin := other_origin(record.provenance, record.stretches)) is not None:
+        console.say(f"It was trained with other code or versions: {origin}; rerun=true trains it again")

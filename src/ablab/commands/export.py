@@ -38,7 +38,7 @@ def export(arguments: Sequence[str]) -> int:
         for line in agreement.lines():
             console.say(line)
     elif options.check:
-        console.say("Not compared with ours: no test sentences of its run are at hand")
+        console.say("Not compared with ours: the test sentences of its run are not in the store")
     console.say(f"Results: {folder}")
     return 0
 

@@ -72,7 +72,7 @@ def report(arguments: Sequence[str]) -> int:
         raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
     console = Console()
     if options.verify and not verify(selection, console):
-        console.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")
+        console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))

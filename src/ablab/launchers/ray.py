@@ -148,7 +148,7 @@ def _connect(address: str | None) -> None:
         try:  # Ray itself would retry for minutes
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
         except OSError as error:
-            raise UserError(f"hydra.launcher.address={address}: nobody answers there ({error})") from None
+            raise UserError(f"hydra.launcher.address={address}: no cluster answers ({error})") from None
     # No usage data leaves the machine unless the user asks for it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"address": address or "local"}

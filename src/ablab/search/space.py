@@ -221,7 +221,7 @@ def _check_role(key: str, *, evaluations: bool) -> None:
     roles |= dict.fromkeys(groups(), Role.RECIPE)
     roles |= dict.fromkeys(EVALUATION_GROUPS, Role.EVALUATION) | dict.fromkeys(RUNTIME_GROUPS, Role.RUNTIME)
     if key == "seed":
-        raise UserError("seed: luck is not searched for; every trial trains under training_seed")
+        raise UserError("seed: a search does not vary it; every trial trains with training_seed")
     key = key_of_now(key)
     if roles.get(key) is Role.RUNTIME:
         raise UserError(f"{key}: decides no result; allowed in a search: keys that training depends on")

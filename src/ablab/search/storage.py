@@ -88,8 +88,8 @@ def _check(path: Path) -> None:
 
 def _spoilt(path: Path, where: str) -> UserError:
     return UserError(
-        f"{path}: cannot be read as the trials of a search ({where}); bring it back, or take it away: "
-        "the search begins anew, and finished runs are not made again"
+        f"{path}: cannot be read as the trials of a search ({where}); restore it, or remove it: "
+        "the search then begins anew, and finished runs are not trained again"
     )
 
 

@@ -78,7 +78,7 @@ def of_card(folder: Path) -> SavedModel:
 
 def _there(weights: Path) -> Path:
     if not weights.is_file():
-        raise UserError(f"{weights}: the weights are gone; the run's train line with rerun=true makes them anew")
+        raise UserError(f"{weights}: the weights are gone; the run's train line with rerun=true trains it again")
     return weights
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.identity import condition_id
 from ablab.plan import Planned
-from ablab.provenance import comes_from_elsewhere
+from ablab.provenance import other_origin
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.locks import is_running
 from ablab.store.records import Failure, Record, now, read_failure
@@ -47,9 +47,9 @@ class Entry:
     failure: Failure | None
 
     @property
-    def elsewhere(self) -> str | None:
+    def other_origin(self) -> str | None:
         """The other code or library versions the run comes from; None where all are the present ones."""
-        return None if self.record is None else comes_from_elsewhere(self.record.provenance, self.record.stretches)
+        return None if self.record is None else other_origin(self.record.provenance, self.record.stretches)
 
     @property
     def is_refused(self) -> bool:

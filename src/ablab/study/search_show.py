@@ -46,13 +46,13 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
 
 
 def state_line(search: SearchStudy, trials: Trials | None, told: Sequence[Trial]) -> str:
-    """Return `8 of 20 trials told: 6 finished, 2 stopped early; 1 running, 1 interrupted, 10 left; best so far ...`."""
+    """Return `8 of 20 trials ended: 6 finished, 2 stopped early; 1 running, 11 left; best so far ...`."""
     done = [trial for trial in told if trial.outcome is not None]
     running = sum(_is_running(search, trial) for trial in told if trial.outcome is None)
     interrupted = len(told) - len(done) - running
     left = max(0, search.settings.trials - len(told))
     parts = [(running, "running"), (interrupted, "interrupted"), (left, "left")]
-    line = f"{len(done)} of {search.settings.trials} trials told" + (f": {count(done)}" if done else "")
+    line = f"{len(done)} of {search.settings.trials} trials ended" + (f": {count(done)}" if done else "")
     line += "".join(f"; {number} {name}" for number, name in parts if number)
     leader = None if trials is None else best_of(told, trials.objectives)
     if trials is None or leader is None or leader.values is None:

@@ -31,7 +31,7 @@ def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: 
         trials = open_trials(search, jobs=jobs)
         if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
             raise UserError(
-                "rerun: a search keeps its trials; allowed once all are told, or another seed of the sampler"
+                "rerun: a search keeps its trials; allowed once all have ended, or with another seed of the sampler"
             )
         if search.experiment is not None and not trials.all():
             # Before any trial: claims registered later could be chosen by the results of trials.
@@ -259,6 +259,6 @@ class _SearchSweep:
         said = False
         while any(self.board.of(key).state is State.RUNNING for key in keys):
             if not said:
-                self.console.say("Waiting for runs that another process is at")
+                self.console.say("Waiting for runs that another process is working on")
                 said = True
             time.sleep(WAIT)

@@ -132,7 +132,7 @@ def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
 def _wait_for_others(board: Board, console: Console) -> None:
     """Wait for runs that other processes hold, until they end or their process dies."""
     running = [key for key, entry in board.entries.items() if entry.state is State.RUNNING]
-    console.say(f"Waiting for {len(running)} runs that another process is at")
+    console.say(f"Waiting for {len(running)} runs that another process is working on")
     while any(board.entries[key].state is State.RUNNING for key in running):
         time.sleep(WAIT)
         board.refresh()
@@ -140,7 +140,7 @@ def _wait_for_others(board: Board, console: Console) -> None:
 
 def _set_aside(board: Board, policy: Policy, console: Console) -> None:
     """Move runs that are to be retrained to superseded/, and report runs of other code that stay."""
-    stale = [entry for entry in board.entries.values() if entry.elsewhere]
+    stale = [entry for entry in board.entries.values() if entry.other_origin]
     whole = [entry for entry in board.entries.values() if entry.record is not None]
     refused = [entry for entry in board.entries.values() if entry.is_refused]
     anew = {True: [*whole, *refused], "stale": [*stale, *refused], False: []}[policy.rerun]
@@ -151,10 +151,10 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
         console.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh(everything=True)
     elif stale:
-        origins = Counter(str(entry.elsewhere) for entry in stale)
+        origins = Counter(str(entry.other_origin) for entry in stale)
         said = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
         console.say(
-            f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them anew"
+            f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them again"
         )
 
 
