@@ -70,10 +70,10 @@ def _analyse(one: _Opened, console: Console) -> None:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)
     for each in one.wanted:
-        console.say(f"  {each.key:<15} {_told(there[each.key])}")
+        console.say(f"  {each.key:<15} {_summary(there[each.key])}")
 
 
-def _told(artefact: Artefact) -> str:
+def _summary(artefact: Artefact) -> str:
     """Return its title, with the extreme values if it is a series or a single matrix."""
     if isinstance(artefact, MatrixArtefact):
         if len(artefact.slices) > 1:
@@ -89,8 +89,8 @@ def _told(artefact: Artefact) -> str:
             for trace in artefact.series
             for y, name in zip(trace.y, trace.names or [f"{artefact.x.title} {x:g}" for x in trace.x], strict=True)
         ]
-    (low, there), (high, elsewhere) = min(cells), max(cells)
-    return f"{artefact.title}: from {low:.4g} ({there}) to {high:.4g} ({elsewhere})"
+    (low, lowest), (high, highest) = min(cells), max(cells)
+    return f"{artefact.title}: from {low:.4g} ({lowest}) to {high:.4g} ({highest})"
 
 
 def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:

@@ -120,18 +120,18 @@ def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
     news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
     if not news:
         return selection
-    said = (
+    note = (
         f"{len(selection.claims)} claims are about {selection.metric} against {selection.baseline}: "
         f"the report {selection.name} judges them, this one does not"
     )
-    notes = (*selection.notes, said) if selection.claims else selection.notes
+    notes = (*selection.notes, note) if selection.claims else selection.notes
     name = "-".join((selection.name, *news))
     return replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)
 
 
 def _write(document: Document, folder: Path) -> bool:
     """Write all files, or none if one fails; return whether the content differs from the previous report."""
-    before, data = _said_before(folder / "report.json"), document.model_dump()
+    before, data = _previous(folder / "report.json"), document.model_dump()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         made = Path(place)
@@ -152,7 +152,7 @@ def _write(document: Document, folder: Path) -> bool:
     return before != {**data, "made": None}
 
 
-def _said_before(path: Path) -> object:
+def _previous(path: Path) -> object:
     """Return the previous report without its time; None if there is none."""
     try:
         return {**read_json(path), "made": None}

@@ -28,8 +28,8 @@ def sync(arguments: Sequence[str]) -> int:
         _check_server()
     for number, (place, sessions) in enumerate(missing.items(), 1):
         console.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
-        if not options.dry_run and (said := _send(sessions)) is not None:
-            raise UserError(f"{place}: W&B refused the upload ({said}); sessions sent before remain there")
+        if not options.dry_run and (refusal := _send(sessions)) is not None:
+            raise UserError(f"{place}: W&B refused the upload ({refusal}); sessions sent before remain there")
     if options.dry_run and missing:
         console.say("Next: ablab sync")
     return 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 from ablab.threads import cores
 
 
@@ -69,9 +69,9 @@ class RayTasks(Launcher):
         resources: Resources,
         jobs: int | None,
         on_end: Callable[[Ending], None] = lambda _: None,
-        on_look: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(on_end, on_look)
+        super().__init__(on_end, on_poll)
         self.address, self.resources, self.jobs = address, resources, jobs
         self._tasks: dict[Any, Job] = {}
 
@@ -115,7 +115,7 @@ class RayTasks(Launcher):
         """Yield the tasks that have ended."""
         import ray
 
-        done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=LOOK, fetch_local=False)
+        done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=POLL_SECONDS, fetch_local=False)
         for task in done:
             yield self._ending(task, self._tasks.pop(task))
 

@@ -46,8 +46,8 @@ def perform(words: Sequence[str], log: str | None) -> int:
     except Exception as error:
         if not isinstance(error, UserError):
             traceback.print_exc()
-        said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        line = " ".join(said.split("\n")[0].split())
+        message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        line = " ".join(message.split("\n")[0].split())
         print(f"error: {line}", file=sys.stderr)  # noqa: T201
         planned.folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())

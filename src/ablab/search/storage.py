@@ -28,14 +28,14 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
         try:
             return JournalStorage(journal)
         except Exception as error:  # any error from JSON lines with other content
-            raise _spoilt(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
+            raise _unreadable(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
     try:
         # Alembic, with which Optuna creates its tables, logs too much.
         logging.getLogger("alembic").setLevel(logging.ERROR)
         return optuna.storages.RDBStorage(_with_driver(url))
     except Exception as error:
-        said = " ".join(str(error).split()).partition(" (Background on")[0][:300]
-        raise UserError(f"storage={masked(url)}: cannot be used ({type(error).__name__}: {masked(said)})") from None
+        message = " ".join(str(error).split()).partition(" (Background on")[0][:300]
+        raise UserError(f"storage={masked(url)}: cannot be used ({type(error).__name__}: {masked(message)})") from None
 
 
 def masked(text: str) -> str:
@@ -83,10 +83,10 @@ def _check(path: Path) -> None:
             try:
                 json.loads(line)
             except ValueError:
-                raise _spoilt(path, f"line {number}") from None
+                raise _unreadable(path, f"line {number}") from None
 
 
-def _spoilt(path: Path, where: str) -> UserError:
+def _unreadable(path: Path, where: str) -> UserError:
     return UserError(
         f"{path}: cannot be read as the trials of a search ({where}); restore it, or remove it: "
         "the search then begins anew, and finished runs are not trained again"
@@ -97,7 +97,7 @@ def _journal(path: Path) -> "JournalFileBackend":
     from filelock import FileLock
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-    class HealingLock(JournalFileOpenLock):
+    class RepairingLock(JournalFileOpenLock):
         """A lock of the operating system, which a kill releases; Optuna's own lock would remain and cost 30 s."""
 
         def __init__(self) -> None:
@@ -112,7 +112,7 @@ def _journal(path: Path) -> "JournalFileBackend":
             self._lock.release()
 
     with writing_in(path.parent):
-        lock = HealingLock()
+        lock = RepairingLock()
         backend = JournalFileBackend(str(path), lock_obj=lock)
         lock.acquire()
         try:

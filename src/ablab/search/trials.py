@@ -121,8 +121,14 @@ class Trials:
         from optuna.trial import TrialState
 
         trial_id = self._id_of(number)
-        said = {"outcome": outcome, "steps": steps, "total_steps": total_steps, "run_id": run_id, "reason": reason}
-        for key, value in said.items():
+        attributes = {
+            "outcome": outcome,
+            "steps": steps,
+            "total_steps": total_steps,
+            "run_id": run_id,
+            "reason": reason,
+        }
+        for key, value in attributes.items():
             if value is not None:
                 self._storage.set_trial_user_attr(trial_id, key, value)
         if outcome == "finished":

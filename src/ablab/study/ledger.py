@@ -102,10 +102,10 @@ def register(study: Study, *, already_done: int) -> None:
 def _register(study: Study, already_done: int) -> None:
     path = study.folder / "registered.json"
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
-    said = _said(study)
-    if not known or known[-1]["digest"] != said["digest"]:
+    declared = _declared(study)
+    if not known or known[-1]["digest"] != declared["digest"]:
         entry = {
-            **said,
+            **declared,
             "conditions": conditions(study),
             "judged": judged(study),
             "registered": now(),
@@ -133,7 +133,7 @@ def judged(study: Study) -> dict[str, str]:
     return {cell.arm: f"{cell.planned.evaluation_id} {cell.planned.curve_id}" for cell in study.cells}
 
 
-def _said(study: Study) -> dict[str, Any]:
+def _declared(study: Study) -> dict[str, Any]:
     experiment = study.experiment
     content = {
         "question": None if experiment is None else experiment.question,

@@ -12,7 +12,7 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
 from ablab.study.ledger import RESULTS, Entry, State, link, register
-from ablab.study.progress import Board, failure_told, summary
+from ablab.study.progress import Board, failure_line, summary
 from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
 
@@ -152,9 +152,9 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
         board.refresh(everything=True)
     elif stale:
         origins = Counter(str(entry.other_origin) for entry in stale)
-        said = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
+        text = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
         console.say(
-            f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them again"
+            f"{len(stale)} finished runs come from other code or versions ({text}): kept; rerun=stale trains them again"
         )
 
 
@@ -183,7 +183,7 @@ def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> 
     failed = _failed(board)
     for entry in failed.values():
         assert entry.failure is not None
-        console.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_told(entry.failure)}")
+        console.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_line(entry.failure)}")
     if interrupted:
         console.say("Stopped; the same line, typed again, continues from there")
     elif failed:
