@@ -5,14 +5,20 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
 import pytest
+from pydantic import Field
 
 from ablab.cli import VERBS, main
+from ablab.commands.help import option_lines, overview
+from ablab.commands.options import OPTIONS, Options, ReportOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices, groups
 from ablab.data.corpora import CORPORA
+from ablab.fields import as_typed
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,12 +68,94 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys):
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 
-@pytest.mark.parametrize("verb", ["analyse", "translate", "export", "selfcheck", "sync"])
-def test_the_help_names_every_key(verb, capsys):
+def test_each_verb_has_a_command_and_options():
+    assert tuple(OPTIONS) == VERBS
+    for verb in VERBS:
+        assert callable(getattr(import_module(f"ablab.commands.{verb}"), verb))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_page_begins_with_usage_and_the_line_of_the_overview(verb, capsys):
     assert main([verb, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    usage = list(OPTIONS[verb].usage)
+    assert lines[: len(usage)] == usage
+    (line,) = [line for line in overview().splitlines() if f" ablab {verb} " in line]
+    assert line.endswith(f"  {lines[len(usage) + 1]}")
+    assert max(map(len, [*lines, line])) <= 120
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_page_describes_every_option_with_its_default(verb):
+    for name, field in OPTIONS[verb].model_fields.items():
+        row = _row_of(name, OPTIONS[verb])
+        assert field.description, f"{name} of {verb} has no docstring"
+        assert " ".join(field.description.split()) in row
+        if field.is_required():
+            assert "required" in row
+        elif field.default not in (None, ""):
+            assert f"default {as_typed(field.default)})" in row or f"{field.default}*" in row
+
+
+def test_a_row_shows_choices_range_and_default():
+    class Toy(Options):
+        """A toy."""
+
+        run: str
+        """a run"""
+        kind: Literal["one", "two"] | None = None
+        """a kind"""
+        share: Annotated[float, Field(gt=0, lt=1)] = 0.5
+        """a share"""
+        size: Annotated[int, Field(ge=2, le=9)] | None = None
+        """a size"""
+        fast: bool = False
+        """true: fast"""
+
+    assert list(option_lines(Toy)) == [
+        "  run              a run (required)",
+        "  kind             a kind (one, two)",
+        "  share            a share (above 0; below 1; default 0.5)",
+        "  size             a size (2 to 9)",
+        "  fast             true: fast (default false)",
+    ]
+
+
+def _row_of(name: str, options: type[Options]) -> str:
+    """The lines of one option, joined."""
+    lines = list(option_lines(options))
+    (start,) = [number for number, line in enumerate(lines) if line.startswith(f"  {name} ")]
+    rest = takewhile(lambda line: line.startswith(" " * 19), lines[start + 1 :])
+    return " ".join(" ".join([lines[start], *rest]).split())
+
+
+def test_the_metrics_of_a_report_are_those_that_it_knows():
+    from ablab.report.metrics import MEASURES
+
+    (metrics, _) = get_args(ReportOptions.model_fields["metric"].annotation)
+    assert get_args(metrics) == tuple(MEASURES)
+
+
+def test_the_page_of_prune_lists_the_fields_of_the_typed_strategy(capsys):
+    assert main(["prune", "pruning=random", "--help"]) == 0
     out = capsys.readouterr().out
-    for key in import_module(f"ablab.commands.{verb}").Options.model_fields:
-        assert f"  {key} " in out or f"{key}=" in out
+    assert "  pruning.seed: 1" in out
+    for option in set(groups()["pruning"]) - {"none"}:
+        assert option in out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["run"], "run: no value; allowed: run=<value>"),
+        (["run=a", "bem_size=3"], "bem_size=3: no such key; allowed: "),
+        (["run=a", "beam_size=0"], "beam_size=0: allowed: greater than or equal to 1"),
+        (["run=a", "device=gpus"], "device=gpus: allowed: 'cpu' or 'gpu'; did you mean gpu?"),
+    ],
+)
+def test_options_are_refused_in_one_line(words, line, capsys):
+    assert main(["translate", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {line}")
 
 
 @pytest.mark.parametrize("script", ["train.py", "study.py", "prune.py", "translate.py"])

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ablab.errors import UserError
 from ablab.files import read_lines, replacing
 from ablab.lines import one_line
+from ablab.store.finished import find_model, find_run, open_run, open_runs
 from ablab.store.records import Cost, Evaluation, Record, Selected, Stretch
-from ablab.store.run_folder import RunFolder, all_runs, find_run
+from ablab.store.run_folder import RunFolder, all_runs
 
 
 def _record(run_id="rabc00000000", name="norm=post,s1", **changes) -> Record:
@@ -195,6 +196,54 @@ def test_an_empty_reference_finds_nothing(tmp_path):
     _run(tmp_path, "rabc11111111", "a")
     with pytest.raises(UserError, match="no such run"):
         find_run("", tmp_path)
+
+
+def test_runs_are_opened_once_each_in_the_order_typed(tmp_path):
+    one = _run(tmp_path, "rabc11111111", "norm=post,s1")
+    two = _run(tmp_path, "rabd22222222", "norm=pre,s1")
+    opened = open_runs(None, f"rabd,{one.path},,rabd22222222", tmp_path)
+    assert [run.run_id for run in opened] == [two.run_id, one.run_id]
+    (run,) = open_runs("norm=post,s1", None, tmp_path)  # a display name has commas
+    assert (run.run_id, run.record) == (one.run_id, one.record())
+
+
+@pytest.mark.parametrize(
+    ("run", "runs", "line"),
+    [
+        (None, None, "run: say which finished run, run=<id>, or several, runs=<id>,<id>"),
+        ("rabc", "rabc", "run: say which finished run, run=<id>, or several, runs=<id>,<id>"),
+        (None, ",", "runs=,: names no run; allowed: run ids or paths with commas between"),
+        (None, "rabc,rx", "runs=rx: no such run in "),
+        ("rnew", None, "run=rnew: rnew33333333 has not finished; type its train line again"),
+        ("rhot", None, "run=rhot: rhot44444444 diverged (too hot); it has no weights to use"),
+    ],
+)
+def test_a_run_that_cannot_be_opened_is_one_line_with_its_key(run, runs, line, tmp_path):
+    _run(tmp_path, "rabc11111111", "norm=post,s1")
+    RunFolder(tmp_path / "runs" / "rnew33333333").begin({"seed": 1})
+    hot = _run(tmp_path, "rhot44444444", "hot")
+    hot.write_record(_record(hot.run_id, "hot", state="diverged", reason="too hot", selected=None))
+    with pytest.raises(UserError) as caught:
+        open_runs(run, runs, tmp_path, selected=True)
+    assert str(caught.value).startswith(line)
+
+
+def test_a_diverged_run_is_finished(tmp_path):
+    folder = _run(tmp_path, "rhot44444444", "hot")
+    folder.write_record(_record(folder.run_id, "hot", state="diverged", reason="too hot", selected=None))
+    assert open_run("rhot", tmp_path).run_id == folder.run_id
+
+
+def test_a_model_that_cannot_be_read_is_one_line_with_its_key(tmp_path):
+    folder = _run(tmp_path, "rabc11111111", "a")
+    with pytest.raises(UserError, match=r"^init_from=rabc: .*selected.safetensors: the weights are gone; "):
+        find_model("rabc", tmp_path, key="init_from")
+    (folder.path / "record.json").unlink()
+    (folder.path / "model.json").write_text("{}")
+    with pytest.raises(UserError, match=rf"^run={folder.path}: .*model.json: cannot be read"):
+        find_model(str(folder.path), tmp_path)
+    with pytest.raises(UserError, match=rf"^run={folder.path}: a model that was cut out of a run; "):
+        find_run(str(folder.path), tmp_path)
 
 
 def test_only_runs_that_began_are_runs(tmp_path):

@@ -68,7 +68,7 @@ def test_a_dry_run_sends_nothing(store, monkeypatch, capsys):
 def test_a_server_that_refuses_is_said(store, monkeypatch, capsys):
     monkeypatch.setattr("ablab.commands.sync.subprocess.run", Server(code=1))
     assert main(["sync", f"outputs={store}"]) == 2
-    assert capsys.readouterr().err.endswith("(Network error); what was sent before stays sent\n")
+    assert capsys.readouterr().err.endswith("(Network error); sessions sent before remain there\n")
 
 
 def test_a_server_that_is_not_there_is_said_at_once(store, monkeypatch, capsys):

@@ -31,7 +31,7 @@ RUN = (
         "run",
         "ablab.run.run",
         (
-            Step("lock", "ablab.run.locked"),
+            Step("lock", "ablab.store.locks.locked"),
             Step("record so far", "ablab.store.run_folder.RunFolder.record"),
         ),
     ),
@@ -135,7 +135,7 @@ ADDITIONS = (
         ("ablab.report.metrics.Measure",),
         ("ablab.report.metrics.MEASURES", "ablab.study.experiment.Claimed"),
     ),
-    Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.help.PAGES")),
+    Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.options.OPTIONS")),
 )
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -159,6 +159,10 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "What goes into a run id?",
         ("ablab.identity.recipe", "ablab.fields.Role"),
+    ),
+    (
+        "Where does run=<id> become a run?",
+        ("ablab.store.finished.find_run", "ablab.store.finished.open_run", "ablab.store.finished.find_model"),
     ),
     (
         "Where is a run found to be already finished?",

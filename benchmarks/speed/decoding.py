@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from ablab.console import aligned
-from ablab.store.run_folder import SELECTED, RunFolder, find_run
+from ablab.store.finished import find_run
+from ablab.store.run_folder import SELECTED, RunFolder
 from benchmarks.speed.field import CACHE, Field, python_of
 from benchmarks.speed.machine import name_of_machine
 from benchmarks.speed.peers.handed import hand_over

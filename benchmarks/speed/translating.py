@@ -19,6 +19,7 @@ from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.translator import Translator
 from ablab.plan import reopened
 from ablab.scoring import bleu
+from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import of_run
 
@@ -30,7 +31,7 @@ def main() -> None:
     backend, folder, exported = sys.argv[1], RunFolder(Path(sys.argv[2])), Path(sys.argv[3])
     record = folder.record()
     assert record is not None
-    config = reopened(folder, record, sys.argv[4:]).config
+    config = reopened(FinishedRun(folder, record), sys.argv[4:]).config
     pairs = config.data.test_split().pairs
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
     torch.set_num_threads(THREADS)

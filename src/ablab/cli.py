@@ -9,7 +9,7 @@ from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, LostError, UserEr
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
-VERBS = ("train", "study", "prune", "report", "translate", "analyse", "export", "sync", "selfcheck")
+VERBS = ("train", "study", "report", "prune", "translate", "analyse", "export", "sync", "selfcheck")
 """All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""
 
 

@@ -1,6 +1,7 @@
 """Exit codes of all commands, and errors that are reported to the user in one line, without a traceback."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -41,9 +42,12 @@ def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> 
     experiment.
     """
     names = sorted(allowed)
+    return f"allowed: {', '.join(names)}{_hint(given, names, likeness)}"
+
+
+def _hint(given: object, names: Sequence[str], likeness: float = 0.6) -> str:
     near = get_close_matches(str(given), names, n=1, cutoff=likeness)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"allowed: {', '.join(names)}{hint}"
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
@@ -60,7 +64,8 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
         return f"{key}={detail['input']}: no such key for this option"
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else detail["input"]
-    return f"{key}={given}: {allowed}"
+    hint = _hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""
+    return f"{key}={given}: {allowed}{hint}"
 
 
 def reason(error: ValidationError) -> str:

@@ -5,15 +5,13 @@ judged; they name an evaluation inside the run. *Runtime* fields say where and h
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from ablab.errors import UserError, choices, first_error
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Role(Enum):
@@ -152,26 +150,3 @@ def as_typed(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":")).replace('"', "")
-
-
-AnyGroup = TypeVar("AnyGroup", bound=Group)
-
-
-def read_words(kind: type[AnyGroup], arguments: Sequence[str]) -> AnyGroup:
-    """Parse `key=value` words into a group of options; UserError for unknown, missing or invalid keys.
-
-    Values are plain strings, as a run's display name with its commas would not survive Hydra's grammar.
-    """
-    words: dict[str, Any] = {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or key not in kind.model_fields:
-            raise UserError(f"{argument}: no such key; {choices(key, kind.model_fields)}")
-        words[key] = value
-    for name, field in kind.model_fields.items():
-        if field.is_required() and name not in words:
-            raise UserError(f"{name}: missing; say {name}=<id>")
-    try:
-        return kind.model_validate(words, strict=False)
-    except ValidationError as error:
-        raise UserError(first_error(error, words)) from None

@@ -35,6 +35,16 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Create the folder and run the block; UserError if the system refuses to write there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise UserError(f"outputs: nothing can be written in {folder} ({error.strerror})") from None
+
+
 def half_written(folder: Path) -> Iterator[Path]:
     """Yield files and folders that a kill left half-written, recognised by the names that `tempfile` gives them."""
     yield from (path for path in folder.glob(".*") if re.fullmatch(r"\..+\.[a-z0-9_]{8}", path.name))

@@ -12,9 +12,10 @@ from ablab.config.groups import default_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group
+from ablab.store.finished import FinishedRun, find_model
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import SavedModel, find_model
+from ablab.store.saved_model import SavedModel
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,9 @@ def plan(composed: Composed) -> Planned:
     )
 
 
-def reopened(folder: RunFolder, record: Record, words: Sequence[str]) -> Planned:
+def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     """Plan a finished run for other evaluations, wherever its folder lies now; `words` as in config.reopen."""
+    folder, record = run.folder, run.record
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     config.data.check()
     _check_writable(folder.outputs)
@@ -105,12 +107,7 @@ def _origin(config: Config) -> SavedModel | None:
     """Return the model that training starts from, or None; UserError if its architecture does not fit."""
     if config.init_from is None:
         return None
-    try:
-        saved = find_model(config.init_from, Path(config.outputs))
-    except UserError as error:
-        raise UserError(
-            f"init_from={config.init_from}: {str(error).removeprefix(f'run={config.init_from}: ')}"
-        ) from None
+    saved = find_model(config.init_from, Path(config.outputs), key="init_from")
     for key in ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers", "tie", "attention_bias"):
         theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
         if theirs != ours:

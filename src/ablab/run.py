@@ -1,26 +1,18 @@
 """Execution of one run under its lock: train, evaluate and prune whatever is missing, and repeat nothing."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from ablab.console import Console
-from ablab.errors import OtherCodeError, UserError
+from ablab.errors import OtherCodeError
 from ablab.plan import Planned
-from ablab.provenance import comes_from_elsewhere
-from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
+from ablab.provenance import other_origin
+from ablab.store.heartbeat import Heartbeat, heartbeat
+from ablab.store.locks import locked
 from ablab.store.records import Record
-from ablab.store.run_folder import RunFolder
 from ablab.tracking.open import open_tracker
 
 if TYPE_CHECKING:
     from ablab.stages.train import Work
-
-
-class BusyError(UserError):
-    """Another process works on the run."""
 
 
 def run(planned: Planned, console: Console) -> Record | None:
@@ -80,32 +72,11 @@ def _prepared(planned: Planned, console: Console) -> "Work":
 def _is_to_be_replaced(planned: Planned) -> bool:
     if planned.config.rerun == "stale":
         record = planned.folder.record()
-        return record is not None and comes_from_elsewhere(record.provenance, record.stretches) is not None
+        return record is not None and other_origin(record.provenance, record.stretches) is not None
     return planned.config.rerun
 
 
 def _say_it_is_finished(record: Record, console: Console) -> None:
     console.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
-    if (origin := comes_from_elsewhere(record.provenance, record.stretches)) is not None:
-        console.say(f"It comes from elsewhere: {origin}; rerun=true trains anew")
-
-
-@contextmanager
-def locked(folder: RunFolder) -> Iterator[None]:
-    """Hold the run's lock; BusyError if another process works on the run. The lock always ends with the process."""
-    lock = FileLock(folder.lock)
-    try:
-        folder.lock.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:  # a subclass of OSError, so it comes first
-        raise BusyError(f"{folder.run_id} is being worked on by another process; wait for it, or stop it") from None
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {folder.lock.parent} ({error.strerror})") from None
-    try:
-        # Not every shared file system supports locks across machines.
-        pulse = read_pulse(folder.pulse)
-        if pulse is not None and not pulse.is_here and pulse.is_fresh:
-            raise BusyError(f"{folder.run_id} is being worked on by a process on {pulse.host}; wait for it, or stop it")
-        yield
-    finally:
-        lock.release()
+    if (origin := other_origin(record.provenance, record.stretches)) is not None:
+        console.say(f"It was trained with other code or versions: {origin}; rerun=true trains it again")

@@ -114,7 +114,7 @@ def test_asked_twice_it_kills(tmp_path):
         if launcher.running and (running.folder.path / "deaf").exists():
             next(asked, lambda: None)()
 
-    launcher.on_look = look
+    launcher.on_poll = look
     (ending,) = launcher.run([running])
     assert ending.code == -signal.SIGKILL
     assert read_failure(running.folder.failure) is None  # a person did that, not the run

@@ -73,5 +73,5 @@ def test_settings_that_make_no_sense_are_refused(settings, said):
 
 
 def test_a_cluster_that_does_not_answer_is_said_at_once():
-    with pytest.raises(UserError, match="nobody answers there"):
+    with pytest.raises(UserError, match="no cluster answers"):
         _connect("127.0.0.1:9")

@@ -49,7 +49,7 @@ def test_pre_empted_a_run_ends_with_the_same_bits(tmp_path, steps):
             sent.append(pulse.pid)
             os.kill(pulse.pid, signal.SIGUSR2)
 
-    endings = SubmititJobs(LOCAL, on_look=preempt).run([Job(folder, "x", [*RUN, f"outputs={tmp_path / 'queue'}"])])
+    endings = SubmititJobs(LOCAL, on_poll=preempt).run([Job(folder, "x", [*RUN, f"outputs={tmp_path / 'queue'}"])])
     assert [ending.code for ending in endings] == [DONE], folder.log.read_text()
     assert len(set(sent)) == len(steps)
     assert folder.log.read_text().count("continues from step") == len(steps)
@@ -73,7 +73,7 @@ def test_a_job_that_is_lost_is_a_failure_with_a_name(tmp_path, monkeypatch):
             os.kill(pulse.pid, signal.SIGKILL)
             folder.pulse.unlink()
 
-    launcher = SubmititJobs(LOCAL, on_look=kill)
+    launcher = SubmititJobs(LOCAL, on_poll=kill)
     (ending,) = launcher.run([Job(folder, "x", words)])
     assert ending.code != DONE
     failure = read_failure(folder.failure)

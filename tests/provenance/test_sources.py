@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ablab
-from ablab.provenance import comes_from_elsewhere, numerical_versions, other_code, other_judge, provenance
+from ablab.provenance import numerical_versions, other_code, other_judge, other_origin, provenance
 from ablab.provenance.code import Sources, code, code_of, reached
 from ablab.provenance.equal import TABLE, joined, same_code
 from ablab.provenance.modules import Package
@@ -69,7 +69,7 @@ def test_the_model_is_part_of_both(copy):
 
 
 def test_nothing_is_said_of_what_is_the_same():
-    assert comes_from_elsewhere(provenance()) is None
+    assert other_origin(provenance()) is None
     assert other_judge(provenance()) is None
 
 
@@ -85,16 +85,16 @@ def test_other_code_is_named_by_what_changed():
 
 def test_a_record_of_an_older_version_comes_from_elsewhere():
     recorded = {"code": "a" * 12, "commit": "b" * 40, "versions": numerical_versions()}
-    assert comes_from_elsewhere(recorded) == f"code {'a' * 12} (training) (commit {'b' * 8})"
+    assert other_origin(recorded) == f"code {'a' * 12} (training) (commit {'b' * 8})"
     assert other_judge(recorded) is not None
 
 
 def test_only_libraries_that_decide_numbers_count():
     recorded = provenance()
     recorded["versions"] = {**recorded["versions"], "wandb": "0.0.1", "hydra-core": "0.0.1"}
-    assert comes_from_elsewhere(recorded) is None
+    assert other_origin(recorded) is None
     recorded["versions"]["numpy"] = "0.0.1"
-    assert comes_from_elsewhere(recorded) == "numpy 0.0.1"
+    assert other_origin(recorded) == "numpy 0.0.1"
 
 
 # Digests that are proved to be one
@@ -109,9 +109,9 @@ def test_entries_that_share_a_digest_are_one():
 def test_what_the_table_says_is_one_is_not_elsewhere(monkeypatch):
     recorded = {**provenance(), "code": "0" * 12}
     assert not same_code("0" * 12, NOW[0])
-    assert comes_from_elsewhere(recorded) is not None
+    assert other_origin(recorded) is not None
     monkeypatch.setattr("ablab.provenance.equal.equals", lambda: joined([{"digests": ["0" * 12, NOW[0]]}]))
-    assert comes_from_elsewhere(recorded) is None
+    assert other_origin(recorded) is None
 
 
 def test_the_table_that_ships_can_be_read():

@@ -12,7 +12,8 @@ from ablab.build import load_model
 from ablab.cli import main
 from ablab.pruning.strategies import Kept
 from ablab.pruning.surgery import prune
-from ablab.store.saved_model import find_model, of_run
+from ablab.store.finished import find_model
+from ablab.store.saved_model import of_run
 from tests.pruning.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 

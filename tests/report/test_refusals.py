@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
         (["runs=r1", "norm=pre"], "norm=pre: with runs= and where= allowed"),
         (["runz=r1"], "runz: no such key; did you mean runs?"),
         (["layerdorp=0.1"], "did you mean layerdrop?"),
-        (["metric=bleu"], "no such metric"),
+        (["metric=bleu"], "did you mean test_bleu?"),
         (["baseline=x"], "baseline=x: no such arm"),
         (["resamples=5"], "resamples=5"),
     ],

@@ -121,7 +121,7 @@ def test_nothing_is_trained_twice(store):
     said = typed(*store.words)
     assert said.code == 0
     assert "nothing is trained again" in said.out
-    assert "from elsewhere" not in said.out
+    assert "other code or versions" not in said.out
     assert f"{store.run.run_id}" in said.out
     assert path.stat().st_mtime_ns == before
     assert _evaluations(store.run) == evaluations
@@ -143,7 +143,7 @@ def test_again_is_fast_since_torch_stays_away(store):
 def test_other_code_is_said_in_one_line(store, monkeypatch):
     changed = Code("0" * 12, {**code("training").definitions, "derive": "0" * 8})
     monkeypatch.setattr("ablab.provenance.differences.code", lambda stage: changed)
-    lines = [line for line in typed(*store.words).out.splitlines() if "from elsewhere" in line]
+    lines = [line for line in typed(*store.words).out.splitlines() if "other code or versions" in line]
     assert len(lines) == 1
     assert "rerun=true" in lines[0]
     assert "code differs in derive (training)" in lines[0]
@@ -163,10 +163,9 @@ def test_judging_by_other_code_than_that_of_the_run_is_said_and_on_record(store,
 def test_other_versions_are_said_too(store, monkeypatch):
     now = {**store.record.provenance["versions"], "torch": "1.0", "nltk": "3", "wandb": "1.0"}
     monkeypatch.setattr("ablab.provenance.differences.versions", lambda: now)
-    lines = [line for line in typed(*store.words).out.splitlines() if "from elsewhere" in line]
-    assert lines == [
-        f"It comes from elsewhere: torch {store.record.provenance['versions']['torch']}; rerun=true trains anew"
-    ]
+    lines = [line for line in typed(*store.words).out.splitlines() if "other code or versions" in line]
+    recorded = store.record.provenance["versions"]["torch"]
+    assert lines == [f"It was trained with other code or versions: torch {recorded}; rerun=true trains it again"]
 
 
 @pytest.mark.parametrize("word", ["decoding=greedy", "data.test_pairs=3"])

@@ -120,7 +120,7 @@ def test_asked_to_it_goes_on_and_is_marked(what, store):
     record = the_run(store).record()
     assert record.mixed == mark
     assert [stretch.last_step for stretch in record.stretches] == [STEP, record.cost.steps]
-    assert "It comes from elsewhere" in typed(*LINE, f"outputs={store}").out
+    assert "It was trained with other code or versions" in typed(*LINE, f"outputs={store}").out
 
 
 def test_a_checkpoint_that_says_nothing_of_its_code_is_of_other_code(store):

@@ -16,6 +16,7 @@ from ablab.plan import reopened
 from ablab.stages import analyse as look
 from ablab.stages.analyses import SITES
 from ablab.store.artefacts import comparable_artefacts
+from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import all_runs
 from ablab.store.saved_model import of_run
 from ablab.training.callbacks import Callback
@@ -115,7 +116,7 @@ def test_arms_show_the_same_sentences_of_the_test_set(analysed):
 def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(analysed):
     outputs, _ = analysed
     run = scalenorm(outputs)
-    planned = reopened(run, run.record(), [])
+    planned = reopened(FinishedRun(run, run.record()), [])
     model, _ = load_model(of_run(run, run.record()), torch.device("cpu"))
     valid = prepare(planned.config.data, outputs / "corpora", print).valid
     for site in SITES:
@@ -182,7 +183,7 @@ def test_callbacks_are_told_of_every_picture(outputs):
 
     run = scalenorm(outputs)
     record = run.record()
-    planned = reopened(run, record, [])
+    planned = reopened(FinishedRun(run, record), [])
     wanted = look.Wanted("scalenorm_g", {"analysis": "scalenorm_g"})
     look.add_artefacts(planned, record, [wanted], Told())
     assert told == [(record.cost.steps, "analysis/scalenorm_g")]
@@ -203,7 +204,7 @@ BAD = {
     "RUN hello": ["hello: no such key"],
     "RUN data.test_pairs=3": ["has not translated test", "type its train line again"],
     "UNFINISHED": ["has not finished; type its train line again"],
-    "DIVERGED": ["diverged (too hot); there is nothing to analyse"],
+    "DIVERGED": ["diverged (too hot); it has no weights to use"],
     "DAMAGED": ["scalenorm_g.json: not readable as JSON"],
 }
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from ablab.console import Console
-from ablab.run import BusyError, locked, run
+from ablab.run import run
 from ablab.store.heartbeat import DEAD, Pulse
+from ablab.store.locks import BusyError, locked
 from ablab.store.records import write_failure
 from ablab.study.design import Arm
 from ablab.study.ledger import State, entry_of, link
@@ -45,7 +46,7 @@ def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
     pulse = Pulse(host="elsewhere", pid=1, began=0, updated=time.time())
     folder.pulse.write_text(pulse.model_dump_json())
     assert entry_of(cell).state is State.RUNNING
-    with pytest.raises(BusyError, match="a process on elsewhere"):  # whatever its lock says here
+    with pytest.raises(BusyError, match="by process 1 on elsewhere; wait for it"):  # whatever its lock says here
         run(cell.planned, Console(bars=False))
     folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
     assert entry_of(cell).state is State.PLANNED

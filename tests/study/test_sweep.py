@@ -120,7 +120,7 @@ def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     code, out = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}")
     assert code == DONE
     assert "1 finished runs come from other code or versions (1 from code 0ther" in out
-    assert "kept; rerun=stale trains them anew" in out
+    assert "kept; rerun=stale trains them again" in out
     assert out.count("] one arm, seed 3") + out.count("] data.max_tokens=60, seed 3") == 1
     code, _ = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}", "rerun=stale")
     assert code == DONE

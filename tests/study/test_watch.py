@@ -20,8 +20,8 @@ def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
     console = Console(bars=False)
     console.rich.file = io.StringIO()
 
-    def make(on_end, on_look):
-        return NoGpu(1, on_end=on_end, on_look=on_look)
+    def make(on_end, on_poll):
+        return NoGpu(1, on_end=on_end, on_poll=on_poll)
 
     with pytest.raises(UserError, match="no GPU"):
         launch_watched(Board(study), study.cells, make, console, fail_fast=False, on_end=lambda *_: heard.append(_))

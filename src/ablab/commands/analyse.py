@@ -4,31 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ablab.commands.options import AnalyseOptions, split_words
 from ablab.console import Console
 from ablab.errors import UserError, choices
-from ablab.fields import Count, Group, read_words
 from ablab.plan import Planned, reopened
-from ablab.run import locked
 from ablab.stages.analyses import Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
+from ablab.store.finished import FinishedRun, open_runs
+from ablab.store.locks import locked
 from ablab.store.records import Record
-from ablab.store.run_folder import RunFolder, find_run
 
 SENTENCES = 200
 """Validation sentences for head importance, unless `sentences=` sets another number."""
 
 OPEN = ("data", "trainer", "logger")
 """Groups of a run's configuration that can be set here: location of its text, device, and tracker."""
-
-
-class Options(Group):
-    """Options of `analyse` itself."""
-
-    run: str | None = None
-    runs: str | None = None
-    heads: bool = False
-    sentences: Count | None = None
-    outputs: str = "outputs"
 
 
 @dataclass(frozen=True)
@@ -42,15 +32,15 @@ class _Opened:
 
 def analyse(arguments: Sequence[str]) -> int:
     """Compute missing artefacts and print a line for each."""
-    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
-    options = read_words(Options, own)
-    words = [word for word in arguments if word not in own]
+    options, words = split_words(AnalyseOptions, arguments)
     for word in words:
         key, equals, _ = word.partition("=")
         if not equals or key.partition(".")[0] not in OPEN:
-            raise UserError(f"{word}: no such key; {choices(key, [*Options.model_fields, *OPEN])}")
-    runs = {folder.run_id: folder for folder in (find_run(one, Path(options.outputs)) for one in _references(options))}
-    opened = [_open(folder, options, words) for folder in runs.values()]
+            raise UserError(f"{word}: no such key; {choices(key, [*AnalyseOptions.model_fields, *OPEN])}")
+    if options.sentences is not None and not options.heads:
+        raise UserError(f"sentences={options.sentences}: only masked heads need them; allowed: with heads=true")
+    runs = open_runs(options.run, options.runs, Path(options.outputs), selected=True)
+    opened = [_open(run, options, words) for run in runs]
     console = Console(bars=all(one.planned.config.trainer.progress for one in opened))
     for one in opened:
         _analyse(one, console)
@@ -58,27 +48,9 @@ def analyse(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _references(options: Options) -> list[str]:
-    if (options.run is None) == (options.runs is None):
-        raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
-    if options.sentences is not None and not options.heads:
-        raise UserError(f"sentences={options.sentences}: only masked heads need them; allowed: with heads=true")
-    if options.run is not None:
-        return [options.run]
-    found = [run for run in (options.runs or "").split(",") if run]
-    if not found:
-        raise UserError(f"runs={options.runs}: names no run; allowed: run ids or paths with commas between")
-    return found
-
-
-def _open(folder: RunFolder, options: Options, words: Sequence[str]) -> _Opened:
-    record = folder.record()
-    if record is None:
-        raise UserError(f"run={folder.run_id}: has not finished; type its train line again")
-    if record.selected is None:
-        raise UserError(f"run={folder.run_id}: diverged ({record.reason}); there is nothing to analyse")
-    planned = reopened(folder, record, words)
-    return _Opened(planned, record, wanted(planned, record, options.sentences or SENTENCES if options.heads else None))
+def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
+    planned, sentences = reopened(run, words), options.sentences or SENTENCES
+    return _Opened(planned, run.record, wanted(planned, run.record, sentences if options.heads else None))
 
 
 def _analyse(one: _Opened, console: Console) -> None:
@@ -98,10 +70,10 @@ def _analyse(one: _Opened, console: Console) -> None:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)
     for each in one.wanted:
-        console.say(f"  {each.key:<15} {_told(there[each.key])}")
+        console.say(f"  {each.key:<15} {_summary(there[each.key])}")
 
 
-def _told(artefact: Artefact) -> str:
+def _summary(artefact: Artefact) -> str:
     """Return its title, with the extreme values if it is a series or a single matrix."""
     if isinstance(artefact, MatrixArtefact):
         if len(artefact.slices) > 1:
@@ -117,8 +89,8 @@ def _told(artefact: Artefact) -> str:
             for trace in artefact.series
             for y, name in zip(trace.y, trace.names or [f"{artefact.x.title} {x:g}" for x in trace.x], strict=True)
         ]
-    (low, there), (high, elsewhere) = min(cells), max(cells)
-    return f"{artefact.title}: from {low:.4g} ({there}) to {high:.4g} ({elsewhere})"
+    (low, lowest), (high, highest) = min(cells), max(cells)
+    return f"{artefact.title}: from {low:.4g} ({lowest}) to {high:.4g} ({highest})"
 
 
 def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:

@@ -2,35 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import Field
-
+from ablab.commands.options import ExportOptions, read_words
 from ablab.console import Console
-from ablab.fields import Group, read_words
 from ablab.files import read_lines
+from ablab.store.finished import find_model
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import SavedModel, find_model
-
-
-class Options(Group):
-    """Options of `export`, as `key=value` words."""
-
-    run: str
-    format: Literal["ctranslate2"] = "ctranslate2"
-    quantization: Literal["float32", "int8"] = "float32"
-    folder: Annotated[str, Field(min_length=1)] | None = None
-    check: Annotated[int, Field(ge=0)] = 1000
-    outputs: str = "outputs"
+from ablab.store.saved_model import SavedModel
 
 
 def export(arguments: Sequence[str]) -> int:
     """Convert the model, translate test sentences with both engines, and report how many differ."""
-    options = read_words(Options, arguments)
+    options = read_words(ExportOptions, arguments)
     saved = find_model(options.run, Path(options.outputs))
     folder = _free(options, saved)
     sources = _test_sources(saved)[: options.check]
     console = Console()
+    if saved.former:
+        console.say(saved.former)
 
     import torch
 
@@ -49,12 +38,12 @@ def export(arguments: Sequence[str]) -> int:
         for line in agreement.lines():
             console.say(line)
     elif options.check:
-        console.say("Not compared with ours: no test sentences of its run are at hand")
+        console.say("Not compared with ours: the test sentences of its run are not in the store")
     console.say(f"Results: {folder}")
     return 0
 
 
-def _free(options: Options, saved: SavedModel) -> Path:
+def _free(options: ExportOptions, saved: SavedModel) -> Path:
     """Return the folder for the export, by default inside the model's folder."""
     if options.folder is not None:
         return Path(options.folder)

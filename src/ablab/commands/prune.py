@@ -1,10 +1,9 @@
 """The `prune` command: pruning curves of finished runs, and smaller models cut out of them."""
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ablab.commands.options import PruneOptions, split_words
 from ablab.config import Config
 from ablab.config.groups import default_choices
 from ablab.config.options import RulePruning
@@ -13,50 +12,20 @@ from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
 from ablab.pruning.strategies import Depths, targets
-from ablab.run import locked
+from ablab.store.finished import FinishedRun, open_runs
+from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record
-from ablab.store.run_folder import find_run
 from ablab.store.saved_model import of_run
 
 TOLERANCE = 1.0
 """Loss of validation BLEU that `save=auto` accepts."""
 
-OWN = ("run", "runs", "save", "picture", "outputs")
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of `prune` itself; the other words go to the configuration of each run."""
-
-    runs: Sequence[str]
-    save: str
-    picture: Path | None
-    outputs: Path
-    words: Sequence[str]
-
-
-def parse(arguments: Sequence[str]) -> Options:
-    """Parse the options as plain strings, as a run's display name would not survive Hydra's grammar."""
-    own = {key: value for key, equals, value in (word.partition("=") for word in arguments) if equals and key in OWN}
-    words = [word for word in arguments if word.partition("=")[0] not in OWN or "=" not in word]
-    if ("run" in own) == ("runs" in own):
-        raise UserError("run: say which finished run, run=<id>, or several, runs=<id>,<id>")
-    runs = [own["run"]] if "run" in own else [run for run in own["runs"].split(",") if run]
-    if not runs:
-        raise UserError(f"runs={own['runs']}: names no run; allowed: run ids or paths with commas between")
-    save = own.get("save", "auto")
-    if save not in ("auto", "none") and not re.fullmatch(r"\d+\+\d+", save):
-        raise UserError(f"save={save}: allowed: auto, none, or encoder+decoder layers, such as 6+3")
-    picture = Path(own["picture"]) if "picture" in own else None
-    if picture is not None and picture.suffix != ".png":
-        raise UserError(f"picture={picture}: allowed: a name that ends with .png")
-    return Options(runs, save, picture, Path(own.get("outputs", "outputs")), words)
-
 
 def prune(arguments: Sequence[str]) -> int:
     """Measure missing curves, save a pruned model, and draw several runs in one picture."""
-    options = parse(arguments)
-    opened = [_open(reference, options) for reference in options.runs]
+    options, words = split_words(PruneOptions, arguments)
+    runs = open_runs(options.run, options.runs, Path(options.outputs), selected=True)
+    opened = [(_reopened(run, words), run.record) for run in runs]
     _check(opened, options)
     console = Console(bars=all(planned.config.trainer.progress for planned, _ in opened))
     for former in (record.former for _, record in opened if record.former):
@@ -71,22 +40,15 @@ def prune(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _open(reference: str, options: Options) -> tuple[Planned, Record]:
-    folder = find_run(reference, options.outputs)
-    record = folder.record()
-    if record is None:
-        raise UserError(f"run={reference}: {folder.run_id} has not finished; type its train line again")
-    if record.selected is None:
-        raise UserError(f"run={reference}: {folder.run_id} diverged ({record.reason}); there is nothing to prune")
-    if "pruning=none" in options.words:
-        raise UserError(f"pruning=none: {folder.run_id} gets no curve; allowed: any other option of pruning")
-    words = options.words
-    if record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
+def _reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
+    if "pruning=none" in words:
+        raise UserError(f"pruning=none: {run.run_id} gets no curve; allowed: any other option of pruning")
+    if run.record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
         words = [f"pruning={default_choices()['pruning']}", *words]  # the run was trained without a curve
-    return reopened(folder, record, words), record
+    return reopened(run, words)
 
 
-def _check(opened: Sequence[tuple[Planned, Record]], options: Options) -> None:
+def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> None:
     """Check, before any measurement, that the points can be saved and the runs drawn in one picture."""
     if options.save not in ("auto", "none"):
         for planned, _ in opened:
@@ -159,7 +121,7 @@ def _of_shape(curve: Curve, wanted: str) -> Point:
 
 
 def _draw(
-    opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: Options, console: Console
+    opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: PruneOptions, console: Console
 ) -> None:
     if len(opened) == 1 and options.picture is None:
         ((planned, _),) = opened
@@ -169,5 +131,5 @@ def _draw(
         Pruned(planned.run_id, record.name, comparable(planned.folder.curves(), curve))
         for (planned, record), curve in zip(opened, curves, strict=True)
     ]
-    default = options.outputs / "curves" / ("-".join(planned.run_id for planned, _ in opened) + ".png")
-    console.say(f"Results: {draw_several(shown, options.picture or default)}")
+    default = Path(options.outputs) / "curves" / ("-".join(planned.run_id for planned, _ in opened) + ".png")
+    console.say(f"Results: {draw_several(shown, Path(options.picture or default))}")

@@ -8,20 +8,16 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
-from pydantic import Field
-
+from ablab.commands.options import ReportOptions, split_words
 from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
-from ablab.fields import Group, read_words
 from ablab.files import read_json, write_json, write_text
 from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.latex import latex
-from ablab.report.metrics import MEASURES
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_pictures
 from ablab.report.selection import Selection
@@ -46,17 +42,6 @@ def track_report(document: Document, study: Study) -> None:
         tracker.summary({f"report/verdicts/{number}": claim.words for number, claim in enumerate(document.claims, 1)})
 
 
-class Options(Group):
-    """Options of `report` itself; the other words are those of a sweep. `resamples`: of each resampling test."""
-
-    runs: str | None = None
-    where: str | None = None
-    baseline: str | None = None
-    metric: str | None = None
-    resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000
-    verify: bool = False
-
-
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """Disable garbage collection while the block runs.
@@ -76,9 +61,10 @@ def _uncollected() -> Iterator[None]:
 @_uncollected()
 def report(arguments: Sequence[str]) -> int:
     """Compute the report, write it, and print where it is."""
-    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
-    options, words = read_words(Options, own), [word for word in arguments if word not in own]
-    study = None if options.runs is not None or options.where is not None else _study(words)
+    options, words = split_words(ReportOptions, arguments)
+    study = None
+    if options.runs is None and options.where is None:
+        study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
     selection = _asked_for(_ad_hoc(options, words) if study is None else of_study(study), options)
     if not selection.where(lambda run: run.folder.path.exists()):
         first = selection.registered.typed if selection.registered and selection.departed else []
@@ -86,7 +72,7 @@ def report(arguments: Sequence[str]) -> int:
         raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
     console = Console()
     if options.verify and not verify(selection, console):
-        console.say("No report was written. Where the texts were changed by hand, bring them back; else rerun=true.")
+        console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
@@ -108,36 +94,25 @@ def _study(words: Sequence[str]) -> Study:
     try:
         return define(tuple(words))
     except UnknownKeyError as unknown:
-        near = get_close_matches(unknown.key, Options.model_fields, n=1)
+        near = get_close_matches(unknown.key, ReportOptions.model_fields, n=1)
         if not near:
             raise
         raise UserError(f"{unknown.key}: no such key; did you mean {near[0]}?") from None
 
 
-def _ad_hoc(options: Options, words: Sequence[str]) -> Selection:
-    outputs = [word for word in words if word.partition("=")[0] == "outputs"]
-    if len(outputs) < len(words):
-        other = next(word for word in words if word not in outputs)
-        raise UserError(f"{other}: with runs= and where= allowed: {', '.join((*Options.model_fields, 'outputs'))}")
-    store = Path(outputs[-1].partition("=")[2] if outputs else "outputs")
+def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> Selection:
+    if words:
+        raise UserError(f"{words[0]}: with runs= and where= allowed: {', '.join(ReportOptions.model_fields)}")
+    store = Path(options.outputs)
     if options.runs is not None and options.where is not None:
         raise UserError("where=: not together with runs=; say one of them")
     if options.runs is not None:
-        return of_runs(_references(options.runs), store)
+        return of_runs(options.runs, store)
     return where(options.where or "", store)
 
 
-def _references(runs: str) -> list[str]:
-    found = [reference for reference in runs.split(",") if reference]
-    if not found:
-        raise UserError("runs=: say which, such as runs=r1a2b,r3c4d")
-    return found
-
-
-def _asked_for(selection: Selection, options: Options) -> Selection:
+def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
     """Apply a typed baseline or metric; the result is a report beside the declared one, without its claims."""
-    if options.metric is not None and options.metric not in MEASURES:
-        raise UserError(f"metric={options.metric}: no such metric; {choices(options.metric, MEASURES)}")
     if options.baseline is not None and selection.arm(options.baseline) is None:
         names = [arm.name for arm in selection.arms]
         raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
@@ -145,18 +120,18 @@ def _asked_for(selection: Selection, options: Options) -> Selection:
     news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
     if not news:
         return selection
-    said = (
+    note = (
         f"{len(selection.claims)} claims are about {selection.metric} against {selection.baseline}: "
         f"the report {selection.name} judges them, this one does not"
     )
-    notes = (*selection.notes, said) if selection.claims else selection.notes
+    notes = (*selection.notes, note) if selection.claims else selection.notes
     name = "-".join((selection.name, *news))
     return replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)
 
 
 def _write(document: Document, folder: Path) -> bool:
     """Write all files, or none if one fails; return whether the content differs from the previous report."""
-    before, data = _said_before(folder / "report.json"), document.model_dump()
+    before, data = _previous(folder / "report.json"), document.model_dump()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         made = Path(place)
@@ -177,7 +152,7 @@ def _write(document: Document, folder: Path) -> bool:
     return before != {**data, "made": None}
 
 
-def _said_before(path: Path) -> object:
+def _previous(path: Path) -> object:
     """Return the previous report without its time; None if there is none."""
     try:
         return {**read_json(path), "made": None}

@@ -8,13 +8,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
+from ablab.commands.options import SelfcheckOptions, read_words
 from ablab.console import Console
 from ablab.errors import UserError, choices
-from ablab.fields import Group, read_words
 from ablab.files import sha256
 from ablab.store.records import Record
 from ablab.store.run_folder import SELECTED, RunFolder, all_runs
@@ -32,20 +30,12 @@ SOURCE = "import sys; from ablab.cli import main; sys.exit(main(['train', *sys.a
 KINDS = ("resume",)
 
 
-class Options(Group):
-    """Options of `selfcheck resume`. `words`: more for the run, separated by spaces."""
-
-    kills: Annotated[int, Field(ge=1)] = 5
-    seed: Annotated[int, Field(ge=0)] = 1
-    words: str = ""
-
-
 def selfcheck(arguments: Sequence[str]) -> int:
     """Run `selfcheck resume`; return 0 if all results are equal."""
     kind, *rest = arguments or [""]
     if kind not in KINDS:
         raise UserError(f"selfcheck {kind!r}: no such check; {choices(kind, KINDS)}")
-    options = read_words(Options, rest)
+    options = read_words(SelfcheckOptions, rest)
     line = [*LINE, *options.words.split()]
     console = Console()
     with tempfile.TemporaryDirectory(prefix="ablab-selfcheck-") as folder:
@@ -65,7 +55,7 @@ def _undisturbed(line: Sequence[str], outputs: Path, console: Console) -> tuple[
 
 
 def _killed(
-    line: Sequence[str], outputs: Path, whole: Record, seconds: float, options: Options, console: Console
+    line: Sequence[str], outputs: Path, whole: Record, seconds: float, options: SelfcheckOptions, console: Console
 ) -> RunFolder:
     """Kill the run with SIGKILL at random moments, spread so that it progresses between them; then let it finish."""
     moments = random.Random(options.seed)

@@ -3,13 +3,14 @@
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from rich.live import Live
 
+from ablab.commands.options import StudyOptions, split_words
 from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
-from ablab.fields import Group, flatten, read_words
+from ablab.fields import flatten
 from ablab.identity import condition_id
 from ablab.study.check import Tried, check, tried
 from ablab.study.definition import define, define_search
@@ -23,19 +24,9 @@ from ablab.study.summary import table_lines
 REFRESH = 1.0
 
 
-class Options(Group):
-    """Options of `study` itself; the other words are those of the sweep."""
-
-    check: bool = False
-    watch: bool = False
-    format: Literal["text", "json"] = "text"
-
-
 def study(arguments: Sequence[str]) -> int:
     """Show, check or watch a study."""
-    own = [word for word in arguments if word.partition("=")[0] in Options.model_fields]
-    options = read_words(Options, own)
-    rest = [word for word in arguments if word not in own]
+    options, rest = split_words(StudyOptions, arguments)
     of_hydra = hydra_words(rest)
     words = tuple(word for word in rest if word not in of_hydra)
     console = Console()
@@ -57,7 +48,7 @@ def study(arguments: Sequence[str]) -> int:
     if options.format == "json":
         print(json.dumps(as_json(found, board.entries), indent=1))  # noqa: T201
         return 0
-    for line in _lines(found, board, list(arguments)):
+    for line in _lines(found, board, rest):
         console.say(line)
     return 0
 
@@ -88,9 +79,8 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     yield summary(list(entries.values())).plain.rstrip()
     if (seconds := _estimate(found, entries, tried(found))) is not None:
         yield f"About {duration(seconds)} of training are left for one run at a time"
-    line = " ".join(word for word in words if word.partition("=")[0] not in Options.model_fields)
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
-        yield f"Next: python train.py -m {line}"
+        yield f"Next: python train.py -m {' '.join(words)}"
     yield f"Results: {found.folder}"
 
 

@@ -8,23 +8,16 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ablab.commands.options import SyncOptions, read_words
 from ablab.console import Console
 from ablab.errors import UserError
-from ablab.fields import Group, read_words
 
 SECONDS, REACH_SECONDS = 600, 10
 
 
-class Options(Group):
-    """Options of `sync`, as `key=value` words."""
-
-    outputs: str = "outputs"
-    dry_run: bool = False
-
-
 def sync(arguments: Sequence[str]) -> int:
     """Upload the sessions of each run in order; stop at the first that the server rejects."""
-    options = read_words(Options, arguments)
+    options = read_words(SyncOptions, arguments)
     outputs = Path(options.outputs)
     if not outputs.is_dir():
         raise UserError(f"outputs={outputs}: no such folder")
@@ -35,8 +28,8 @@ def sync(arguments: Sequence[str]) -> int:
         _check_server()
     for number, (place, sessions) in enumerate(missing.items(), 1):
         console.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
-        if not options.dry_run and (said := _send(sessions)) is not None:
-            raise UserError(f"{place}: W&B did not take it ({said}); what was sent before stays sent")
+        if not options.dry_run and (refusal := _send(sessions)) is not None:
+            raise UserError(f"{place}: W&B refused the upload ({refusal}); sessions sent before remain there")
     if options.dry_run and missing:
         console.say("Next: ablab sync")
     return 0

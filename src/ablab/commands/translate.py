@@ -3,40 +3,25 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from ablab.commands.export import export_folder
+from ablab.commands.options import TranslateOptions, read_words
 from ablab.console import Console
 from ablab.errors import UserError
-from ablab.fields import Count, Group, read_words
 from ablab.lines import lines_of, text_of
+from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
-from ablab.store.saved_model import SavedModel, find_model
+from ablab.store.saved_model import SavedModel
 from ablab.threads import cores
 
 if TYPE_CHECKING:
     from ablab.decoding.translator import DecodingConfig
 
 
-class Options(Group):
-    """Options of `translate`, as `key=value` words."""
-
-    run: str
-    beam_size: Count = 4
-    length_penalty: Annotated[float, Field(ge=0)] = 0.6
-    n_best: Count = 1
-    max_extra_tokens: Annotated[int, Field(ge=0)] = 50
-    attention: str | None = None
-    device: Literal["cpu", "gpu"] = "cpu"
-    backend: Literal["ablab", "ctranslate2"] = "ablab"
-    outputs: str = "outputs"
-
-
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> TranslateOptions:
     """Parse the options; UserError in one line for invalid ones."""
-    options = read_words(Options, arguments)
+    options = read_words(TranslateOptions, arguments)
     if options.n_best > options.beam_size:
         raise UserError(f"n_best={options.n_best}: must be at most beam_size={options.beam_size}")
     if options.backend == "ctranslate2":
@@ -59,7 +44,7 @@ def _read() -> list[str]:
     return lines_of(sys.stdin.buffer.read(), "standard input")
 
 
-def _translate(options: Options, saved: SavedModel, sentences: Sequence[str]) -> None:
+def _translate(options: TranslateOptions, saved: SavedModel, sentences: Sequence[str]) -> None:
     from ablab.decoding.translator import DecodingConfig
 
     search = DecodingConfig(options.beam_size, options.length_penalty, options.max_extra_tokens)
@@ -107,7 +92,7 @@ def _by_ctranslate2(
     ]
 
 
-def _say(options: Options, found: Sequence[Sequence[tuple[float, str]]]) -> None:
+def _say(options: TranslateOptions, found: Sequence[Sequence[tuple[float, str]]]) -> None:
     texts = [beams[: options.n_best] for beams in found]
     best = (hypotheses[0][1] for hypotheses in texts)
     sys.stdout.write("".join(n_best_lines(texts)) if options.n_best > 1 else text_of(best))

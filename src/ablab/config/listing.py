@@ -38,6 +38,12 @@ def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     ]
 
 
+def fields_of_group(group: str, option: str) -> list[str]:
+    """Return a line per field of its own group that an option sets."""
+    found = (field for path in option_files(group, option) for field in _lines(group, path))
+    return list({key: line for section, key, line in found if section == group}.values())
+
+
 def _indented(section: Mapping[str, str]) -> Iterator[str]:
     yield from (f"  {line}" for line in section.values())
 

@@ -104,7 +104,7 @@ def _apply(base: _Base, overrides: Sequence[Override]) -> DictConfig:
         try:
             OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
         except OmegaConfBaseException as error:
-            raise UserError(f"{override.input_line}: {_said(error)}") from None
+            raise UserError(f"{override.input_line}: {_message(error)}") from None
     return config
 
 
@@ -117,8 +117,8 @@ def _resolved(config: DictConfig, overrides: Sequence[Override]) -> dict[str, An
         return cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
     except OmegaConfBaseException as error:
         typed = " ".join(str(override.input_line) for override in overrides)
-        raise UserError(f"{typed}: {getattr(error, 'full_key', None) or ''}: {_said(error)}") from None
+        raise UserError(f"{typed}: {getattr(error, 'full_key', None) or ''}: {_message(error)}") from None
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return " ".join(str(error).split("\n")[0].split())

@@ -66,7 +66,7 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     try:
         src, tgt = (Tokenizer((folder / name).read_bytes()) for name in FILES)
     except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: the tokenizer is gone, and without it nobody can read the model") from None
+        raise UserError(f"{error.filename}: the tokenizer is gone, and the model cannot be used without it") from None
     return src, src if src.model == tgt.model else tgt
 
 

@@ -13,7 +13,7 @@ from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.store.records import Kind, now, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
 
-LOOK = 0.25
+POLL_SECONDS = 0.25
 """Seconds between two checks of running jobs."""
 
 
@@ -45,12 +45,12 @@ class Ending(NamedTuple):
 
 
 class Launcher(ABC):
-    """Executes jobs. `on_end` is called with each ending, `on_look` a few times per second."""
+    """Executes jobs. `on_end` is called with each ending, `on_poll` a few times per second."""
 
     def __init__(
-        self, on_end: Callable[[Ending], None] = lambda _: None, on_look: Callable[[], None] = lambda: None
+        self, on_end: Callable[[Ending], None] = lambda _: None, on_poll: Callable[[], None] = lambda: None
     ) -> None:
-        self.on_end, self.on_look = on_end, on_look
+        self.on_end, self.on_poll = on_end, on_poll
         self.stopping = 0
         """Number of requests to stop. After one, the runs write a checkpoint and end; after two, they are killed."""
         self.interrupted = False
@@ -76,7 +76,7 @@ class Launcher(ABC):
                     self._stop_if_refused(ending)
                     endings.append(ending)
                     self.on_end(ending)
-                self.on_look()
+                self.on_poll()
         return endings
 
     def open(self) -> AbstractContextManager[object]:
@@ -99,7 +99,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def ended(self) -> Iterator[Ending]:
-        """Yield jobs that ended since the last call, waiting for about LOOK seconds. Called only while jobs run."""
+        """Yield jobs that ended since the last call, waiting for about POLL_SECONDS. Called only while jobs run."""
 
     @abstractmethod
     def end(self, *, kill: bool) -> None:
@@ -163,7 +163,7 @@ def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> N
 
 
 def cause_of(code: int, log: Path) -> Cause:
-    """Return the cause as told by exit code and log. Linux sends SIGKILL to a process that exhausts memory."""
+    """Return the cause from exit code and log. Linux sends SIGKILL to a process that exhausts memory."""
     if code < 0:
         name = signal.Signals(-code).name
         return Cause("killed", f"the process was killed by {name}" + (" (out of memory?)" if code == -9 else ""))

@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 
 from ablab.errors import UserError
 from ablab.launchers import task
-from ablab.launchers.base import LOOK, Ending, Job, Launcher, cause_of
+from ablab.launchers.base import POLL_SECONDS, Ending, Job, Launcher, cause_of
 from ablab.threads import cores
 
 
@@ -54,9 +54,9 @@ class Processes(Launcher):
         self,
         places: Places,
         on_end: Callable[[Ending], None] = lambda _: None,
-        on_look: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(on_end, on_look)
+        super().__init__(on_end, on_poll)
         self.places = places
         self._free = deque(places.environments())
         self._running: dict[int, _Running] = {}
@@ -86,7 +86,7 @@ class Processes(Launcher):
 
     def ended(self) -> Iterator[Ending]:
         """Yield the jobs whose process has ended."""
-        for sentinel in wait(list(self._running), timeout=LOOK):
+        for sentinel in wait(list(self._running), timeout=POLL_SECONDS):
             assert isinstance(sentinel, int)
             running = self._running.pop(sentinel)
             running.process.join()

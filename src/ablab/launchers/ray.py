@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 from ablab.threads import cores
 
 
@@ -69,9 +69,9 @@ class RayTasks(Launcher):
         resources: Resources,
         jobs: int | None,
         on_end: Callable[[Ending], None] = lambda _: None,
-        on_look: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(on_end, on_look)
+        super().__init__(on_end, on_poll)
         self.address, self.resources, self.jobs = address, resources, jobs
         self._tasks: dict[Any, Job] = {}
 
@@ -115,7 +115,7 @@ class RayTasks(Launcher):
         """Yield the tasks that have ended."""
         import ray
 
-        done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=LOOK, fetch_local=False)
+        done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=POLL_SECONDS, fetch_local=False)
         for task in done:
             yield self._ending(task, self._tasks.pop(task))
 
@@ -148,7 +148,7 @@ def _connect(address: str | None) -> None:
         try:  # Ray itself would retry for minutes
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
         except OSError as error:
-            raise UserError(f"hydra.launcher.address={address}: nobody answers there ({error})") from None
+            raise UserError(f"hydra.launcher.address={address}: no cluster answers ({error})") from None
     # No usage data leaves the machine unless the user asks for it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"address": address or "local"}

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.launchers.base import LOOK, Cause, Ending, Job, Launcher, cause_of
+from ablab.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 from ablab.store.records import Kind
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
@@ -70,9 +70,9 @@ class SubmititJobs(Launcher):
         self,
         queue: Queue,
         on_end: Callable[[Ending], None] = lambda _: None,
-        on_look: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(on_end, on_look)
+        super().__init__(on_end, on_poll)
         self.queue = queue
         self._submitted: dict[Any, Job] = {}
 
@@ -99,7 +99,7 @@ class SubmititJobs(Launcher):
 
     def ended(self) -> Iterator[Ending]:
         """Yield jobs that have ended; submitit polls Slurm at growing intervals."""
-        time.sleep(LOOK)
+        time.sleep(POLL_SECONDS)
         for handle in [handle for handle in self._submitted if handle.done()]:
             yield _ending(handle, self._submitted.pop(handle))
 

@@ -23,7 +23,8 @@ PRELOADED = ["ablab.stages.prune_curve", "ablab.stages.train", "ablab.launchers.
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
     from ablab.console import Console
-    from ablab.run import BusyError, run
+    from ablab.run import run
+    from ablab.store.locks import BusyError
     from ablab.store.records import now
 
     try:
@@ -45,8 +46,8 @@ def perform(words: Sequence[str], log: str | None) -> int:
     except Exception as error:
         if not isinstance(error, UserError):
             traceback.print_exc()
-        said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        line = " ".join(said.split("\n")[0].split())
+        message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        line = " ".join(message.split("\n")[0].split())
         print(f"error: {line}", file=sys.stderr)  # noqa: T201
         planned.folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())

@@ -3,10 +3,10 @@
 from ablab.provenance.code import code, code_digest
 from ablab.provenance.differences import (
     NUMERICAL,
-    comes_from_elsewhere,
     numerical_versions,
     other_code,
     other_judge,
+    other_origin,
     other_versions,
 )
 from ablab.provenance.equal import representative, same_code
@@ -16,11 +16,11 @@ __all__ = [
     "NUMERICAL",
     "code",
     "code_digest",
-    "comes_from_elsewhere",
     "fast_bfloat16",
     "numerical_versions",
     "other_code",
     "other_judge",
+    "other_origin",
     "other_versions",
     "processor",
     "provenance",

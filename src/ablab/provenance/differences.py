@@ -32,7 +32,7 @@ def numerical_versions() -> dict[str, str]:
     return {name: found for name, found in versions().items() if name in NUMERICAL}
 
 
-def comes_from_elsewhere(recorded: Mapping[str, Any], stretches: Iterable[Trained] = ()) -> str | None:
+def other_origin(recorded: Mapping[str, Any], stretches: Iterable[Trained] = ()) -> str | None:
     """Describe the code or versions of a run's training that differ from the current ones; None if none do.
 
     `recorded`: the provenance of its record. `stretches`: of its training, if recorded.

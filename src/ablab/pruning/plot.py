@@ -43,7 +43,7 @@ MAIN = ("every_other", "search", "data_driven")
 DASHES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (8, 1)))
 
 
-class Looks:
+class Styles:
     """Line styles. One run: a colour per strategy. Several: a colour per run, and a dash per strategy."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
@@ -68,11 +68,11 @@ class Looks:
         """Return handles and names: of the runs, where there are several, and of the strategies."""
         from matplotlib.lines import Line2D
 
-        looks = [self.of(self.runs[0], strategy) for strategy in self.strategies]
+        styles = [self.of(self.runs[0], strategy) for strategy in self.strategies]
         if len(self.runs) == 1:
-            return [Line2D([], [], **look) for look in looks], self.strategies
+            return [Line2D([], [], **style) for style in styles], self.strategies
         colours = [Line2D([], [], color=f"C{number % 10}", linewidth=3) for number in range(len(self.runs))]
-        dashes = [Line2D([], [], **{**look, "color": "black"}) for look in looks]
+        dashes = [Line2D([], [], **{**style, "color": "black"}) for style in styles]
         return [*colours, *dashes], [*self.runs, *self.strategies]
 
 
@@ -81,29 +81,29 @@ def draw(lines: Sequence[Line], title: str, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    looks = Looks(lines)
+    styles = Styles(lines)
     names = list(dict.fromkeys(line.curve for line in lines))
     figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.6, 1))
     for column, name in enumerate(names):
-        _draw_curve([line for line in lines if line.curve == name], looks, name, panels[0][column], panels[1][column])
+        _draw_curve([line for line in lines if line.curve == name], styles, name, panels[0][column], panels[1][column])
     panels[0][0].set_ylabel("test BLEU")
-    panels[1][0].set_ylabel(f"decoding speed, {looks.strategies[0]}\n(full model: 1)")
-    panels[0][-1].legend(*looks.legend(), fontsize="small", loc="lower right")
+    panels[1][0].set_ylabel(f"decoding speed, {styles.strategies[0]}\n(full model: 1)")
+    panels[0][-1].legend(*styles.legend(), fontsize="small", loc="lower right")
     figure.suptitle(title, fontsize="medium")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
 
-def _draw_curve(lines: Sequence[Line], looks: Looks, name: str, quality: Any, speed: Any) -> None:
+def _draw_curve(lines: Sequence[Line], styles: Styles, name: str, quality: Any, speed: Any) -> None:
     """Draw one column: quality of every strategy, and speed of the first alone, since speed depends on depth."""
     for line in lines:
         x = [layers(point) for point in line.points]
-        look = looks.of(line.run, family(line.strategy))
-        quality.plot(x, [point.bleu for point in line.points], **look)
-        if family(line.strategy) == looks.strategies[0]:
-            speed.plot(x, [point.speed_ratio for point in line.points], **look)
+        style = styles.of(line.run, family(line.strategy))
+        quality.plot(x, [point.bleu for point in line.points], **style)
+        if family(line.strategy) == styles.strategies[0]:
+            speed.plot(x, [point.speed_ratio for point in line.points], **style)
     quality.set_title({"both": "both stacks"}.get(name, f"{name} alone"))
     speed.set_xlabel("layers kept (of the deeper stack)" if name == "both" else f"{name} layers kept")
     speed.xaxis.get_major_locator().set_params(integer=True)

@@ -11,14 +11,15 @@ from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
 from ablab.report.selection import ArmRuns, Run, Selection, way_of
+from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
-from ablab.store.run_folder import RunFolder, all_runs, find_run
+from ablab.store.run_folder import RunFolder, all_runs
 
 
-def of_runs(references: Sequence[str], outputs: Path) -> Selection:
-    """Select these runs, one arm for each recipe; the first is the baseline."""
-    found = [_finished(reference, outputs) for reference in references]
-    return _ad_hoc("runs", f"runs={','.join(references)}", found, outputs)
+def of_runs(runs: str, outputs: Path) -> Selection:
+    """Select the runs named in `runs`, one arm for each recipe; the first is the baseline."""
+    found = [(run.folder, run.record) for run in open_runs(None, runs, outputs)]
+    return _ad_hoc("runs", f"runs={runs}", found, outputs)
 
 
 def where(conditions: str, outputs: Path) -> Selection:
@@ -37,14 +38,6 @@ def where(conditions: str, outputs: Path) -> Selection:
     if not found:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
     return _ad_hoc("where", f"where={conditions}", found, outputs)
-
-
-def _finished(reference: str, outputs: Path) -> tuple[RunFolder, Record]:
-    folder = find_run(reference, outputs)
-    record = folder.record()
-    if record is None:
-        raise UserError(f"runs={reference}: {folder.run_id} has not finished; type its train line again")
-    return folder, record
 
 
 def _condition(word: str) -> tuple[str, str]:

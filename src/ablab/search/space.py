@@ -36,7 +36,7 @@ class Levels:
         return self.values
 
     @property
-    def said(self) -> list[str]:
+    def plain(self) -> list[str]:
         """The values as an experiment file has them."""
         return list(self.values)
 
@@ -73,7 +73,7 @@ class Range:
         return self.written(self.interval.low), self.written(self.last)
 
     @property
-    def said(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
         """The interval as an experiment file has it."""
         return {"low": self.interval.low, "high": self.last, "log": self.interval.log, "step": self.interval.step}
 
@@ -103,9 +103,9 @@ class Space:
         return [dimension.key for dimension in self.dimensions]
 
     @property
-    def said(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
         """The space as an experiment file has it; part of the identity of the search."""
-        return {dimension.key: dimension.said for dimension in self.dimensions}
+        return {dimension.key: dimension.plain for dimension in self.dimensions}
 
     def distributions(self) -> "dict[str, BaseDistribution]":
         """Return the Optuna distributions, sorted by key, so that the order of typing does not affect a draw."""
@@ -157,8 +157,8 @@ def parsed(override: "Override") -> Levels | Range:
                 step = abs(value.step)
                 return Range(key, Interval(low=ascending[0], high=ascending[-1], step=step))
     except ValueError as error:
-        said = str(error.errors()[0]["msg"]) if hasattr(error, "errors") else str(error)
-        raise UserError(f"{line}: {said.removeprefix('Value error, ')}") from None
+        message = str(error.errors()[0]["msg"]) if hasattr(error, "errors") else str(error)
+        raise UserError(f"{line}: {message.removeprefix('Value error, ')}") from None
     return levels(key, list(override.sweep_string_iterator()))
 
 
@@ -221,7 +221,7 @@ def _check_role(key: str, *, evaluations: bool) -> None:
     roles |= dict.fromkeys(groups(), Role.RECIPE)
     roles |= dict.fromkeys(EVALUATION_GROUPS, Role.EVALUATION) | dict.fromkeys(RUNTIME_GROUPS, Role.RUNTIME)
     if key == "seed":
-        raise UserError("seed: luck is not searched for; every trial trains under training_seed")
+        raise UserError("seed: a search does not vary it; every trial trains with training_seed")
     key = key_of_now(key)
     if roles.get(key) is Role.RUNTIME:
         raise UserError(f"{key}: decides no result; allowed in a search: keys that training depends on")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.errors import UserError
+from ablab.files import writing_in
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -27,14 +28,14 @@ def open_storage(url: str | None, folder: Path) -> "BaseStorage":
         try:
             return JournalStorage(journal)
         except Exception as error:  # any error from JSON lines with other content
-            raise _spoilt(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
+            raise _unreadable(folder / JOURNAL, f"{type(error).__name__}: {' '.join(str(error).split())}") from None
     try:
         # Alembic, with which Optuna creates its tables, logs too much.
         logging.getLogger("alembic").setLevel(logging.ERROR)
         return optuna.storages.RDBStorage(_with_driver(url))
     except Exception as error:
-        said = " ".join(str(error).split()).partition(" (Background on")[0][:300]
-        raise UserError(f"storage={masked(url)}: cannot be used ({type(error).__name__}: {masked(said)})") from None
+        message = " ".join(str(error).split()).partition(" (Background on")[0][:300]
+        raise UserError(f"storage={masked(url)}: cannot be used ({type(error).__name__}: {masked(message)})") from None
 
 
 def masked(text: str) -> str:
@@ -82,13 +83,13 @@ def _check(path: Path) -> None:
             try:
                 json.loads(line)
             except ValueError:
-                raise _spoilt(path, f"line {number}") from None
+                raise _unreadable(path, f"line {number}") from None
 
 
-def _spoilt(path: Path, where: str) -> UserError:
+def _unreadable(path: Path, where: str) -> UserError:
     return UserError(
-        f"{path}: cannot be read as the trials of a search ({where}); bring it back, or take it away: "
-        "the search begins anew, and finished runs are not made again"
+        f"{path}: cannot be read as the trials of a search ({where}); restore it, or remove it: "
+        "the search then begins anew, and finished runs are not trained again"
     )
 
 
@@ -96,7 +97,7 @@ def _journal(path: Path) -> "JournalFileBackend":
     from filelock import FileLock
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-    class HealingLock(JournalFileOpenLock):
+    class RepairingLock(JournalFileOpenLock):
         """A lock of the operating system, which a kill releases; Optuna's own lock would remain and cost 30 s."""
 
         def __init__(self) -> None:
@@ -110,9 +111,8 @@ def _journal(path: Path) -> "JournalFileBackend":
         def release(self) -> None:
             self._lock.release()
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = HealingLock()
+    with writing_in(path.parent):
+        lock = RepairingLock()
         backend = JournalFileBackend(str(path), lock_obj=lock)
         lock.acquire()
         try:
@@ -120,5 +120,3 @@ def _journal(path: Path) -> "JournalFileBackend":
         finally:
             lock.release()
         return backend
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {path.parent} ({error.strerror})") from None

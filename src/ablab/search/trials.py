@@ -121,8 +121,14 @@ class Trials:
         from optuna.trial import TrialState
 
         trial_id = self._id_of(number)
-        said = {"outcome": outcome, "steps": steps, "total_steps": total_steps, "run_id": run_id, "reason": reason}
-        for key, value in said.items():
+        attributes = {
+            "outcome": outcome,
+            "steps": steps,
+            "total_steps": total_steps,
+            "run_id": run_id,
+            "reason": reason,
+        }
+        for key, value in attributes.items():
             if value is not None:
                 self._storage.set_trial_user_attr(trial_id, key, value)
         if outcome == "finished":
@@ -191,7 +197,7 @@ def saved_line(trials: Sequence[Trial]) -> str | None:
         return None
     heading = f"{len(stopped)} {'trial' if len(stopped) == 1 else 'trials'} stopped early"
     if any(trial.total_steps is None or trial.steps is None for trial in stopped):
-        return f"{heading}; how many steps that saved nobody knows, since training is not bounded by steps"
+        return f"{heading}; the number of steps saved is unknown, since training is not limited by steps"
     saved = sum((trial.total_steps or 0) - (trial.steps or 0) for trial in stopped)
     whole = sum(trial.total_steps or trial.steps or 0 for trial in trials if trial.outcome in ("finished", "stopped"))
     return f"{heading}: {saved:,} of {whole:,} steps saved, {saved / max(whole, 1):.0%}".replace("%", " %")

@@ -286,13 +286,13 @@ def write_failure(path: Path, kind: Kind, line: str, log: str | None, ended: str
 
 def kind_of(error: BaseException) -> Kind:
     """Classify an error. PyTorch reports exhausted memory in several ways, some of them only by the message."""
-    said = str(error)
+    message = str(error)
     if isinstance(error, OtherCodeError):
         return "refused"
-    if isinstance(error, LostError) and "was killed by" in said:
+    if isinstance(error, LostError) and "was killed by" in message:
         return "killed"
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "memory"
-    if "DefaultCPUAllocator" in said or "out of memory" in said:
+    if "DefaultCPUAllocator" in message or "out of memory" in message:
         return "memory"
     return "error"

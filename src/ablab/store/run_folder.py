@@ -1,4 +1,4 @@
-"""The folder of each run: paths of its files, reading and writing them, and finding runs in a store."""
+"""The folder of each run: paths of its files, reading and writing them, and all runs of a store."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -217,25 +217,3 @@ def all_runs(outputs: Path) -> Iterator[RunFolder]:
     runs = outputs / "runs"
     if runs.is_dir():
         yield from (RunFolder(path) for path in sorted(runs.iterdir()) if (path / "recipe.yaml").exists())
-
-
-def find_run(reference: str, outputs: Path) -> RunFolder:
-    """Return the run with this path, id, unambiguous prefix of an id, or display name; UserError if not exactly one."""
-    if (Path(reference) / "record.json").exists():
-        return RunFolder(Path(reference).resolve())
-    if (Path(reference) / "model.json").exists():
-        raise UserError(f"run={reference}: a model that was cut out of a run; allowed here: the run itself")
-    runs = list(all_runs(outputs))
-    exact = [run for run in runs if run.run_id == reference]
-    found = exact or [run for run in runs if reference and run.run_id.startswith(reference)]
-    if not found:
-        found = [run for run in runs if (record := run.record()) and record.name == reference]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f"run={reference}: several runs match: {', '.join(run.run_id for run in found)}")
-    known = [run.run_id for run in runs]
-    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
-    raise UserError(
-        f"run={reference}: no such run in {outputs}/runs; there are {', '.join(known[:10]) or 'none'}{more}"
-    )

@@ -1,4 +1,4 @@
-"""Saved models, of a finished run or pruned from one: finding them and reading their architecture, without torch."""
+"""Saved models, of a finished run or pruned from one: their files and architecture, read without torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from ablab.config.schema import Architecture, with_options
 from ablab.errors import UserError, reason
 from ablab.files import read_json, sha256
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
-from ablab.store.run_folder import SELECTED, RunFolder, find_run
+from ablab.store.run_folder import SELECTED, RunFolder
 
 PRUNED = "model.safetensors"
 CARD = "model.json"
@@ -65,27 +65,20 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     return SavedModel(folder.run_id, weights, _architecture(record.settings, folder.path), record.former)
 
 
-def find_model(reference: str, outputs: Path) -> SavedModel:
-    """Return the model that a path to a pruned model, or any reference to a run, names; UserError if there is none."""
-    folder = Path(reference)
-    if (folder / CARD).exists():
-        try:
-            card = ModelCard.model_validate(read_json(folder / CARD))
-        except ValueError as error:
-            raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
-        architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
-        former = of_older_schema(card.name, card.schema_version)
-        return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder), former)
-    run = find_run(reference, outputs)
-    record = run.record()
-    if record is None:
-        raise UserError(f"run={reference}: {run.run_id} has not finished; type its train line again")
-    return of_run(run, record)
+def of_card(folder: Path) -> SavedModel:
+    """Return the pruned model in this folder; UserError if its description cannot be read or its weights are gone."""
+    try:
+        card = ModelCard.model_validate(read_json(folder / CARD))
+    except ValueError as error:
+        raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
+    architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
+    former = of_older_schema(card.name, card.schema_version)
+    return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder), former)
 
 
 def _there(weights: Path) -> Path:
     if not weights.is_file():
-        raise UserError(f"{weights}: the weights are gone; the run's train line with rerun=true makes them anew")
+        raise UserError(f"{weights}: the weights are gone; the run's train line with rerun=true trains it again")
     return weights
 
 

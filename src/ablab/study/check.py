@@ -40,10 +40,10 @@ def check(study: Study, console: Console) -> bool:
     with console.counting_bar("arms tried", len(cells)) as bar:
         for condition, cell, result in _try_all(cells):
             found[condition] = result
-            said = (
+            result_line = (
                 result.get("error") or f"{result['parameters']:,} parameters, {result['seconds_per_step']:.3f} s a step"
             )
-            console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {said}")
+            console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {result_line}")
             bar.advance(1)
     write_json(study.folder / FILE, found)
     return not any("error" in result for result in found.values())

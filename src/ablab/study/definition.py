@@ -58,7 +58,7 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
         )
     seeds = [override for override in others if override.key_or_group == "seed"]
     if any(override.is_sweep_override() for override in seeds):
-        raise UserError(f"{seeds[-1].input_line}: luck is not searched for; allowed: one seed for all trials")
+        raise UserError(f"{seeds[-1].input_line}: a search does not vary the seed; allowed: one seed for all trials")
     if seeds:
         settings = settings.model_copy(update={"training_seed": _seeds(seeds, [])[-1]})
     varied = [override for override in others if override.is_sweep_override()]

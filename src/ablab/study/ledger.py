@@ -10,16 +10,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from ablab.errors import UserError
-from ablab.files import folder_name, json_digest, read_json, write_json
+from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.identity import condition_id
 from ablab.plan import Planned
-from ablab.provenance import comes_from_elsewhere
+from ablab.provenance import other_origin
 from ablab.store.heartbeat import Pulse, read_pulse
+from ablab.store.locks import is_running
 from ablab.store.records import Failure, Record, now, read_failure
-from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
 
 
@@ -50,9 +47,9 @@ class Entry:
     failure: Failure | None
 
     @property
-    def elsewhere(self) -> str | None:
+    def other_origin(self) -> str | None:
         """The other code or library versions the run comes from; None where all are the present ones."""
-        return None if self.record is None else comes_from_elsewhere(self.record.provenance, self.record.stretches)
+        return None if self.record is None else other_origin(self.record.provenance, self.record.stretches)
 
     @property
     def is_refused(self) -> bool:
@@ -74,21 +71,6 @@ def entry_of(cell: Cell) -> Entry:
     return Entry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
 
 
-def _is_held(folder: RunFolder, pulse: Pulse | None) -> bool:
-    """Return whether a process is working on the run now."""
-    if pulse is not None and not pulse.is_here:
-        return pulse.is_fresh
-    if not folder.lock.exists():
-        return False
-    lock = FileLock(folder.lock)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    lock.release()
-    return False
-
-
 def count(entries: Sequence[Entry]) -> Counter[State]:
     """Count the entries in each state."""
     return Counter(entry.state for entry in entries)
@@ -99,7 +81,7 @@ def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
     if record is not None and complete:
         return State.DIVERGED if record.state == "diverged" else State.FINISHED
-    if _is_held(folder, pulse):
+    if is_running(folder, pulse):
         return State.RUNNING
     if failure is not None:
         return State.FAILED
@@ -113,16 +95,17 @@ def register(study: Study, *, already_done: int) -> None:
 
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
-    try:
-        study.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {study.folder} ({error.strerror})") from None
+    with writing_in(study.folder):
+        _register(study, already_done)
+
+
+def _register(study: Study, already_done: int) -> None:
     path = study.folder / "registered.json"
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
-    said = _said(study)
-    if not known or known[-1]["digest"] != said["digest"]:
+    declared = _declared(study)
+    if not known or known[-1]["digest"] != declared["digest"]:
         entry = {
-            **said,
+            **declared,
             "conditions": conditions(study),
             "judged": judged(study),
             "registered": now(),
@@ -150,7 +133,7 @@ def judged(study: Study) -> dict[str, str]:
     return {cell.arm: f"{cell.planned.evaluation_id} {cell.planned.curve_id}" for cell in study.cells}
 
 
-def _said(study: Study) -> dict[str, Any]:
+def _declared(study: Study) -> dict[str, Any]:
     experiment = study.experiment
     content = {
         "question": None if experiment is None else experiment.question,

@@ -105,7 +105,7 @@ def ended_line(entry: Entry, number: int, total: int) -> str:
     """Return a line on a run that has ended; after a failure, also one with the path of its log."""
     what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
     if entry.state is State.FAILED and entry.failure is not None:
-        return f"{what} {failure_told(entry.failure)}"
+        return f"{what} {failure_line(entry.failure)}"
     if entry.record is None:
         return what
     record = entry.record
@@ -116,7 +116,7 @@ def ended_line(entry: Entry, number: int, total: int) -> str:
     return what if evaluation is None else f"{what}, {evaluation.test_name} BLEU {evaluation.bleu:.2f}, {took}"
 
 
-def failure_told(failure: Failure) -> str:
+def failure_line(failure: Failure) -> str:
     """Describe a failure, with the path of its log on a second line."""
     log = "" if failure.log is None else f"\n  log: {failure.log}"
     return f"({failure.kind}): {failure.line}{log}"

@@ -45,11 +45,11 @@ class SearchStudy:
     @cached_property
     def digest(self) -> str:
         """Digest of all that trials and their order depend on, which the number of trials and the storage are not."""
-        said = self.settings.model_dump(include={"sampler", "stopping", "objectives", "seed", "training_seed"})
+        settings = self.settings.model_dump(include={"sampler", "stopping", "objectives", "seed", "training_seed"})
         # The last word of a key counts. Runtime keys affect no result, so they do not affect the name.
         words = {word.partition("=")[0]: word for word in self.common if not _is_runtime(word.partition("=")[0])}
         base = [self.base.run_id, *([self.base.evaluation_id] if "decoding_speed" in self.settings.objectives else [])]
-        content = {**said, "space": self.space.said, "common": sorted(words.values()), "base": base}
+        content = {**settings, "space": self.space.plain, "common": sorted(words.values()), "base": base}
         return json_digest(content, 11)
 
     @property

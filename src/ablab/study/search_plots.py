@@ -7,14 +7,16 @@ from typing import Any
 from ablab.search.trials import Trial, Trials, front_of
 
 
-def draw_history(trials: Trials, told: Sequence[Trial], title: str, path: Path) -> bool:
+def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: Path) -> bool:
     """Draw the value of each finished trial, the best so far, and the last score of trials stopped early."""
     objective, name = trials.objectives[0], trials.names[0]
-    done = [(trial.number, trial.values[0]) for trial in told if trial.finished and trial.values is not None]
+    done = [(trial.number, trial.values[0]) for trial in all_trials if trial.finished and trial.values is not None]
     stopped = [
-        (trial.number, trial.values[0]) for trial in told if trial.outcome == "stopped" and trial.values is not None
+        (trial.number, trial.values[0])
+        for trial in all_trials
+        if trial.outcome == "stopped" and trial.values is not None
     ]
-    out = [trial.number for trial in told if trial.outcome in ("diverged", "failed")]
+    out = [trial.number for trial in all_trials if trial.outcome in ("diverged", "failed")]
     if not done:
         return False
     figure, panel = _figure()
@@ -23,7 +25,7 @@ def draw_history(trials: Trials, told: Sequence[Trial], title: str, path: Path) 
     for number, value in done:
         leading = value if objective.better(value, leading) else leading
         best.append((number, leading))
-    best.append((max(trial.number for trial in told), leading))
+    best.append((max(trial.number for trial in all_trials), leading))
     panel.step(*zip(*best, strict=True), where="post", color="C3", linewidth=1.8, label="best so far")
     if stopped:
         panel.plot(*zip(*stopped, strict=True), "x", color="0.5", label="stopped early: its last validation")
@@ -39,12 +41,12 @@ def draw_history(trials: Trials, told: Sequence[Trial], title: str, path: Path) 
     return _save(figure, panel, path)
 
 
-def draw_front(trials: Trials, told: Sequence[Trial], title: str, path: Path) -> bool:
+def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Path) -> bool:
     """Draw every finished trial, and the Pareto front, whose trials are numbered."""
-    done = [trial for trial in told if trial.finished and trial.values is not None]
+    done = [trial for trial in all_trials if trial.finished and trial.values is not None]
     if not done:
         return False
-    best = sorted(front_of(told, trials.objectives), key=lambda trial: trial.values or ())
+    best = sorted(front_of(all_trials, trials.objectives), key=lambda trial: trial.values or ())
     figure, panel = _figure()
     others = [trial.values for trial in done if trial not in best and trial.values is not None]
     if others:

@@ -16,7 +16,7 @@ class SearchBoard(Board):
     def __init__(self, search: SearchStudy, trials: Trials) -> None:
         super().__init__(Study(search.name, [], "", [search.settings.training_seed], [], None))
         self.search, self.trials = search, trials
-        self.told: list[Trial] = trials.all()
+        self.all_trials: list[Trial] = trials.all()
 
     def add(self, cell: Cell) -> Entry:
         """Add the run of a trial and return its entry. Several trials may share one run."""
@@ -26,16 +26,16 @@ class SearchBoard(Board):
     def __rich__(self) -> RenderableType:
         running = super().__rich__()
         assert isinstance(running, Group)
-        return Group(Text(state_line(self.search, self.told, self.trials)), *running.renderables[1:])
+        return Group(Text(state_line(self.search, self.all_trials, self.trials)), *running.renderables[1:])
 
 
-def state_line(search: SearchStudy, told: list[Trial], trials: Trials) -> str:
+def state_line(search: SearchStudy, all_trials: list[Trial], trials: Trials) -> str:
     """Return a line such as `7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
-    done = [trial for trial in told if trial.outcome is not None]
+    done = [trial for trial in all_trials if trial.outcome is not None]
     line = f"{len(done)} of {search.settings.trials} trials"
     line += f": {count(done)}" if done else ""
-    leader = best_of(told, trials.objectives)
+    leader = best_of(all_trials, trials.objectives)
     if leader is None or leader.values is None:
         return line
-    said = trials.objectives[0].written(leader.values[0])
-    return f"{line}   best so far: trial {leader.number}, {trials.names[0]} {said}"
+    score = trials.objectives[0].written(leader.values[0])
+    return f"{line}   best so far: trial {leader.number}, {trials.names[0]} {score}"

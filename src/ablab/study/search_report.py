@@ -22,18 +22,18 @@ FRESH = 3
 """Number of seeds for the winner of a search that names none."""
 
 
-def write_report(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, tracker: bool) -> None:
+def write_report(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, tracker: bool) -> None:
     """Write trials.csv, search.json, and history.png or pareto.png. In W&B they form a run of their own."""
-    columns, rows = _columns(trials), [_row(trials, trial, told) for trial in told]
+    columns, rows = _columns(trials), [_row(trials, trial, all_trials) for trial in all_trials]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([columns, *rows])
     write_text(search.folder / TRIALS, text.getvalue())
-    write_json(search.folder / REPORT, _content(search, trials, told))
+    write_json(search.folder / REPORT, _content(search, trials, all_trials))
     picture = {1: ("history", draw_history), 2: ("pareto", draw_front)}.get(len(trials.names))
     drawn = None
     if picture is not None:
         path = search.folder / f"{picture[0]}.png"
-        drawn = picture[0] if picture[1](trials, told, search.name, path) else None
+        drawn = picture[0] if picture[1](trials, all_trials, search.name, path) else None
     if tracker and search.base.config.logger.kind == "wandb":
         _mirror(search, columns, rows, drawn)
 
@@ -42,18 +42,18 @@ def _columns(trials: Trials) -> list[str]:
     return ["trial", "outcome", *trials.names, *trials.space.keys, "steps", "total_steps", "run_id", "front", "reason"]
 
 
-def _row(trials: Trials, trial: Trial, told: Sequence[Trial]) -> list[Any]:
+def _row(trials: Trials, trial: Trial, all_trials: Sequence[Trial]) -> list[Any]:
     values = list(trial.values) if trial.values is not None else [None] * len(trials.names)
     # A stopped trial's last score is not comparable with those of selected weights: it stays out of the column.
     values = values if trial.finished else [None] * len(trials.names)
     chosen = [word.partition("=")[2] for word in trial.words] or [""] * len(trials.space.keys)
-    best = trial.number in {other.number for other in front_of(told, trials.objectives)}
+    best = trial.number in {other.number for other in front_of(all_trials, trials.objectives)}
     about = [trial.steps, trial.total_steps, trial.run_id, "yes" if best else "", trial.reason]
     return [trial.number, trial.outcome or "begun", *values, *chosen, *about]
 
 
-def _content(search: SearchStudy, trials: Trials, told: Sequence[Trial]) -> dict[str, Any]:
-    leader = best_of(told, trials.objectives)
+def _content(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial]) -> dict[str, Any]:
+    leader = best_of(all_trials, trials.objectives)
     scores = {
         name: {
             "direction": objective.direction,
@@ -67,32 +67,34 @@ def _content(search: SearchStudy, trials: Trials, told: Sequence[Trial]) -> dict
         "digest": search.digest,
         "optuna_study": search.study_name,
         "written": now(),
-        "space": search.space.said,
+        "space": search.space.plain,
         "common": list(search.common),
         **search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"}),
         "chosen_by": scores,
-        "told": sum(trial.outcome is not None for trial in told),
-        "counts": count(told),
-        "steps_saved": saved_line(told),
-        "best": None if leader is None else said_of(trials, leader),
-        "front": [said_of(trials, trial) for trial in front_of(told, trials.objectives)],
+        "told": sum(trial.outcome is not None for trial in all_trials),
+        "counts": count(all_trials),
+        "steps_saved": saved_line(all_trials),
+        "best": None if leader is None else plain_trial(trials, leader),
+        "front": [plain_trial(trials, trial) for trial in front_of(all_trials, trials.objectives)],
     }
 
 
-def said_of(trials: Trials, trial: Trial) -> dict[str, Any]:
+def plain_trial(trials: Trials, trial: Trial) -> dict[str, Any]:
     """Return a trial as data."""
     values = dict(zip(trials.names, trial.values or (), strict=False))
     return {"trial": trial.number, "words": list(trial.words), "values": values, "run_id": trial.run_id}
 
 
-def closing_lines(search: SearchStudy, trials: Trials, told: Sequence[Trial], *, interrupted: bool) -> Iterator[str]:
+def closing_lines(
+    search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, interrupted: bool
+) -> Iterator[str]:
     """Yield the last lines that the command prints."""
-    yield from table_lines(trials, told)
+    yield from table_lines(trials, all_trials)
     yield ""
-    yield f"{search.settings.trials} trials: {count(told) or 'none begun'}"
-    if (saved := saved_line(told)) is not None:
+    yield f"{search.settings.trials} trials: {count(all_trials) or 'none begun'}"
+    if (saved := saved_line(all_trials)) is not None:
         yield saved
-    leader = best_of(told, trials.objectives)
+    leader = best_of(all_trials, trials.objectives)
     yield f"Results: {search.folder}"
     if interrupted:
         yield "Stopped; the same line, typed again, continues from there"
@@ -113,12 +115,12 @@ def _next_line(search: SearchStudy, leader: Trial) -> str:
     return f"python train.py -m {' '.join(words)} seed={seeds}"
 
 
-def table_lines(trials: Trials, told: Sequence[Trial]) -> Iterator[str]:
+def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:
     """Yield a table of finished trials: the best by one objective, or the Pareto front of several."""
     if len(trials.names) > 1:
-        shown = front_of(told, trials.objectives)
+        shown = front_of(all_trials, trials.objectives)
     else:
-        shown = [trial for trial in told if trial.finished and trial.values is not None]
+        shown = [trial for trial in all_trials if trial.finished and trial.values is not None]
     sign = -1 if trials.objectives[0].direction == "maximize" else 1
     shown = sorted(shown, key=lambda trial: (sign * (trial.values or (0.0,))[0], trial.number))
     if not shown:
@@ -140,7 +142,7 @@ def _mirror(search: SearchStudy, columns: Sequence[str], rows: Sequence[Sequence
     card = RunCard(
         run_id=f"search-{search.digest}",
         name=f"{search.name}: search",
-        config={**about, "space": search.space.said, "common": list(search.common)},
+        config={**about, "space": search.space.plain, "common": list(search.common)},
         tags=["search"],
         folder=search.folder,
         group=search.name,

@@ -16,7 +16,7 @@ from ablab.plan import plan
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import SearchStudy
-from ablab.study.search_report import said_of, table_lines
+from ablab.study.search_report import plain_trial, table_lines
 from ablab.study.search_sweep import known_trials
 from ablab.study.study import Cell
 
@@ -29,32 +29,32 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
     chosen = ", ".join(settings.objectives)
     yield f"{search.name}: {settings.trials} trials ({settings.sampler}{rule}), chosen on validation by {chosen}"
-    rows = [["key", "values"], *([key, _values(said)] for key, said in search.space.said.items())]
+    rows = [["key", "values"], *([key, _values(values)] for key, values in search.space.plain.items())]
     yield from (line.rstrip() for line in aligned(rows, left=2))
     yield ""
     trials = known_trials(search)
-    told = [] if trials is None else trials.all()
-    if trials is not None and any(trial.finished for trial in told):
-        yield from table_lines(trials, told)
+    all_trials = [] if trials is None else trials.all()
+    if trials is not None and any(trial.finished for trial in all_trials):
+        yield from table_lines(trials, all_trials)
         yield ""
-    yield state_line(search, trials, told)
-    if (saved := saved_line(told)) is not None:
+    yield state_line(search, trials, all_trials)
+    if (saved := saved_line(all_trials)) is not None:
         yield saved
-    if _left(search, told):
+    if _left(search, all_trials):
         yield f"Next: python train.py -m {' '.join(map(shlex.quote, words))}"
     yield f"Results: {search.folder}"
 
 
-def state_line(search: SearchStudy, trials: Trials | None, told: Sequence[Trial]) -> str:
-    """Return `8 of 20 trials told: 6 finished, 2 stopped early; 1 running, 1 interrupted, 10 left; best so far ...`."""
-    done = [trial for trial in told if trial.outcome is not None]
-    running = sum(_is_running(search, trial) for trial in told if trial.outcome is None)
-    interrupted = len(told) - len(done) - running
-    left = max(0, search.settings.trials - len(told))
+def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[Trial]) -> str:
+    """Return `8 of 20 trials ended: 6 finished, 2 stopped early; 1 running, 11 left; best so far ...`."""
+    done = [trial for trial in all_trials if trial.outcome is not None]
+    running = sum(_is_running(search, trial) for trial in all_trials if trial.outcome is None)
+    interrupted = len(all_trials) - len(done) - running
+    left = max(0, search.settings.trials - len(all_trials))
     parts = [(running, "running"), (interrupted, "interrupted"), (left, "left")]
-    line = f"{len(done)} of {search.settings.trials} trials told" + (f": {count(done)}" if done else "")
+    line = f"{len(done)} of {search.settings.trials} trials ended" + (f": {count(done)}" if done else "")
     line += "".join(f"; {number} {name}" for number, name in parts if number)
-    leader = None if trials is None else best_of(told, trials.objectives)
+    leader = None if trials is None else best_of(all_trials, trials.objectives)
     if trials is None or leader is None or leader.values is None:
         return line
     best = trials.objectives[0].written(leader.values[0])
@@ -64,19 +64,23 @@ def state_line(search: SearchStudy, trials: Trials | None, told: Sequence[Trial]
 def search_json(search: SearchStudy) -> dict[str, Any]:
     """Return the state as data, for programs."""
     trials = known_trials(search)
-    told = [] if trials is None else trials.all()
-    leader = None if trials is None else best_of(told, trials.objectives)
+    all_trials = [] if trials is None else trials.all()
+    leader = None if trials is None else best_of(all_trials, trials.objectives)
     return {
         "search": search.name,
         "optuna_study": search.study_name,
-        "space": search.space.said,
+        "space": search.space.plain,
         **search.settings.model_dump(exclude={"storage", "space"}),
-        "told": sum(trial.outcome is not None for trial in told),
-        "running": sum(trial.outcome is None and _is_running(search, trial) for trial in told),
-        "left": _left(search, told),
-        "best": None if leader is None or trials is None else said_of(trials, leader),
-        "front": [] if trials is None else [said_of(trials, trial) for trial in front_of(told, trials.objectives)],
-        "trials": [] if trials is None else [{**said_of(trials, t), "outcome": t.outcome or "begun"} for t in told],
+        "told": sum(trial.outcome is not None for trial in all_trials),
+        "running": sum(trial.outcome is None and _is_running(search, trial) for trial in all_trials),
+        "left": _left(search, all_trials),
+        "best": None if leader is None or trials is None else plain_trial(trials, leader),
+        "front": []
+        if trials is None
+        else [plain_trial(trials, trial) for trial in front_of(all_trials, trials.objectives)],
+        "trials": []
+        if trials is None
+        else [{**plain_trial(trials, t), "outcome": t.outcome or "begun"} for t in all_trials],
     }
 
 
@@ -95,9 +99,9 @@ def _watch(search: SearchStudy, console: Console) -> None:
     with Live(Text(), console=console.rich, refresh_per_second=2, transient=True) as live:
         while True:
             trials = known_trials(search)
-            told = [] if trials is None else trials.all()
-            live.update(Text(state_line(search, trials, told)))
-            if not _left(search, told):
+            all_trials = [] if trials is None else trials.all()
+            live.update(Text(state_line(search, trials, all_trials)))
+            if not _left(search, all_trials):
                 return
             try:
                 time.sleep(REFRESH)
@@ -105,9 +109,9 @@ def _watch(search: SearchStudy, console: Console) -> None:
                 return
 
 
-def _left(search: SearchStudy, told: Sequence[Trial]) -> int:
+def _left(search: SearchStudy, all_trials: Sequence[Trial]) -> int:
     """Return the number of trials that have not ended, whether or not they have begun."""
-    return max(0, search.settings.trials - sum(trial.outcome is not None for trial in told))
+    return max(0, search.settings.trials - sum(trial.outcome is not None for trial in all_trials))
 
 
 def _is_running(search: SearchStudy, trial: Trial) -> bool:
@@ -119,8 +123,10 @@ def _is_running(search: SearchStudy, trial: Trial) -> bool:
     return entry_of(Cell(f"trial {trial.number}", planned.config.seed, words, planned)).state is State.RUNNING
 
 
-def _values(said: Any) -> str:
-    if isinstance(said, list):
-        return ", ".join(said)
-    kind = " by its logarithm" if said["log"] else "" if said["step"] is None else f" in steps of {said['step']:g}"
-    return f"{said['low']:g} to {said['high']:g}{kind}"
+def _values(values: Any) -> str:
+    if isinstance(values, list):
+        return ", ".join(values)
+    kind = (
+        " by its logarithm" if values["log"] else "" if values["step"] is None else f" in steps of {values['step']:g}"
+    )
+    return f"{values['low']:g} to {values['high']:g}{kind}"

@@ -4,9 +4,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
-from filelock import FileLock, Timeout
+from contextlib import suppress
 
 from ablab.config import compose
 from ablab.console import Console
@@ -15,6 +13,7 @@ from ablab.plan import plan
 from ablab.search.stopping import TrialHandle
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
+from ablab.store.locks import hold
 from ablab.store.records import Record
 from ablab.study.definition import announced
 from ablab.study.ledger import RESULTS, Entry, State, register
@@ -27,17 +26,18 @@ from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
     """Run the trials that are left and return the exit code. `jobs`: maximum number of runs at a time."""
-    with _locked(search):
+    # One command at a time begins trials.
+    with hold(search.folder / "search.lock", lambda: f"{search.name} is being searched by another command"):
         trials = open_trials(search, jobs=jobs)
         if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
             raise UserError(
-                "rerun: a search keeps its trials; allowed once all are told, or another seed of the sampler"
+                "rerun: a search keeps its trials; allowed once all have ended, or with another seed of the sampler"
             )
         if search.experiment is not None and not trials.all():
             # Before any trial: claims registered later could be chosen by the results of trials.
             register(announced(search), already_done=0)
         _handle_of(search).write(search.folder)
-        return _SearchSweep(search, trials, policy, console).tell(launch)
+        return _SearchSweep(search, trials, policy, console).run(launch)
 
 
 def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
@@ -78,23 +78,6 @@ def _handle_of(search: SearchStudy) -> TrialHandle:
     )
 
 
-@contextmanager
-def _locked(search: SearchStudy) -> Iterator[None]:
-    """Allow one command at a time to begin trials. The lock ends with the process, even a killed one."""
-    lock = FileLock(search.folder / "search.lock")
-    try:
-        search.folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(f"{search.name} is being searched by another command; wait for it, or stop it") from None
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {search.folder} ({error.strerror})") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 class _SearchSweep:
     def __init__(self, search: SearchStudy, trials: Trials, policy: Policy, console: Console) -> None:
         self.search, self.trials, self.policy, self.console = search, trials, policy, console
@@ -104,7 +87,7 @@ class _SearchSweep:
         self.attempts: Counter[int] = Counter()
         self.failures = 0
 
-    def tell(self, launch: Launch) -> int:
+    def run(self, launch: Launch) -> int:
         settings = self.search.settings
         rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
         self.console.say(
@@ -113,17 +96,17 @@ class _SearchSweep:
         )
         if settings.storage is not None:
             self.console.say(f"Trials are kept in {masked(settings.storage)}")
-        before = sum(trial.outcome is not None for trial in self.board.told)
+        before = sum(trial.outcome is not None for trial in self.board.all_trials)
         going = self._work(launch)
-        told = self.trials.all()
-        write_report(self.search, self.trials, told, tracker=going and len(told) > before)
+        all_trials = self.trials.all()
+        write_report(self.search, self.trials, all_trials, tracker=going and len(all_trials) > before)
         self.console.rich.print()
-        for line in closing_lines(self.search, self.trials, told, interrupted=not going):
+        for line in closing_lines(self.search, self.trials, all_trials, interrupted=not going):
             self.console.say(line)
         if not going:
             return INTERRUPTED
-        complete = sum(trial.outcome is not None for trial in told) >= settings.trials
-        return DONE if complete and best_of(told, self.trials.objectives) is not None else FAILED
+        complete = sum(trial.outcome is not None for trial in all_trials) >= settings.trials
+        return DONE if complete and best_of(all_trials, self.trials.objectives) is not None else FAILED
 
     def _work(self, launch: Launch) -> bool:
         """Run until every trial has an outcome; return False when the user has stopped it."""
@@ -161,7 +144,7 @@ class _SearchSweep:
             words = self.search.words(trial.number, trial.words)
             planned = plan(compose(words))
         except UserError as error:
-            self._told(trial, "failed", reason=f"no run can have these values: {error}")
+            self._report(trial, "failed", reason=f"no run can have these values: {error}")
             return None
         cell = Cell(f"trial {trial.number}", planned.config.seed, words, planned)
         known = bool(self.open[cell.key])
@@ -169,7 +152,7 @@ class _SearchSweep:
         fresh = self.attempts[trial.number] == 0
         if fresh and entry.state is State.FAILED and entry.failure is not None:
             if entry.failure.kind == "error" and not self.policy.retry_failed:
-                self._told(trial, "failed", reason=entry.failure.line, run_id=planned.run_id)
+                self._report(trial, "failed", reason=entry.failure.line, run_id=planned.run_id)
                 return None
         elif self._settled(trial, entry, fresh=fresh):
             return None
@@ -177,7 +160,7 @@ class _SearchSweep:
         if known or entry.state is State.RUNNING:
             return None
         if self.attempts[trial.number] >= MOST_ATTEMPTS:
-            self._told(trial, "failed", reason=f"its run was stopped {MOST_ATTEMPTS} times", run_id=planned.run_id)
+            self._report(trial, "failed", reason=f"its run was stopped {MOST_ATTEMPTS} times", run_id=planned.run_id)
             return None
         self.attempts[trial.number] += 1
         return cell
@@ -202,21 +185,21 @@ class _SearchSweep:
         if entry.state in RESULTS and record is not None:
             steps = record.cost.steps
             if entry.state is State.DIVERGED:
-                self._told(trial, "diverged", run_id=run_id, reason=record.reason, steps=steps, total_steps=steps)
+                self._report(trial, "diverged", run_id=run_id, reason=record.reason, steps=steps, total_steps=steps)
             elif (values := self._values(entry, record)) is None:
-                self._told(trial, "failed", run_id=run_id, reason="its score is not a number")
+                self._report(trial, "failed", run_id=run_id, reason="its score is not a number")
             else:
-                self._told(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps)
+                self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps)
             return True
         if trial.to_stop is not None and entry.state is not State.RUNNING:
-            self._told(trial, "stopped", run_id=run_id, steps=trial.to_stop[0], total_steps=trial.to_stop[1])
+            self._report(trial, "stopped", run_id=run_id, steps=trial.to_stop[0], total_steps=trial.to_stop[1])
             return True
         failure = entry.failure
         if fresh or entry.state is not State.FAILED or failure is None:
             return False
         if self.attempts[trial.number] <= RETRIES[failure.kind] and not self.policy.fail_fast:
             return False
-        self._told(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
+        self._report(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
         return True
 
     def _values(self, entry: Entry, record: Record) -> list[float] | None:
@@ -226,7 +209,7 @@ class _SearchSweep:
         known = [value for value in values if value is not None and math.isfinite(value)]
         return known if len(known) == len(values) else None
 
-    def _told(
+    def _report(
         self,
         trial: Trial,
         outcome: Outcome,
@@ -237,15 +220,15 @@ class _SearchSweep:
         steps: int | None = None,
         total_steps: int | None = None,
     ) -> None:
-        told = self.trials.tell(
+        reported = self.trials.tell(
             trial.number, outcome, values, steps=steps, total_steps=total_steps, run_id=run_id, reason=reason
         )
         self.failures += outcome == "failed" and run_id is not None
-        self.board.told = self.trials.all()
-        self.console.say(self._line(told))
+        self.board.all_trials = self.trials.all()
+        self.console.say(self._line(reported))
 
     def _line(self, trial: Trial) -> str:
-        done = sum(other.outcome is not None for other in self.board.told)
+        done = sum(other.outcome is not None for other in self.board.all_trials)
         line = f"[{done}/{self.search.settings.trials}] trial {trial.number}, {','.join(trial.words)}: {trial.outcome}"
         if trial.outcome == "stopped" and trial.steps is not None:
             line += f" at step {trial.steps:,}" + (f" of {trial.total_steps:,}" if trial.total_steps else "")
@@ -254,7 +237,7 @@ class _SearchSweep:
             line += ", " + ", ".join(f"{name} {objective.written(value)}" for name, objective, value in pairs)
         if trial.reason is not None:
             line += f", {trial.reason}"
-        leader = best_of(self.board.told, self.trials.objectives)
+        leader = best_of(self.board.all_trials, self.trials.objectives)
         return line + ("   best" if len(self.trials.names) == 1 and leader and leader.number == trial.number else "")
 
     def _wait_for_left(self) -> None:
@@ -273,9 +256,9 @@ class _SearchSweep:
     def _wait_for_others(self) -> None:
         """Wait for runs held by another process: one that outlived its launcher, or another command."""
         keys = [key for key, numbers in self.open.items() if numbers]
-        said = False
+        announced_waiting = False
         while any(self.board.of(key).state is State.RUNNING for key in keys):
-            if not said:
-                self.console.say("Waiting for runs that another process is at")
-                said = True
+            if not announced_waiting:
+                self.console.say("Waiting for runs that another process is working on")
+                announced_waiting = True
             time.sleep(WAIT)

@@ -12,7 +12,7 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
 from ablab.study.ledger import RESULTS, Entry, State, link, register
-from ablab.study.progress import Board, failure_told, summary
+from ablab.study.progress import Board, failure_line, summary
 from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
 
@@ -132,7 +132,7 @@ def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
 def _wait_for_others(board: Board, console: Console) -> None:
     """Wait for runs that other processes hold, until they end or their process dies."""
     running = [key for key, entry in board.entries.items() if entry.state is State.RUNNING]
-    console.say(f"Waiting for {len(running)} runs that another process is at")
+    console.say(f"Waiting for {len(running)} runs that another process is working on")
     while any(board.entries[key].state is State.RUNNING for key in running):
         time.sleep(WAIT)
         board.refresh()
@@ -140,7 +140,7 @@ def _wait_for_others(board: Board, console: Console) -> None:
 
 def _set_aside(board: Board, policy: Policy, console: Console) -> None:
     """Move runs that are to be retrained to superseded/, and report runs of other code that stay."""
-    stale = [entry for entry in board.entries.values() if entry.elsewhere]
+    stale = [entry for entry in board.entries.values() if entry.other_origin]
     whole = [entry for entry in board.entries.values() if entry.record is not None]
     refused = [entry for entry in board.entries.values() if entry.is_refused]
     anew = {True: [*whole, *refused], "stale": [*stale, *refused], False: []}[policy.rerun]
@@ -151,10 +151,10 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
         console.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh(everything=True)
     elif stale:
-        origins = Counter(str(entry.elsewhere) for entry in stale)
-        said = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
+        origins = Counter(str(entry.other_origin) for entry in stale)
+        text = "; ".join(f"{number} from {origin}" for origin, number in origins.items())
         console.say(
-            f"{len(stale)} finished runs come from other code or versions ({said}): kept; rerun=stale trains them anew"
+            f"{len(stale)} finished runs come from other code or versions ({text}): kept; rerun=stale trains them again"
         )
 
 
@@ -183,7 +183,7 @@ def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> 
     failed = _failed(board)
     for entry in failed.values():
         assert entry.failure is not None
-        console.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_told(entry.failure)}")
+        console.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_line(entry.failure)}")
     if interrupted:
         console.say("Stopped; the same line, typed again, continues from there")
     elif failed:

@@ -46,7 +46,7 @@ class StudyLauncher(Launcher):
 
     @abstractmethod
     def make(
-        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
         """Return the launcher, for at most `at_most` runs at a time."""
 
@@ -121,16 +121,16 @@ class LocalLauncher(StudyLauncher):
 
     @property
     def gpus(self) -> str | None:
-        said = ",".join(map(str, self.places.gpus))
-        return f"hydra.launcher.gpus=[{said}]" if said else None
+        listed = ",".join(map(str, self.places.gpus))
+        return f"hydra.launcher.gpus=[{listed}]" if listed else None
 
     def make(
-        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
         from ablab.launchers.local import Processes
 
         jobs = min(self.places.jobs, at_most or self.places.jobs)
-        return Processes(replace(self.places, jobs=jobs), on_end, on_look)
+        return Processes(replace(self.places, jobs=jobs), on_end, on_poll)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalConfig, provider="ablab")
@@ -182,13 +182,13 @@ class RayLauncher(StudyLauncher):
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
     def make(
-        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
         """Return the launcher, for as many tasks as the cluster has room for or as the limits allow."""
         from ablab.launchers.ray import RayTasks
 
         return RayTasks(
-            self.address, self.resources, min(filter(None, (self.jobs, at_most)), default=None), on_end, on_look
+            self.address, self.resources, min(filter(None, (self.jobs, at_most)), default=None), on_end, on_poll
         )
 
 
@@ -217,7 +217,7 @@ class LocalQueueConfig:
 class SlurmQueueConfig(LocalQueueConfig):
     """Settings of the Slurm queue, under sbatch's names.
 
-    `signal_delay_s`: seconds before the limit at which a run is told to write a checkpoint. `additional_parameters`:
+    `signal_delay_s`: seconds before the limit at which a run is made to write a checkpoint. `additional_parameters`:
     options of sbatch that have no field here. `setup`: lines before each run.
     """
 
@@ -258,13 +258,13 @@ class SubmititLauncher(StudyLauncher):
         return None if number is None else f"hydra.launcher.gpus_per_node={number}"
 
     def make(
-        self, on_end: Callable[["Ending"], None], on_look: Callable[[], None], *, at_most: int | None = None
+        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
         """Return the launcher, for all jobs at once or as many as the limits allow."""
         from ablab.launchers.slurm import SubmititJobs
 
         jobs = min(filter(None, (self.queue.jobs, at_most)), default=None)
-        return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_look)
+        return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_poll)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="submitit_local", node=LocalQueueConfig, provider="ablab")

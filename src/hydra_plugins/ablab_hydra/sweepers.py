@@ -94,8 +94,8 @@ def _jobs_of(launcher: Launcher, config: DictConfig) -> int:
     """Return the number of trials at a time: a search learns only from those that have ended."""
     if isinstance(launcher, StudyLauncher):
         return launcher.at_a_time
-    said = [config.hydra.launcher.get(key) for key in ("n_jobs", "array_parallelism")]
-    return next((number for number in said if isinstance(number, int) and number > 0), 1)
+    numbers = [config.hydra.launcher.get(key) for key in ("n_jobs", "array_parallelism")]
+    return next((number for number in numbers if isinstance(number, int) and number > 0), 1)
 
 
 def _launch_by(launcher: Launcher, fail_fast: bool, jobs: int | None = None) -> "Launch":
@@ -139,8 +139,8 @@ def _note(entry: "Entry", result: JobReturn) -> None:
     if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED, STOPPED)):
         return
     # The property would raise the job's exception; the attribute holds it.
-    said = " ".join(str(result._return_value).split()) if raised else "see the launcher's log"
-    note_failure(entry.cell.planned.folder, "error", said, None)
+    message = " ".join(str(result._return_value).split()) if raised else "see the launcher's log"
+    note_failure(entry.cell.planned.folder, "error", message, None)
 
 
 ConfigStore.instance().store(

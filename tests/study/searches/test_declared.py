@@ -41,7 +41,7 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
         define(words)
     search = define_search(words)
     assert main(["study", *words]) == 0
-    assert "0 of 3 trials told; 3 left" in capsys.readouterr().out
+    assert "0 of 3 trials ended; 3 left" in capsys.readouterr().out
     assert not search.folder.exists()
     assert done(search)[0] == DONE
     (registered,) = json.loads((search.folder / "registered.json").read_text())
@@ -56,7 +56,7 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
     assert study.folder == search.folder
     assert main(["study", *words]) == 0
     out = capsys.readouterr().out
-    assert "3 of 3 trials told: 3 finished" in out
+    assert "3 of 3 trials ended: 3 finished" in out
     assert "4 runs: 4 planned" in out
     assert main(["study", *words, "format=json"]) == 0
     assert json.loads(capsys.readouterr().out)["left"] == 0
