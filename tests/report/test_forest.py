@@ -25,10 +25,10 @@ def changed(document, *changes):
 @pytest.mark.parametrize(
     ("change", "captions"),
     [
-        ({}, ["at the level that Holm leaves it (9"]),
+        ({}, ["at the level at which it is judged (9"]),
         ({"interval": None, "difference": None}, ["uncorrected; no claim about test BLEU has an interval."]),
         ({"title": "share of failures"}, ["uncorrected; no claim about test BLEU has an interval."]),
-        (LOSS, ["at the level that Holm leaves it (9", "uncorrected; the claims are not about test BLEU."]),
+        (LOSS, ["at the level at which it is judged (9", "uncorrected; the claims are not about test BLEU."]),
         (None, ["uncorrected."]),
     ],
 )

@@ -66,6 +66,8 @@ class StudyOptions(Options):
     shows its parameters and the seconds of a step"""
     watch: bool = False
     """true: a live view, also of runs that other processes train"""
+    close: str | None = None
+    """reason for which missing runs are given up: the report then judges the claims by the others, and repeats it"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
 

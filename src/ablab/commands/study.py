@@ -13,6 +13,7 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id
 from ablab.study.check import Tried, check, tried
+from ablab.study.closing import close
 from ablab.study.definition import define, define_search
 from ablab.study.hydra import check_hydra, hydra_words
 from ablab.study.ledger import Entry, State, count
@@ -40,6 +41,11 @@ def study(arguments: Sequence[str]) -> int:
             return 0
         console.say("")
     found = define(words)
+    if options.close is not None:
+        closing = close(found, options.close)
+        console.say(f"{len(closing.runs)} missing runs of {found.name} are given up: {closing.reason}")
+        console.say(f"Results: {found.folder / 'closed.json'}")
+        return 0
     if options.check and not check(found, console):
         return 1
     board = Board(found)

@@ -141,6 +141,12 @@ def _notes(selection: Selection) -> list[str]:
         if gone:
             named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
             notes.append(f"the {what} of {len(gone)} runs are gone: {named}")
+    if selection.awaited and selection.claims:
+        expected = len(selection.awaited) + len(selection.where(lambda run: run.has_ended))
+        notes.append(
+            f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "
+            "verdicts until they have, or are given up (study.py close='the reason')"
+        )
     if selection.registered is None and selection.claims:
         notes.append("this study was never launched as one: its claims were not registered before its runs")
     return notes

@@ -12,7 +12,7 @@ from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
-from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
+from ablab.statistics.verdict import Case, Failures, Verdict, so_far, verdicts
 from ablab.study.claims import Settled, asked
 from ablab.study.study import SAME
 
@@ -24,7 +24,8 @@ def judge(selection: Selection) -> list[ClaimLine]:
     measures = [_measure(claim) for claim in selection.claims]
     claimed = list(zip(selection.claims, measures, strict=True))
     found = [_evidence(selection, claim, measure) for claim, measure in claimed]
-    judged = verdicts([_case(*about, each) for about, each in zip(claimed, found, strict=True)])
+    cases = [_case(*about, each) for about, each in zip(claimed, found, strict=True)]
+    judged = [so_far(case) for case in cases] if selection.awaited else verdicts(cases)
     return [
         _line(selection, *about, evidence, verdict)
         for about, evidence, verdict in zip(claimed, found, judged, strict=True)
@@ -66,7 +67,7 @@ def _line(
     both = found if isinstance(found, Estimates) else None
     interval = verdict.decided_by
     marks = Marks(
-        other=both.by_the_other(interval.level) if both and interval else None,
+        other=both.by_the_other(interval.level) if both and interval and not selection.awaited else None,
         near_failures=_near_failures(selection, claim, measure) if both else [],
     )
     return ClaimLine(
@@ -137,11 +138,12 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
     claimed = f"{claim.arm} {expected} {claim.baseline} in {measure.title}{margin}"
-    if verdict.outcome == "not testable":
-        return f"{claimed}: not testable. {verdict.reason}."
+    if verdict.reason is not None:
+        return f"{claimed}: {verdict.outcome}. {verdict.reason}."
     instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
-    said = f"{claimed}: {verdict.outcome}. {instead}The difference is {difference}"
+    is_ = "so far is" if verdict.outcome == "provisional" else "is"
+    said = f"{claimed}: {verdict.outcome}. {instead}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
         said += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
@@ -172,6 +174,8 @@ def _exploratory(selection: Selection, claim: Settled) -> str | None:
         return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
     if selection.departed is not None:
         return selection.departed
+    if selection.late:
+        return f"{len(selection.late)} runs were given up, and finished after that"
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
     return f"seeds {_listed(added)} were added after the first launch" if added else None
 

@@ -94,7 +94,13 @@ class DifferenceLine(Strict):
 
 
 Outcome = Literal[
-    "supported", "refuted", "equivalent", "inconclusive", "real, but smaller than matters", "not testable"
+    "supported",
+    "refuted",
+    "equivalent",
+    "inconclusive",
+    "real, but smaller than matters",
+    "not testable",
+    "provisional",
 ]
 
 

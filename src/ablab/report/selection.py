@@ -40,6 +40,11 @@ class Run:
         """True if it finished with evaluated weights."""
         return self.state == "finished"
 
+    @property
+    def has_ended(self) -> bool:
+        """True if it finished or diverged."""
+        return self.state in ("finished", "diverged")
+
     @cached_property
     def metrics(self) -> list[dict[str, float]]:
         """Rows of its training curves; empty where the file is gone."""
@@ -115,7 +120,9 @@ class Selection:
 
     `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
     which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
-    launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated.
+    launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `awaited`: runs
+    that were registered, and have neither ended nor been given up; until then there is no verdict. `late`: runs that
+    finished after they had been given up.
     """
 
     name: str
@@ -132,6 +139,8 @@ class Selection:
     departed: str | None = None
     notes: Sequence[str] = ()
     error: ErrorEstimate = "moderated"
+    awaited: Sequence[Run] = ()
+    late: Sequence[Run] = ()
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

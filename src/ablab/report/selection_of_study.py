@@ -8,6 +8,7 @@ from ablab.files import json_digest
 from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
+from ablab.study.closing import Closing, closings
 from ablab.study.design import written
 from ablab.study.experiment import ErrorEstimate, Experiment
 from ablab.study.ledger import conditions, entry_of, judged
@@ -22,6 +23,10 @@ def of_study(study: Study) -> Selection:
     withdrawn = _withdrawn(study, registered)
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
+    closed = closings(study.folder)
+    given_up = {run for closing in closed for run in closing.runs}
+    expected = [run for arm in arms for run in arm.runs if registered is None or run.seed in registered.seeds]
+    awaited = [run for run in expected if not run.has_ended and run.folder.run_id not in given_up]
     return Selection(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
@@ -35,9 +40,20 @@ def of_study(study: Study) -> Selection:
         factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
         choosing=None if experiment is None else _choosing(experiment),
         departed=departed,
-        notes=(*([] if departed is None else [departed]), *map(_still_judged, withdrawn), *_other_ways(arms)),
+        notes=(
+            *([] if departed is None else [departed]),
+            *map(_still_judged, withdrawn),
+            *_other_ways(arms),
+            *map(_closed, closed),
+        ),
         error=_error(experiment, registered),
+        awaited=awaited,
+        late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
     )
+
+
+def _closed(closing: Closing) -> str:
+    return f"{len(closing.runs)} runs were given up on {closing.closed[:10]}: {closing.reason}"
 
 
 def _error(experiment: Experiment | None, registered: Registered | None) -> ErrorEstimate:

@@ -18,8 +18,15 @@ from ablab.statistics.student import Floats
 Expectation = Literal["greater", "less", "equal"]
 
 Outcome = Literal[
-    "supported", "refuted", "equivalent", "inconclusive", "real, but smaller than matters", "not testable"
+    "supported",
+    "refuted",
+    "equivalent",
+    "inconclusive",
+    "real, but smaller than matters",
+    "not testable",
+    "provisional",
 ]
+"""Provisional: the study has not ended. Looking for verdicts before that would make false ones."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,23 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         within = outcome == "equivalent" or (case.expect == "equal" and outcome != "refuted" and case.margin > 0)
         results.append(replace(described, within=within))
     return results
+
+
+def so_far(case: Case) -> Verdict:
+    """Return the estimate of a claim by itself, with its 95 % interval, while runs of its study are awaited."""
+    evidence, _ = _judge(case)
+    if isinstance(evidence, NotTestable):
+        return Verdict("provisional", n=_seeds(case.evidence), reason=f"So far: {evidence}")
+    if isinstance(evidence, Failures):
+        shares = evidence.shares
+        return Verdict("provisional", n=min(shares.arm.runs, shares.baseline.runs), difference=shares.difference)
+    return Verdict(
+        "provisional",
+        n=evidence.n,
+        difference=evidence.difference,
+        interval=evidence.at(0.95),
+        test=evidence.method,
+    )
 
 
 def _outcome(expect: Expectation, sign: float, different: bool, small: bool, large: bool) -> Outcome:

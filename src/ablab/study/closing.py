@@ -1,0 +1,54 @@
+"""Closing a study on record: its missing runs are given up, with a reason that its report repeats."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from ablab.errors import UserError
+from ablab.files import read_json, write_json
+from ablab.store.records import now
+from ablab.study.ledger import RESULTS, State, ledger
+from ablab.study.study import Study
+
+
+class Closing(BaseModel):
+    """Runs that were given up together. `runs`: their states then, by run id."""
+
+    reason: str
+    closed: str
+    runs: dict[str, str]
+
+
+def closings(folder: Path) -> list[Closing]:
+    """Return the closings of the study in this folder, oldest first. Raises UserError where they cannot be read."""
+    path = folder / "closed.json"
+    if not path.exists():
+        return []
+    try:
+        return [Closing.model_validate(entry) for entry in read_json(path)]
+    except (ValueError, TypeError):
+        raise UserError(f"{path}: cannot be read as closings of the study") from None
+
+
+def close(study: Study, reason: str) -> Closing:
+    """Record that the study's missing runs are given up. Raises UserError where nothing is missing, or runs go on."""
+    if not reason.strip():
+        raise UserError("close=: says nothing; allowed: the reason, such as close='the machine is gone'")
+    if not (study.folder / "registered.json").exists():
+        raise UserError(f"close={reason}: {study.name} was never launched; only a launched study can be closed")
+    before = closings(study.folder)
+    given_up = {run for closing in before for run in closing.runs}
+    missing = {
+        entry.cell.planned.run_id: entry.state
+        for entry in ledger(study).values()
+        if entry.state not in RESULTS and entry.cell.planned.run_id not in given_up
+    }
+    running = [run for run, state in missing.items() if state is State.RUNNING]
+    said = f"close={reason}"
+    if running:
+        raise UserError(f"{said}: {len(running)} runs go on now, such as {running[0]}; wait for them, or stop them")
+    if not missing:
+        raise UserError(f"{said}: each of the {len(study.runs)} runs of {study.name} has ended; nothing is missing")
+    closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
+    write_json(study.folder / "closed.json", [entry.model_dump() for entry in (*before, closing)])
+    return closing
