@@ -39,12 +39,11 @@ class Moderated:
 def moderated(arm: npt.ArrayLike, baseline: npt.ArrayLike, others: Sequence[npt.ArrayLike] = ()) -> Moderated:
     """Compare two arms whose variances borrow strength from the study's `others` (after Smyth 2004).
 
-    arm, baseline: [seeds], paired by seed only in so far as both have the same seeds; others: [seeds] each, with
-    two or more. Each arm's variance s^2, with d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all
-    arms, m = (d s^2 + d0 s0^2) / (d + d0), but is never below s^2: an arm that scatters more than the others keeps its
-    own noise. d0 is PRIOR, or less where the other arms have few degrees of freedom: at most half of theirs. The
-    standard error is sqrt(m_arm / n + m_baseline / n), with Welch and Satterthwaite's degrees of freedom from d + d0.
-    Smyth estimates d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed.
+    arm, baseline: [seeds], of the same seeds; others: [seeds] each, two or more. Each arm's variance s^2, with
+    d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all arms, m = (d s^2 + d0 s0^2) / (d + d0),
+    but is never below s^2: an arm that scatters more than the others keeps its own noise. d0 is `prior`. The standard
+    error is sqrt(m_arm / n + m_baseline / n), with Welch and Satterthwaite's degrees of freedom from d + d0. Smyth
+    estimates d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed.
 
     Raises NotTestable as `of_differences` does.
     """
@@ -56,12 +55,20 @@ def moderated(arm: npt.ArrayLike, baseline: npt.ArrayLike, others: Sequence[npt.
     own, df = np.array([ours.var(ddof=1), theirs.var(ddof=1)]), ours.size - 1
     spare = sum(scores.size - 1 for scores in more)
     pooled = (df * own.sum() + sum((scores.size - 1) * scores.var(ddof=1) for scores in more)) / (2 * df + spare)
-    prior = min(PRIOR, spare / 2)
-    parts = np.maximum(own, (df * own + prior * pooled) / (df + prior)) / ours.size
+    weight = prior(spare)
+    parts = np.maximum(own, (df * own + weight * pooled) / (df + weight)) / ours.size
     error = float(parts.sum() ** 0.5)
-    degrees = float(parts.sum() ** 2 / (parts**2 / (df + prior)).sum())
+    degrees = float(parts.sum() ** 2 / (parts**2 / (df + weight)).sum())
     p = float(student.two_sided(paired.difference / error, degrees))
     return Moderated(paired.n, paired.difference, error, degrees, p)
+
+
+def prior(spare: float) -> float:
+    """Return the weight of the pooled variance beside an arm's own, both in degrees of freedom.
+
+    spare: degrees of freedom of the arms that are not compared. A weight above half of them would rest on too little.
+    """
+    return min(PRIOR, spare / 2)
 
 
 NEAR_FAILURE = 6.0

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from ablab.statistics import student
 from ablab.statistics.interval import NotTestable
 
@@ -20,6 +22,27 @@ def paired_power(effect: float, sd: float, seeds: int, alpha: float = 0.05) -> f
     if seeds < 2:
         raise ValueError(f"a paired t test needs at least 2 seeds, got {seeds=}.")
     return _power(abs(effect) / sd * seeds**0.5, seeds - 1, alpha)
+
+
+def two_sided_power(effect: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
+    """Chance that any two-sided t test finds a true difference of `effect`, in either direction."""
+    _check(standard_error, alpha)
+    return _power(abs(effect) / standard_error, df, alpha)
+
+
+def equivalence_power(margin: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
+    """Chance that two one-sided t tests at `alpha` each show a true difference of 0 to lie within the margin.
+
+    The estimate must be closer to 0 than margin - t s, where s is the standard error as estimated: the mean, over the
+    distribution of s, of the chance of that (Owen 1965).
+    """
+    from scipy.stats import chi2, norm
+
+    _check(standard_error, alpha)
+    probabilities = (np.arange(400) + 0.5) / 400
+    estimated = standard_error * np.sqrt(chi2.ppf(probabilities, df) / df)
+    room = np.maximum(0.0, margin - student.quantile(1 - alpha, df) * estimated)
+    return float((2 * norm.cdf(room / standard_error) - 1).mean())
 
 
 def _power(shift: float, df: float, alpha: float) -> float:

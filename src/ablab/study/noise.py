@@ -1,0 +1,84 @@
+"""The noise of runs that is known before a study has ended: how much scores scatter from seed to seed."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ablab.fields import flatten
+from ablab.statistics.moderated import near_failures
+from ablab.store.records import Evaluation, Record
+from ablab.store.run_folder import RunFolder, all_runs
+from ablab.study.study import Study
+
+VALUES: Mapping[str, Callable[[Record, Evaluation | None], float | None]] = {
+    "test_bleu": lambda record, evaluation: None if evaluation is None else evaluation.bleu,
+    "test_chrf": lambda record, evaluation: None if evaluation is None else evaluation.chrf,
+    "valid_bleu": lambda record, evaluation: record.selected.bleu if record.selected else None,
+    "valid_loss": lambda record, evaluation: record.selected.loss if record.selected else None,
+}
+"""Metrics whose noise is known from finished runs, and their values."""
+
+LOWER_IS_BETTER = {"valid_loss"}
+
+KIND = ("data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
+"""Fields of a recipe that runs of like kind share."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of a run's score within arms. `runs`: that show it; `origin`: where they lie."""
+
+    sd: float
+    runs: int
+    origin: str
+
+
+def known_noise(study: Study, metric: str) -> Noise | None:
+    """Return the noise of a metric from the finished runs of this study, or else of its store's like runs.
+
+    None where no arm has two. Arms with a run that diverged or nearly failed say nothing about the others.
+    """
+    own = defaultdict(list)
+    for cell in study.runs.values():
+        own[cell.arm].append((cell.planned.folder, cell.planned.evaluation_id))
+    if found := _pooled(own.values(), metric, "this study"):
+        return found
+    alike = defaultdict(list)
+    first = study.cells[0].planned
+    kind = _kind(first.recipe)
+    for folder in all_runs(study.outputs):
+        record = folder.record()
+        if record is not None and _kind(folder.recipe()) == kind:
+            alike[record.condition_id].append((folder, first.evaluation_id))
+    return _pooled(alike.values(), metric, "like runs of the store")
+
+
+def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
+    flat = flatten(recipe)
+    return tuple(flat.get(key) for key in KIND)
+
+
+def _pooled(arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin: str) -> Noise | None:
+    scores = {}
+    for number, runs in enumerate(arms):
+        values = []
+        for folder, evaluation_id in runs:
+            record = folder.record()
+            if record is None:
+                continue
+            if record.state == "diverged":
+                break
+            value = VALUES[metric](record, folder.evaluation(evaluation_id))
+            values += [] if value is None else [value]
+        else:
+            if len(values) > 1:
+                scores[str(number)] = np.array(values)
+    for failing in near_failures(scores, higher_is_better=metric not in LOWER_IS_BETTER):
+        del scores[failing]
+    df = sum(values.size - 1 for values in scores.values())
+    if not df:
+        return None
+    squares = sum((values.size - 1) * float(values.var(ddof=1)) for values in scores.values())
+    return Noise((squares / df) ** 0.5, sum(values.size for values in scores.values()), origin)

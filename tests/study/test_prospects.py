@@ -1,0 +1,132 @@
+"""What the seeds of a study can tell is said before they are trained, from the noise that is known by then."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from ablab.cli import main
+from ablab.statistics.power import detectable_difference, equivalence_power
+from ablab.study.definition import define
+from ablab.study.noise import known_noise
+from ablab.study.prospects import prospects
+from tests.report.conftest import EXPERIMENT
+from tests.report.synthetic import fill
+
+ARMS = [f"layerdrop={value}" for value in ("0", "0.1", "0.2", "0.5")]
+
+
+def declared(tmp_path, claims, seeds="[1, 2, 3, 4, 5]", name="claims"):
+    """The study with these claims, of which no run has begun."""
+    path = tmp_path / f"{name}.yaml"
+    text = EXPERIMENT[: EXPERIMENT.index("claims:")].replace("[1, 2, 3, 4, 5]", seeds)
+    path.write_text(text + "claims:\n" + "".join(f"  - {claim}\n" for claim in claims))
+    return (f"experiment={path}", f"outputs={tmp_path / 'outputs'}")
+
+
+def words_of(words):
+    return [(prospect.words, prospect.is_hopeless) for prospect in prospects(define(words))]
+
+
+@pytest.mark.parametrize(
+    ("claim", "seeds", "words", "is_hopeless"),
+    [
+        ("{arm: layerdrop=0.1, expect: greater}", "[1, 2]", "cannot be judged by 2 seeds", True),
+        ("{arm: layerdrop=0.1, expect: equal}", "[1, 2, 3]", "can only be refuted", True),
+        ("{arm: layerdrop=0.5, expect: greater, metric: failures}", "[1, 2]", "cannot be judged", True),
+        ("{arm: layerdrop=0.5, expect: greater, metric: failures}", "[1, 2, 3]", "p = 0.031; it needs 0.05", False),
+        ("{arm: layerdrop=0.1, expect: greater, metric: decoding_speed}", "[1, 2, 3]", "the study itself", False),
+        ("{arm: layerdrop=0.1, expect: greater, margin: 1}", "[1, 2, 3]", "noise unknown", False),
+    ],
+)
+def test_what_no_run_could_answer_is_said(tmp_path, claim, seeds, words, is_hopeless):
+    ((said, hopeless),) = words_of(declared(tmp_path, [claim], seeds))
+    assert words in said
+    assert hopeless == is_hopeless
+
+
+def test_failures_of_three_seeds_cannot_be_shown_beside_other_claims(tmp_path):
+    claims = ["{arm: layerdrop=0.5, expect: greater, metric: failures}", "{arm: layerdrop=0.1, expect: greater}"]
+    (said, hopeless), _ = words_of(declared(tmp_path, claims, "[1, 2, 3]"))
+    assert hopeless
+    assert "even all failing against none has p = 0.031, and it needs 0.025" in said
+
+
+@pytest.fixture
+def known(tmp_path):
+    """The words of a study whose first two seeds have finished, and its scores by arm."""
+    claims = [
+        "{arm: layerdrop=0.1, expect: greater, margin: 3}",
+        "{arm: layerdrop=0.2, expect: equal, margin: 0.5}",
+    ]
+    early = declared(tmp_path, claims, "[1, 2]", name="early")
+    study = fill(early[:1], dict.fromkeys(ARMS, 0.3), outputs=tmp_path / "outputs")
+    scores: dict[str, list[float]] = {}
+    for cell in study.cells:
+        evaluation = cell.planned.folder.evaluation(cell.planned.evaluation_id)
+        scores.setdefault(cell.arm, []).append(evaluation.bleu)
+    return declared(tmp_path, claims), scores
+
+
+def test_the_noise_is_that_of_the_runs_that_are_there(known):
+    words, scores = known
+    noise = known_noise(define(words), "test_bleu")
+    assert noise.runs == 8
+    assert noise.origin == "this study"
+    assert noise.sd == pytest.approx(np.mean([np.var(values, ddof=1) for values in scores.values()]) ** 0.5)
+
+
+def test_like_runs_of_the_store_tell_it_too_and_others_do_not(known, tmp_path):
+    words, _ = known
+    own = known_noise(define(words), "test_bleu")
+    other = known_noise(define((*words, "optim.lr=0.0123")), "test_bleu")
+    assert (other.sd, other.runs, other.origin) == (own.sd, own.runs, "like runs of the store")
+    assert known_noise(define((*words, "training.max_steps=77")), "test_bleu") is None
+    assert known_noise(define((*words, "model=big")), "test_bleu") is None
+
+
+def test_an_arm_with_a_diverged_run_tells_nothing_of_the_others(known):
+    words, scores = known
+    study = define(words)
+    cell = next(cell for cell in study.cells if cell.arm == ARMS[3] and cell.seed == 1)
+    record = cell.planned.folder.record()
+    cell.planned.folder.write_record(record.model_copy(update={"state": "diverged"}))
+    noise = known_noise(study, "test_bleu")
+    assert noise.runs == 6
+    assert noise.sd == pytest.approx(np.mean([np.var(scores[arm], ddof=1) for arm in ARMS[:3]]) ** 0.5)
+
+
+def test_each_claim_is_told_what_its_seeds_would_see(known):
+    words, _ = known
+    study = define(words)
+    noise = known_noise(study, "test_bleu")
+    # Four arms of five seeds: two others of four degrees of freedom each, so that the prior has its two.
+    error, df = noise.sd * (2 / 5) ** 0.5, 2 * (4 + 2)
+    (greater, _), (equal, hopeless) = words_of(words)
+    seen = detectable_difference(error, df, 0.8, 0.025)
+    assert f"5 seeds see a difference of {seen:.3g} BLEU with 80 % power" in greater
+    assert f"(a run's standard deviation is {noise.sd:.3g}, over 8 runs of this study)" in greater
+    chance = equivalence_power(0.5, error, df, 0.025)
+    assert f"5 seeds support it with a chance of {100 * chance:.0f} %" in equal
+    assert hopeless == (chance < 0.2)
+    assert "a chance of 80 % takes" in equal
+
+
+def test_the_plan_and_the_sweep_say_it(known, capsys, tmp_path):
+    words, _ = known
+    assert main(["study", *words]) == 0
+    out = capsys.readouterr().out
+    assert "What these seeds can tell:" in out
+    assert "  layerdrop=0.1 greater layerdrop=0 in test_bleu, margin 3: 5 seeds see a difference of" in out
+    shutil.rmtree(tmp_path / "outputs")
+
+
+@pytest.mark.parametrize(("margin", "error", "df"), [(1.0, 0.3, 4), (0.5, 0.1, 8), (2.0, 1.0, 12), (0.1, 1.0, 4)])
+def test_the_chance_of_equivalence_is_the_simulated_one(margin, error, df):
+    from scipy import stats
+
+    rng = np.random.default_rng(1)
+    estimate = rng.normal(0, error, 200_000)
+    estimated = error * np.sqrt(rng.chisquare(df, 200_000) / df)
+    shown = np.abs(estimate) < margin - stats.t.ppf(0.95, df) * estimated
+    assert equivalence_power(margin, error, df) == pytest.approx(shown.mean(), abs=0.005)
