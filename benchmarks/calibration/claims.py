@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ablab.statistics.moderated import Moderated, moderated
+from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Case, Expectation, Verdict, verdicts
 from benchmarks.calibration.jobs import FAMILY, SEEDS, Job
 from benchmarks.calibration.noise import SD
@@ -31,6 +33,8 @@ class Truth:
             return towards <= 0
         return verdict.outcome == "refuted" and towards >= 0
 
+
+PROMISED = {"verdicts": FAMILY, "verdicts, moderated": FAMILY}
 
 FAMILIES: dict[str, list[Truth]] = {
     "6 claims, no difference anywhere": [Truth("greater", 0, 0)] * 6,
@@ -66,9 +70,33 @@ def over_claims() -> Iterator[Job]:
                     alone: bool = baseline != "one baseline",
                 ) -> dict[str, bool]:
                     usual = rng.normal(0, SD / 2**0.5, (len(truths) if alone else 1, n))
-                    noise = rng.normal(0, SD / 2**0.5, (len(truths), n)) - usual
-                    cases = [Case(t.expect, t.margin, t.difference + e) for t, e in zip(truths, noise, strict=True)]
-                    judged = zip(truths, verdicts(cases), strict=True)
-                    return {"verdicts": any(truth.belied_by(verdict) for truth, verdict in judged)}
+                    noise = rng.normal(0, SD / 2**0.5, (len(truths), n))
+                    arms = noise + np.array([[truth.difference] for truth in truths])
+                    return {
+                        "verdicts": _any_false(truths, list(arms - usual)),
+                        "verdicts, moderated": _any_false(truths, _borrowing(arms, usual)),
+                    }
 
-                yield Job(f"{name}, {baseline}", n, 2000, once, "any verdict is false", {"verdicts": FAMILY})
+                yield Job(
+                    f"{name}, {baseline}",
+                    n,
+                    2000,
+                    once,
+                    "any verdict is false",
+                    PROMISED,
+                )
+
+
+def _any_false(truths: Sequence[Truth], evidence: Sequence[Floats | Moderated]) -> bool:
+    cases = [Case(truth.expect, truth.margin, found) for truth, found in zip(truths, evidence, strict=True)]
+    return any(truth.belied_by(verdict) for truth, verdict in zip(truths, verdicts(cases), strict=True))
+
+
+def _borrowing(arms: Floats, usual: Floats) -> list[Moderated]:
+    """Each arm against the baseline or its own, with the help of all others."""
+    compared, baselines = list(arms), list(usual) * (len(arms) if len(usual) == 1 else 1)
+    every = [*compared, *{id(baseline): baseline for baseline in baselines}.values()]
+    return [
+        moderated(arm, baseline, [other for other in every if other is not arm and other is not baseline])
+        for arm, baseline in zip(compared, baselines, strict=True)
+    ]
