@@ -127,8 +127,8 @@ def _notes(selection: Selection) -> list[str]:
     total = sum(states.values())
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}
     if missing:
-        said = ", ".join(f"{n} {state}" for state, n in missing.items())
-        notes.append(f"{sum(missing.values())} of {total} runs are missing: {said}")
+        states_text = ", ".join(f"{n} {state}" for state, n in missing.items())
+        notes.append(f"{sum(missing.values())} of {total} runs are missing: {states_text}")
     counts = {len(arm.finished) for arm in selection.arms if not arm.diverged}
     if len(counts) > 1:
         notes.append("arms have different numbers of seeds; differences are taken over the seeds that both have")

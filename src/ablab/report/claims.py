@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ablab.report.document import ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence, failures, measure_of, pairs
-from ablab.report.format import interval_text, number, p_said, signed
+from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
@@ -143,24 +143,24 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
-    said = f"{claimed}: {verdict.outcome}. {instead}The difference {is_} {difference}"
+    sentence = f"{claimed}: {verdict.outcome}. {instead}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
-        said += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
+        sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
-    corrected = "" if verdict.corrected is None else f", {p_said(verdict.corrected, of_what)}"
+    corrected = "" if verdict.corrected is None else f", {p_words(verdict.corrected, of_what)}"
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
-    return f"{said}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
+    return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
 
 
 def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:
-    said = []
+    sentences = []
     if marks.other is not None:
         interval = interval_text(marks.other.interval, shown.digits)
-        said.append(f"By {verdict.test}; the {marks.other.test} alone says {interval}, {p_said(marks.other.p)}.")
+        sentences.append(f"By {verdict.test}; the {marks.other.test} alone says {interval}, {p_words(marks.other.p)}.")
     if marks.near_failures:
-        said.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
-    return "".join(f" {sentence}" for sentence in said)
+        sentences.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
+    return "".join(f" {sentence}" for sentence in sentences)
 
 
 def _exploratory(selection: Selection, claim: Settled) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from ablab.report.document import DifferenceLine
 from ablab.report.estimates import span
 from ablab.report.evidence import Pairs, evidence, observed, pairs
-from ablab.report.format import p_said
+from ablab.report.format import p_words
 from ablab.report.metrics import Measure
 from ablab.report.selection import ArmRuns, Run, Selection
 from ablab.statistics.interval import NotTestable
@@ -35,24 +35,24 @@ class OnSentences:
         self._swaps = Swaps(sentences, resamples, np.random.default_rng(SEED))
         self._baselines: dict[tuple[int, ...], tuple[Floats, Scores]] = {}
 
-    def told(self, both: Pairs) -> dict[str, Any]:
+    def fields(self, both: Pairs) -> dict[str, Any]:
         """Return the fields of a `DifferenceLine` that these tests fill."""
         seeds = tuple(run.seed for run in both.baseline)
         if seeds not in self._baselines:
             self._baselines[seeds] = self._scored(both.baseline)
         baseline, baseline_scores = self._baselines[seeds]
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         arm = _statistics(both.arm)
         try:
             found = crossed(self._resamples.scores(arm), baseline_scores, sentences=arm.shape[1])
-            told |= {"crossed": span(found.interval), "crossed_p": found.p}
+            fields |= {"crossed": span(found.interval), "crossed_p": found.p}
         except NotTestable as reason:
-            told["crossed_refused"] = str(reason)
+            fields["crossed_refused"] = str(reason)
         try:
-            told["randomisation_p"] = self._swaps.judge(arm, baseline).p
+            fields["randomisation_p"] = self._swaps.judge(arm, baseline).p
         except NotTestable as reason:
-            told["randomisation_refused"] = str(reason)
-        return told
+            fields["randomisation_refused"] = str(reason)
+        return fields
 
     def _scored(self, runs: Sequence[Run]) -> tuple[Floats, Scores]:
         statistics = _statistics(runs)
@@ -75,17 +75,17 @@ def difference_line(
     both = pairs(arm, baseline)
     if isinstance(found, Failures):
         shares = found.shares
-        told = f"{shares.arm.failed} of {shares.arm.runs} runs diverged, {shares.baseline.failed} of"
-        refused = f"{told} {shares.baseline.runs} in the baseline (Boschloo {p_said(shares.p)})"
+        counts = f"{shares.arm.failed} of {shares.arm.runs} runs diverged, {shares.baseline.failed} of"
+        refused = f"{counts} {shares.baseline.runs} in the baseline (Boschloo {p_words(shares.p)})"
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=refused)
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, n=len(both.arm), refused=str(found))
-    told_more = _over_seeds(selection, arm, baseline, measure, found)
+    fields = _over_seeds(selection, arm, baseline, measure, found)
     if on_sentences is not None:
-        told_more |= on_sentences.told(both)
-    if "refused" in told_more:
-        told_more.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
-    return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **told_more)
+        fields |= on_sentences.fields(both)
+    if "refused" in fields:
+        fields.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
+    return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **fields)
 
 
 def _over_seeds(
@@ -96,8 +96,8 @@ def _over_seeds(
         paired = of_differences(differences)
     except NotTestable as reason:
         return {"refused": str(reason)}
-    told = {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
-    return told | _a_new_study(selection, arm, baseline, measure, paired.sd)
+    fields = {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
+    return fields | _a_new_study(selection, arm, baseline, measure, paired.sd)
 
 
 def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, sd: float) -> dict[str, Any]:

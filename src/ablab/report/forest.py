@@ -68,8 +68,8 @@ def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
     levels = sorted(100 * row.estimate.span.level for row in rows if row.estimate)
     if not levels:
         return None
-    said = " to ".join(dict.fromkeys(f"{level:.4g}" for level in (levels[0], levels[-1])))
-    caption = f"Intervals of the claims, each at the level at which it is judged ({said} %)"
+    levels_text = " to ".join(dict.fromkeys(f"{level:.4g}" for level in (levels[0], levels[-1])))
+    caption = f"Intervals of the claims, each at the level at which it is judged ({levels_text} %)"
     if any(claim.outcome == "provisional" for claim in claims):
         caption = "95 % intervals of the claims so far, without verdicts: the study has not ended"
     band = (

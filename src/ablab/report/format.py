@@ -30,7 +30,7 @@ def p_text(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
 
 
-def p_said(p: float, of_what: str = "") -> str:
+def p_words(p: float, of_what: str = "") -> str:
     """Format as `p = 0.282` or `p < 0.0001`."""
     text = p_text(p)
     return f"p{of_what} {text}" if text.startswith("<") else f"p{of_what} = {text}"

@@ -33,12 +33,12 @@ def latex(document: Document) -> str:
 
 def _words(document: Document) -> list[str]:
     """Return the text that Markdown has above its tables."""
-    said = [document.question, f"Source: {document.source}" if document.source else "", *document.notes]
+    texts = [document.question, f"Source: {document.source}" if document.source else "", *document.notes]
     claims = [
         claim.words + (f" Exploratory: {claim.exploratory}." if claim.exploratory else "") for claim in document.claims
     ]
     items = ["\\begin{itemize}", *(f"\\item {{}}{_escaped(words)}" for words in claims), "\\end{itemize}"]
-    paragraphs = [f"{_escaped(words)}\n" for words in said if words]
+    paragraphs = [f"{_escaped(words)}\n" for words in texts if words]
     return [f"\\section*{{{_escaped(document.name)}}}", *paragraphs, *(items if claims else [])]
 
 

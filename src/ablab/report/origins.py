@@ -28,13 +28,13 @@ def odd(run: Run) -> str | None:
     """Return what is unusual in the provenance of one run; None where all of it has one origin."""
     if run.record is None:
         return None
-    said = [] if run.record.mixed is None else [f"mixed: {run.record.mixed} changed during training"]
+    notes = [] if run.record.mixed is None else [f"mixed: {run.record.mixed} changed during training"]
     trained_with = run.record.provenance.get("evaluation_code")
     if trained_with is not None and run.evaluation is not None:
         judged = run.evaluation.provenance_code
         if representative(judged) != representative(trained_with):
-            said.append("judged by other code than when it was trained")
-    return "; ".join(said) or None
+            notes.append("judged by other code than when it was trained")
+    return "; ".join(notes) or None
 
 
 def _differing(ours: Facts, theirs: Facts) -> list[str]:

@@ -65,7 +65,7 @@ def _typed(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
 
 
-def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> Selection:
+def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> Selection:
     conditions: dict[str, list[_Found]] = {}
     for one in {folder.run_id: _Found.of(folder, record) for folder, record in found}.values():
         conditions.setdefault(condition_id(one.recipe), []).append(one)
@@ -83,7 +83,7 @@ def _ad_hoc(kind: str, said: str, found: Sequence[tuple[RunFolder, Record]], out
     name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
-    return Selection(name, said, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)
+    return Selection(name, question, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -134,17 +134,17 @@ def _most_common(runs: Sequence[Found]) -> str:
 
 
 def _notes(arms: Sequence[ArmRuns], ways: Mapping[str, Evaluation | None], evaluations: int) -> list[str]:
-    said: dict[str, list[str]] = {}
+    arms_by_way: dict[str, list[str]] = {}
     for arm, way in ways.items():
         if way is not None:
-            said.setdefault(way_of(way), []).append(arm)
+            arms_by_way.setdefault(way_of(way), []).append(arm)
     notes = []
-    if len(said) > 1:
-        judged = "; ".join(f"{', '.join(names)} on {way}" for way, names in said.items())
+    if len(arms_by_way) > 1:
+        judged = "; ".join(f"{', '.join(names)} on {way}" for way, names in arms_by_way.items())
         notes.append(f"arms are judged in different ways, so that differences may be those of the ways: {judged}")
     used = sum(run.evaluation is not None for arm in arms for run in arm.runs)
     if evaluations > used:
-        ways_used = "; ".join(said)
+        ways_used = "; ".join(arms_by_way)
         left_out = f"{evaluations - used} other evaluations are left out"
         notes.append(f"scores are those on {ways_used}, which most runs have, or have since last; {left_out}")
     return notes

@@ -91,8 +91,8 @@ def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
 
 def _still_judged(claim: Settled) -> str:
     margin = f", margin {claim.margin:g}" if claim.margin else ""
-    said = f"{claim.arm} against {claim.baseline}, {claim.metric} {claim.expect}{margin}"
-    return f"no longer in the file, and judged as it was registered: {said}"
+    words = f"{claim.arm} against {claim.baseline}, {claim.metric} {claim.expect}{margin}"
+    return f"no longer in the file, and judged as it was registered: {words}"
 
 
 def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:
@@ -102,21 +102,21 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
     """
     if registered is None:
         return [], None
-    aside, said = [], []
+    aside, departures = [], []
     for what, now, then in (
         ("settings differ", conditions(study), registered.conditions),
         ("ways to judge differ", judged(study), registered.judged),
     ):
         if any(now.get(arm, one) != one for arm, one in then.items()):
             aside.append(json_digest(now, 7))
-            said.append(f"{what} from those of the first launch")
+            departures.append(f"{what} from those of the first launch")
     if (error := _error(study.experiment, registered)) != registered.error:
         aside.append(error)
-        said.append(f"the error is {error}, and was {registered.error} at the first launch")
+        departures.append(f"the error is {error}, and was {registered.error} at the first launch")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):
         aside += ["seeds", *map(str, study.seeds)]
-        said.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")
-    return aside, "; ".join(said) or None
+        departures.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")
+    return aside, "; ".join(departures) or None
 
 
 def _choosing(experiment: Experiment) -> str | None:

@@ -54,8 +54,8 @@ def _of_run(run: Run, corpora: Path) -> Iterator[Iterator[str]]:
 def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
     for point in points:
         if (point.bleu, point.chrf) != (evaluation.bleu, evaluation.chrf):
-            said, stands = (f"BLEU {one.bleu:.6f} and chrF {one.chrf:.6f}" for one in (point, evaluation))
-            yield f"{said} in its depth-quality curve, {stands} in the evaluation {evaluation.evaluation_id}"
+            stored, stands = (f"BLEU {one.bleu:.6f} and chrF {one.chrf:.6f}" for one in (point, evaluation))
+            yield f"{stored} in its depth-quality curve, {stands} in the evaluation {evaluation.evaluation_id}"
 
 
 def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], corpora: Path) -> Iterator[str]:
