@@ -1,9 +1,10 @@
-"""A run on two devices is the run on one: the same numbers, and no process is left behind."""
+"""A run on two devices, or under torchrun, is the run on one: the same numbers, and no process is left behind."""
 
 import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,19 @@ def test_a_device_that_is_lost_ends_the_run_and_it_can_go_on(alone, tmp_path):
 
 
 @pytest.mark.slow
+def test_signals_to_all_processes_end_the_run_with_a_checkpoint(tmp_path):
+    process, follower = started(tmp_path, at=20)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        os.kill(follower, number)
+    os.kill(process.pid, signal.SIGTERM)
+    process.join(60)
+    assert process.exitcode == 130
+    assert not alive(follower)
+    assert (tmp_path / "errors").read_text() == ""
+    assert the_run(tmp_path).continues
+
+
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_process(tmp_path):
     process, follower = started(tmp_path, at=20)
     process.kill()
@@ -175,3 +189,78 @@ def test_a_killed_run_leaves_no_process(tmp_path):
         time.sleep(0.01)
     assert not alive(follower)
     assert (tmp_path / "errors").read_text() == ""
+
+
+def torchrun(outputs: Path, *words: str) -> "subprocess.Popen[str]":
+    """`torchrun train.py ...` with two processes."""
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(outputs)}  # torchrun warns, and leaves logs
+    with (outputs / "errors").open("a") as errors:
+        return subprocess.Popen(
+            [*launcher, "train.py", *LINE, *TWO, f"outputs={outputs}", *words],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        )
+
+
+def at_step(process: "subprocess.Popen[str]", outputs: Path, step: int) -> list[int]:
+    """The two processes of a run under torchrun, once its curves reach the step."""
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        for path in (outputs / "runs").glob("*/metrics.csv"):
+            if any(row["step"] >= step for row in read_metrics(path)):
+                return sorted(children(process.pid))
+        time.sleep(0.005)
+    process.kill()
+    raise AssertionError(f"it ended before step {step}: {(outputs / 'errors').read_text()}")
+
+
+@pytest.mark.slow
+def test_under_torchrun_stopped_and_continued_it_is_the_same_run(alone, tmp_path):
+    process = torchrun(tmp_path)
+    ranks = at_step(process, tmp_path, 20)
+    process.send_signal(signal.SIGINT)
+    assert "continues from there" in process.communicate(timeout=60)[0]
+    assert not any(alive(rank) for rank in ranks)
+    (tmp_path / "errors").unlink()  # torchrun says that it was interrupted
+    process = torchrun(tmp_path)
+    os.kill(at_step(process, tmp_path, 40)[0], signal.SIGTERM)
+    assert "continues from there" in process.communicate(timeout=60)[0]
+    assert process.returncode == 0  # to torchrun, a checkpoint on request is no failure
+    process = torchrun(tmp_path)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert out.count("continues from step") == 1
+    assert out.count("Results:") == 1
+    assert (tmp_path / "errors").read_text() == ""
+    same(the_run(tmp_path), alone)
+    process = torchrun(tmp_path)
+    assert "nothing is trained again" in process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_process_of_torchrun_that_is_killed_ends_all(victim, tmp_path):
+    process = torchrun(tmp_path)
+    ranks = at_step(process, tmp_path, 20)
+    os.kill(ranks[victim], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert not any(alive(rank) for rank in ranks)
+    said = (tmp_path / "errors").read_text()
+    assert "SIGKILL" in said  # torchrun names the process
+    assert said.count("error: one of 2 devices was lost: ") == said.count("the same line continues the run") == victim
+
+
+@pytest.mark.slow
+def test_torchrun_must_have_started_as_many_processes_as_devices(tmp_path):
+    process = torchrun(tmp_path, "trainer.devices=4")
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    said = (tmp_path / "errors").read_text()
+    assert said.count("error: trainer.devices=4: torchrun's WORLD_SIZE is 2; allowed: 2\n") == 1
+    assert "rank      : 0 " in said.split("Root Cause")[1]
+    assert not (tmp_path / "runs").exists()

@@ -1,21 +1,32 @@
 """Processes that go wrong before a step is computed. Whole runs are in tests/run/test_ddp.py."""
 
 import os
+import signal
+import subprocess
 
 import pytest
 import torch.distributed as dist
 
 from ablab.errors import LostError
 from ablab.store.records import kind_of
-from ablab.training.workers import joining, start_workers
+from ablab.training import workers
+from ablab.training.workers import lead
 
 
-def work() -> None:
-    """Another process: takes its order, and fails."""
-    with joining() as (order, _):
-        if order == "die":
-            os.kill(os.getpid(), 9)
-        raise RuntimeError(f"CUDA out of memory.\nTried to {order}")
+class Wrong:
+    """A spec that cannot be read: another process fails when it receives it."""
+
+    def __init__(self, order: str) -> None:
+        self.order = order
+
+    def __reduce__(self):
+        return fail, (self.order,)
+
+
+def fail(order: str) -> None:
+    if order == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError(f"CUDA out of memory.\nTried to {order}")
 
 
 @pytest.mark.parametrize(
@@ -26,9 +37,26 @@ def work() -> None:
     ],
 )
 def test_what_ends_a_process_is_said_in_one_line(order, said, kind, capfd):
-    with pytest.raises(LostError) as caught, start_workers(2, work, order, on_gpu=False):
+    with pytest.raises(LostError) as caught, lead(2, Wrong(order), on_gpu=False):
         pytest.fail("nobody has come")
     assert str(caught.value).startswith(said)
     assert kind_of(caught.value) == kind
     assert not dist.is_initialized()
-    assert ("in work" in capfd.readouterr().err) == (order == "allocate")  # where it failed, for whoever mends it
+    assert ("in fail" in capfd.readouterr().err) == (order == "allocate")  # where it failed, for whoever mends it
+
+
+def test_a_process_that_cannot_begin_is_said_too(monkeypatch, capfd):
+    monkeypatch.setattr(workers.sys, "executable", "/bin/false")
+    with pytest.raises(LostError, match="device 1 of 2: its process ended with 1; "), lead(2, None, on_gpu=False):
+        pytest.fail("nobody has come")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_a_worker_without_its_first_process_ends_and_says_nothing(capfd):
+    """It was killed while the worker was being started."""
+    processes: list[subprocess.Popen[bytes]] = []
+    workers._start(processes, 2, port=1)
+    (process,) = processes
+    assert process.wait(60) == workers.PARTED
+    assert capfd.readouterr() == ("", "")

@@ -1,5 +1,7 @@
 """Builds a Transformer from the configured architecture and loads saved models; the one place that chooses parts."""
 
+import os
+
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -75,9 +77,10 @@ def set_threads(trainer: Trainer, *, processes: int = 1) -> torch.device:
 def check_devices(trainer: Trainer) -> None:
     """Raise MachineError when this machine lacks the configured devices, or a compiler that `compile` needs."""
     device_of(trainer.accelerator)
-    if trainer.accelerator == "gpu" and trainer.devices > torch.cuda.device_count():
+    needed = int(os.environ.get("LOCAL_WORLD_SIZE", trainer.devices))  # torchrun's number of them on this machine
+    if trainer.accelerator == "gpu" and needed > torch.cuda.device_count():
         count = torch.cuda.device_count()
-        raise MachineError(f"trainer.devices={trainer.devices}: torch finds {count} here; allowed: 1 to {count}")
+        raise MachineError(f"trainer.devices={needed}: torch finds {count} here; allowed: 1 to {count}")
     if trainer.compile:
         check_compiler()
 

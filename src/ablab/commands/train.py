@@ -1,23 +1,64 @@
 """The `train` command: one run, or with -m a study of many."""
 
+import os
+import signal
 from collections.abc import Sequence
 
-from ablab.errors import DONE, INTERRUPTED
+from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 
 MANY = ("-m", "--multirun")
 
 
 def train(arguments: Sequence[str]) -> int:
     """Plan the run that the words describe and do what is missing of it; with -m, do so for every run of a study."""
+    rank, size = _place()
+    if rank > 0:
+        # Process 0 alone handles signals sent to all; the imports, which take seconds, come later.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+        from ablab.stages.worker import run_worker
+
+        run_worker()
+    if size > 1:
+        return _lead(arguments, size)
     if any(word in MANY for word in arguments):
         from ablab.study.hydra import multirun
 
         return multirun([word for word in arguments if word not in MANY])
+    return _train(arguments, size)
+
+
+def _place() -> tuple[int, int]:
+    """Return this process's rank among how many, as torchrun says, or (0, 0) without torchrun."""
+    if os.environ.keys() >= {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    return 0, 0
+
+
+def _lead(arguments: Sequence[str], size: int) -> int:
+    """Train as rank 0 under torchrun, and end the others. To torchrun, a checkpoint on request is no failure."""
+    from ablab.training.workers import finish
+
+    code = FAILED
+    try:
+        if any(word in MANY for word in arguments):
+            raise UserError("-m: a study starts processes itself; allowed: without torchrun")
+        code = _train(arguments, size)
+        if code == INTERRUPTED:
+            code = DONE
+        return code
+    finally:
+        finish(code)
+
+
+def _train(arguments: Sequence[str], size: int) -> int:
     from ablab.config import compose
     from ablab.console import Console
     from ablab.plan import plan
     from ablab.run import run
 
-    planned = plan(compose(arguments))
+    composed = compose(arguments)
+    if size not in (0, devices := composed.config.trainer.devices):
+        raise UserError(f"trainer.devices={devices}: torchrun's WORLD_SIZE is {size}; allowed: {size}")
+    planned = plan(composed)
     record = run(planned, Console(bars=planned.config.trainer.progress))
     return INTERRUPTED if record is None else DONE

@@ -12,6 +12,7 @@ ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
         "ablab.stages.train.prepare_training",
         "ablab.stages.train.train",
+        "ablab.stages.worker.run_worker",
         "ablab.store.records.NOTHING_LEARNT",
         _CORPORA,
     ),
@@ -37,7 +38,6 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.training.callbacks": "watches",
     "ablab.stages.callbacks": "watches, or ends a poor trial",
     "ablab.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",
-    "ablab.training.rendezvous": "connects processes; what they add up is in training.distributed",
     "ablab.data.download": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""

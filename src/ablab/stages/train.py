@@ -29,7 +29,7 @@ from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
-from ablab.stages.worker import WorkerSpec, run_worker
+from ablab.stages.worker import WorkerSpec
 from ablab.store.metrics import read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
@@ -41,7 +41,7 @@ from ablab.training.loop import TrainingResult
 from ablab.training.module import TranslationModule
 from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
-from ablab.training.workers import WorkerGroup, start_workers
+from ablab.training.workers import WorkerGroup, lead
 
 code("training")  # digest of the code just imported: a server of processes outlives edits of the sources
 
@@ -155,20 +155,20 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
 
 
 def _workers(work: Work) -> AbstractContextManager[WorkerGroup | SingleProcess]:
-    """Start the processes that share the steps."""
+    """Lead the processes that share the steps, on several devices."""
     planned = work.planned
     devices = planned.config.trainer.devices
     if devices == 1:
         return nullcontext(ALONE)
     spec = WorkerSpec(
         planned.config,
-        work.prepared.folder,
-        planned.folder.checkpoints,
+        work.prepared.folder.resolve(),
+        planned.folder.checkpoints.resolve(),
         planned.origin,
         work.state.step,
         torch.get_num_threads(),
     )
-    return start_workers(devices, run_worker, spec, on_gpu=planned.config.trainer.accelerator == "gpu")
+    return lead(devices, spec, on_gpu=planned.config.trainer.accelerator == "gpu")
 
 
 def _finish(work: Work, outcome: TrainingResult) -> Record:

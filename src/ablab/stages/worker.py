@@ -1,7 +1,10 @@
 """A worker process of a run on several devices: it computes its share of each step and writes nothing."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -11,7 +14,7 @@ from ablab.data.prepared import Prepared
 from ablab.store.saved_model import SavedModel
 from ablab.training.module import TranslationModule
 from ablab.training.trainer import fit_worker
-from ablab.training.workers import joining
+from ablab.training.workers import Worker, follow
 
 
 @dataclass(frozen=True)
@@ -26,23 +29,27 @@ class WorkerSpec:
     threads: int
 
 
-def run_worker() -> None:
-    """Receive the spec and train until the end."""
-    with joining() as (spec, join):
-        assert isinstance(spec, WorkerSpec)
-        config = spec.config
-        torch.set_num_threads(spec.threads)
-        start = build_start(config, Prepared(spec.corpus), spec.checkpoints, spec.origin)
-        assert start.state.step == spec.step, "the checkpoint has changed meanwhile"
-        worker = join()
-        fit_worker(
-            TranslationModule(
-                start.model, build_objective(config, start.state), first_step=start.state.step, ranks=worker
-            ),
-            start.steps,
-            start.state,
-            worker,
-            spec.checkpoints,
-            trainer_options=trainer_options(config, worker.rank),
-            optimizer_state=start.optimizer_state,
+def run_worker() -> NoReturn:
+    """Train as process 0 asks, if it does, and exit as it does."""
+    follow(_train)
+
+
+def _train(spec: WorkerSpec, join: Callable[[bool], Worker]) -> None:
+    config = spec.config
+    torch.set_num_threads(spec.threads)
+    start = build_start(config, Prepared(spec.corpus), spec.checkpoints, spec.origin)
+    if start.state.step != spec.step:
+        raise RuntimeError(
+            f"{spec.checkpoints} holds step {start.state.step} here, and step {spec.step} on the first device; "
+            "allowed: a folder of outputs that all machines share"
         )
+    worker = join(config.trainer.accelerator == "gpu")
+    fit_worker(
+        TranslationModule(start.model, build_objective(config, start.state), first_step=start.state.step, ranks=worker),
+        start.steps,
+        start.state,
+        worker,
+        spec.checkpoints,
+        trainer_options=trainer_options(config, int(os.environ["LOCAL_RANK"])),
+        optimizer_state=start.optimizer_state,
+    )

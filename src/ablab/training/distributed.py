@@ -30,7 +30,7 @@ class SingleProcess:
     def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor) -> None:
         """Do nothing: there are no other processes."""
 
-    def go_on(self, validations: Sequence[Validation]) -> None:
+    def go_on(self, validation: Validation | None) -> None:
         """Do nothing: no other process waits for the next step."""
 
     def check(self) -> None:

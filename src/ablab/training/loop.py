@@ -135,7 +135,7 @@ class TrainingLoop(pl.Callback):
             self._save(module)
         if stops:
             return self._end(trainer, TrainingResult("interrupted", f"stopped at step {state.step}"))
-        self.workers.go_on(state.validations[-1:] if due else [])
+        self.workers.go_on(state.validations[-1] if due else None)
         return None
 
     def _count(self, report: StepReport) -> None:

@@ -1,233 +1,233 @@
-"""Worker processes of a run on one machine: process 0 starts and leads the others, which end when it does."""
+"""Processes that share a run's steps: process 0 leads, and starts the others unless torchrun has started them all."""
 
-import json
 import os
 import pickle
-import queue
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
-from pathlib import Path
-from typing import Any, BinaryIO
+from datetime import timedelta
+from functools import cache
+from typing import Any, NoReturn
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
+from torch.distributed.distributed_c10d import _abort_process_group
+from torch.distributed.rendezvous import rendezvous
 
-from ablab.errors import LostError
+from ablab.errors import FAILED, LostError
 from ablab.training.distributed import ProcessGroup
-from ablab.training.rendezvous import Rendezvous
 from ablab.training.validation import Validation
 
+PATIENCE, FOREVER = timedelta(hours=1), timedelta(days=30)
+"""Timeouts: for the others within a step, where one that dies is noticed at once; for process 0 between two steps."""
+
 GRACE = 10.0
-"""Seconds within which a process that broke a connection, or was dismissed, must have ended."""
+"""Seconds within which a process must have met the others, or have ended once it broke a connection."""
 
 PARTED = 3
-"""Exit code of a process that ended because another was gone."""
-
-READY, LOST = b"+", b"-"
-"""Replies of a worker: it has built everything; prefix of the reason why it ends."""
-
-# Process 0 handles signals sent to all processes; the others ignore them, from before the imports, which take seconds.
-_PROGRAM = (
-    "import signal\n"
-    "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-    "from {module} import {name}\n"
-    "{name}()\n"
-)
+"""Exit code of a worker that ended because another process was gone."""
 
 
-class WorkerGroup(ProcessGroup):
-    """Process 0 and its handles on the other processes, which receive orders through their standard input."""
+class _Member(ProcessGroup):
+    """A process that has joined the group. NCCL sums GPU tensors, Gloo the rest."""
 
-    def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
-        super().__init__(0, 1 + len(processes))
-        self.processes = processes
+    def __init__(self, store: Store, rank: int, size: int, *, on_gpu: bool) -> None:
+        super().__init__(rank, size)
+        backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+        self._orders = dist.new_group(backend="gloo", timeout=FOREVER)
 
-    def go_on(self, validations: Sequence[Validation]) -> None:
-        """Tell the workers to compute another step; `validations` are those since the last one."""
-        self._tell(json.dumps([astuple(validation) for validation in validations]))
-
-    def check(self) -> None:
-        """Raise LostError when a worker has ended."""
-        lost = {rank: p for rank, p in enumerate(self.processes, start=1) if p.poll() is not None}
-        # Workers that ended only because another did come last: they know no reason.
-        for rank, process in sorted(lost.items(), key=lambda item: item[1].returncode == PARTED):
-            raise LostError(f"device {rank} of {self.size}: {_how_ended(process)}; the same line continues the run")
-
-    def await_ready(self) -> None:
-        """Wait until all workers have built what they need; LostError if one ends before."""
-        for process in self.processes:
-            assert process.stdout is not None
-            if process.stdout.read(len(READY)) != READY:
-                self._explain()
-
-    def dismiss(self) -> None:
-        """End the workers: training is over, and all processes leave the group."""
-        with suppress(LostError):  # too late to matter
-            self._tell("null")
-        dist.destroy_process_group()
-        for process in self.processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE)
+    def _on_broken(self, error: Exception) -> NoReturn:
+        _leave(PARTED)  # process 0 reports why
 
     def _reduce(self, tensor: Tensor, operation: dist.ReduceOp.RedOpType) -> None:
         try:
             super()._reduce(tensor, operation)
-        except (RuntimeError, ValueError):  # broken off, or let go of by `_watch`
-            self._explain()
-            raise
+        except (RuntimeError, ValueError) as error:  # a connection broke, or `_watch` has aborted the group
+            self._on_broken(error)
 
-    def _tell(self, line: str) -> None:
-        for process in self.processes:
-            assert process.stdin is not None
-            try:
-                process.stdin.write(line.encode() + b"\n")
-                process.stdin.flush()
-            except BrokenPipeError:
-                self._explain()
-
-    def _explain(self) -> None:
-        """Raise LostError once the process behind a broken connection has ended, which takes a moment longer."""
-        deadline = time.monotonic() + GRACE
-        while time.monotonic() < deadline:
-            if any(process.poll() not in (None, PARTED) for process in self.processes):
-                break
-            time.sleep(0.01)
-        self.check()
+    def _broadcast(self, *order: float) -> list[float]:
+        """Return the numbers of process 0. A pickled object would take four times as long."""
+        tensor = torch.tensor(order, dtype=torch.float64)
+        try:
+            dist.broadcast(tensor, src=0, group=self._orders)
+        except (RuntimeError, ValueError) as error:
+            self._on_broken(error)
+        return tensor.tolist()
 
 
-class Worker(ProcessGroup):
+class Worker(_Member):
     """Process `rank` > 0, which process 0 leads."""
-
-    def __init__(self, rank: int, size: int, said: "queue.Queue[list[Validation] | None]") -> None:
-        super().__init__(rank, size)
-        self._said = said
 
     def hear(self) -> list[Validation] | None:
         """Wait for process 0; return the validations since the last step, or None when training is over."""
-        return self._said.get()
-
-    def _reduce(self, tensor: Tensor, operation: dist.ReduceOp.RedOpType) -> None:
-        try:
-            super()._reduce(tensor, operation)
-        except RuntimeError as error:
-            raise _PartedError from error
+        count, step, loss, bleu = self._broadcast(0, 0, 0, 0)
+        return None if count < 0 else [Validation(int(step), loss, bleu)] * int(count)
 
 
-class _PartedError(Exception):
-    """Raised in a worker when the other processes are gone; process 0 reports why."""
+class WorkerGroup(_Member):
+    """Process 0, once all workers have built what they need. `processes`: the workers that it has started itself."""
+
+    def __init__(
+        self, store: Store, size: int, processes: Sequence["subprocess.Popen[bytes]"], *, on_gpu: bool
+    ) -> None:
+        self._store, self.size, self.processes = store, size, processes
+        while not store.check([f"ready {rank}" for rank in range(1, size)]):
+            if self._reason() is not None:
+                self._on_broken()
+            time.sleep(0.01)
+        super().__init__(store, 0, size, on_gpu=on_gpu)
+
+    def go_on(self, validation: Validation | None) -> None:
+        """Tell the workers to compute another step; `validation` is the one since the last step."""
+        self._broadcast(*((0, 0, 0, 0) if validation is None else (1, *astuple(validation))))
+
+    def check(self) -> None:
+        """Raise LostError when a worker has ended, of those that this process has started."""
+        if any(process.poll() is not None for process in self.processes):
+            self._on_broken()
+
+    def dismiss(self) -> None:
+        """Tell the workers that training is over, and leave the group."""
+        with suppress(LostError):  # too late to matter
+            self._broadcast(-1, 0, 0, 0)
+        dist.destroy_process_group()
+
+    def _on_broken(self, error: Exception | None = None) -> NoReturn:
+        """Raise LostError with the reason, which may come a moment later than the broken connection."""
+        deadline = time.monotonic() + (GRACE if self.processes else 1)
+        while (reason := self._reason()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        reason = reason or f"one of {self.size} devices was lost: {str(error or 'it ended').splitlines()[0]}"
+        raise LostError(f"{reason}; the same line continues the run") from error
+
+    def _reason(self) -> str | None:
+        """Return which worker has ended and why; one that ended because another did is not to blame."""
+        if self._store.check(["lost"]):
+            return self._store.get("lost").decode()
+        for rank, process in enumerate(self.processes, start=1):
+            if (code := process.poll()) not in (None, PARTED):
+                how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+                doubt = " (out of memory?)" if code == -signal.SIGKILL else ""
+                return f"device {rank} of {self.size}: its process {how}{doubt}"
+        return None
 
 
 @contextmanager
-def start_workers(size: int, work: Callable[[], None], spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
-    """Start `work` in size - 1 processes with the same `spec`, and form a group with them; they end with the block.
-
-    They are spawned, not forked, as CUDA and OpenMP do not survive a fork. `start_new_session` keeps the terminal's
-    Ctrl-C from them.
-    """
-    program = _PROGRAM.format(module=work.__module__, name=work.__name__)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
-    rendezvous = Rendezvous(Path(tempfile.mkdtemp(prefix="ablab-")), size, on_gpu)
+def lead(size: int, spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
+    """Give all workers the same `spec` and form a group with them; workers started here end with the block."""
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        for rank in range(1, size):
-            process = subprocess.Popen(
-                [sys.executable, "-c", program],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-            )
-            processes.append(process)
-            assert process.stdin is not None
-            with suppress(BrokenPipeError):  # `await_ready` notices it
-                process.stdin.write(pickle.dumps((rank, rendezvous, spec)))
-                process.stdin.flush()
-        leader = WorkerGroup(processes)
-        leader.await_ready()
-        rendezvous.join(0)
-        if on_gpu:
-            for process in processes:
-                threading.Thread(target=_watch, args=(process, rendezvous), daemon=True).start()
+        if os.environ.get("WORLD_SIZE") == str(size):
+            store = _meet()[0]
+        else:
+            store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            _start(processes, size, store.port)
+        store.set("spec", pickle.dumps(spec))  # type: ignore[arg-type]
+        leader = WorkerGroup(store, size, processes, on_gpu=on_gpu)
+        for process in processes if on_gpu else ():
+            threading.Thread(target=_watch, args=(process, dist.group.WORLD), daemon=True).start()
         yield leader
         leader.dismiss()
     finally:
         for process in processes:
             process.kill()  # workers hold nothing that could be lost
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
-                with suppress(BrokenPipeError):
-                    pipe.close()
-        rendezvous.clear()
-        if dist.is_initialized():  # training did not end normally
-            rendezvous.break_off()
+        _break_off()
 
 
-@contextmanager
-def joining() -> Iterator[tuple[Any, Callable[[], Worker]]]:
-    """In a process that `start_workers` has started, yield its spec and a function that joins the group.
+def finish(code: int) -> None:
+    """As rank 0 under torchrun, end the workers with this exit code, whether they have trained or not."""
+    store = _meet()[0]
+    store.set("code", str(code))
+    store.set("spec", pickle.dumps(None))  # type: ignore[arg-type]
 
-    Call that function once everything is built. The process exits at the end of the block.
+
+def follow(work: Callable[[Any, Callable[[bool], Worker]], None]) -> NoReturn:
+    """In a worker, do `work` with the spec and a function that joins the group (on GPUs?); exit as process 0 does.
+
+    `work` calls that function once everything is built, and returns when training is over.
     """
-    orders: BinaryIO = sys.stdin.buffer
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # output of libraries must not mix with replies
     try:
-        rank, rendezvous, spec = pickle.load(orders)
-    except EOFError:
-        os._exit(PARTED)
-    said: queue.Queue[list[Validation] | None] = queue.Queue()
+        store, rank, size = _meet()
 
-    def part() -> None:
-        rendezvous.clear()
-        os._exit(PARTED)
+        def join(on_gpu: bool) -> Worker:
+            store.set(f"ready {rank}", "")
+            return Worker(store, rank, size, on_gpu=on_gpu)
 
-    def listen() -> None:
-        for line in orders:
-            validations = json.loads(line)
-            said.put(None if validations is None else [Validation(*values) for values in validations])
-        part()  # process 0 is gone, for whatever reason
-
-    def join() -> Worker:
-        replies.write(READY)
-        rendezvous.join(rank)
-        return Worker(rank, rendezvous.size, said)
-
-    try:
-        threading.Thread(target=listen, daemon=True).start()
-        yield spec, join
-        dist.destroy_process_group()
-        os._exit(0)  # the listening thread holds standard input, and Python would wait for it
-    except _PartedError:
-        part()
+        if (spec := pickle.loads(_await(store, "spec"))) is not None:
+            work(spec, join)
+            dist.destroy_process_group()
+        _leave(int(_await(store, "code")))
+    except dist.DistNetworkError:
+        _leave(PARTED)
     except Exception as error:
         traceback.print_exc()
-        replies.write(LOST + " ".join(f"{type(error).__name__}: {error}".split()).encode())
-        sys.stderr.flush()
-        os._exit(1)
+        store.set("lost", f"device {rank} of {size}: {' '.join(f'{type(error).__name__}: {error}'.split())}")
+        os._exit(FAILED)
 
 
-def _watch(process: "subprocess.Popen[bytes]", rendezvous: Rendezvous) -> None:
+@cache
+def _meet() -> tuple[Store, int, int]:
+    """Return the store of torchrun's environment variables, the rank of this process, and the number of them."""
+    store, rank, size = next(rendezvous("env://", timeout=timedelta(seconds=GRACE)))
+    store.set_timeout(FOREVER)
+    return store, rank, size
+
+
+def _await(store: Store, key: str) -> bytes:
+    """Wait until process 0 sets the key. Meanwhile torchrun may end this process, as it does when another fails."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    value = store.get(key)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    return value
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit without waiting for threads of a broken group, but not before the process that torchrun is to name."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # by which torchrun ends the others then
+    time.sleep(2 if code else 0)
+    os._exit(code)
+
+
+def _start(processes: list["subprocess.Popen[bytes]"], size: int, port: int) -> None:
+    """Start the workers as torchrun would, on this machine and over its loopback interface.
+
+    They are not forked, as CUDA and OpenMP do not survive it. Signals are blocked in them from before their imports.
+    """
+    for _, name in socket.if_nameindex():
+        if name.startswith("lo"):  # by default Gloo resolves the machine's name, and warns if it cannot
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+    command = [sys.executable, "-m", "ablab", "train"]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        for rank in map(str, range(1, size)):
+            # Without process 0, C++ would print its stack for every connection that is refused.
+            environment = {"TORCH_CPP_LOG_LEVEL": "FATAL", **os.environ, **path, **group}
+            environment.update(RANK=rank, LOCAL_RANK=rank)
+            processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _watch(process: "subprocess.Popen[bytes]", group: dist.ProcessGroup | None) -> None:
     """Break off when the process dies, as NCCL would wait for it and `check` would not be reached."""
     if process.wait() != 0:
-        rendezvous.break_off()
+        _break_off(group)
 
 
-def _how_ended(process: "subprocess.Popen[bytes]") -> str:
-    assert process.stdout is not None
-    reason = process.stdout.read().removeprefix(LOST).decode(errors="replace")
-    code = process.returncode
-    if code < 0:
-        name = signal.Signals(-code).name
-        return f"its process was killed by {name}" + (" (out of memory?)" if code == -signal.SIGKILL else "")
-    return reason or f"its process ended with {code}"
+def _break_off(group: dist.ProcessGroup | None = None) -> None:
+    """Leave the group, by default that of all, without waiting for the others; nothing happens if it has ended."""
+    with suppress(Exception):
+        _abort_process_group(group)
