@@ -87,8 +87,8 @@ class Finished:
         self.log_probs[rows] = torch.cat([self.log_probs[rows], log_probs], dim=1).gather(1, best)
         lengths = self.lengths[rows]
         self.lengths[rows] = torch.cat([lengths, torch.full_like(lengths, length)], dim=1).gather(1, best)
-        said = of_beams(ended.tokens[some], ended.origin[some])
-        self.tokens[rows] = of_beams(torch.cat([self.tokens[rows], said], dim=1), best)
+        ended_tokens = of_beams(ended.tokens[some], ended.origin[some])
+        self.tokens[rows] = of_beams(torch.cat([self.tokens[rows], ended_tokens], dim=1), best)
 
     def full(self, rows: Int[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
         """Return which of the sentences `rows` have as many finished hypotheses as beams."""

@@ -141,8 +141,8 @@ class _Form:
             return ["Assign", ["targets", [self.of(node.target)]], ["value", self.of(node.value)]]
         marks = {part.id for part in ast.walk(node.annotation) if isinstance(part, ast.Name)}
         marks |= {part.attr for part in ast.walk(node.annotation) if isinstance(part, ast.Attribute)}
-        said = [mark for mark in READ_BY_DATACLASSES if mark in marks]
-        return ["AnnAssign", said, self.of(node.target), self.of(node.value)]
+        marked = [mark for mark in READ_BY_DATACLASSES if mark in marks]
+        return ["AnnAssign", marked, self.of(node.target), self.of(node.value)]
 
     def _text(self, node: ast.JoinedStr) -> Tree:
         """Return the form of an f-string. Adjacent constants are joined: their split depends on Python's version."""

@@ -88,7 +88,7 @@ def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
         curve_id=planned.curve_id,
         settings=planned.curve,
         label=label(planned.config.pruning),
-        test_name=bench.examination.name,
+        test_name=bench.evaluator.name,
         combinations=combinations,
         points=[bench.point(name, kept, evaluations[kept], scores[kept], speeds[kept], full) for name, kept in chosen],
         timing={"rounds": ROUNDS, "sentences": bench.timed, "threads": torch.get_num_threads()},
@@ -112,7 +112,7 @@ class _Bench:
     callbacks: Callback
     translator: Translator
     validated: Validated
-    examination: Evaluator
+    evaluator: Evaluator
 
     @classmethod
     def begin(cls, planned: Planned, record: Record, callbacks: Callback) -> "_Bench":
@@ -130,7 +130,7 @@ class _Bench:
     @property
     def timed(self) -> int:
         """The number of sentences translated to measure speed."""
-        return min(SENTENCES, len(self.examination.sources))
+        return min(SENTENCES, len(self.evaluator.sources))
 
     def choose(self) -> Chosen:
         """Choose the layers of each point, on validation if the strategy uses scores."""
@@ -152,13 +152,13 @@ class _Bench:
         settings = identity.evaluation(self.planned.config, None if whole else kept.layers)
         evaluation_id = identity.evaluation_id(settings)
         known = self.planned.folder.evaluation(evaluation_id)
-        return known or self.examination.evaluate(self._pruned(kept), evaluation_id, settings)
+        return known or self.evaluator.evaluate(self._pruned(kept), evaluation_id, settings)
 
     def speeds(self, distinct: list[Kept], progress: Callable[[int], None]) -> dict[Kept, float]:
         """Return sentences per second of each model, measured together."""
         models = [prune(self.translator.model, kept) for kept in distinct]
-        src = self.translator.encode(self.examination.sources[: self.timed])
-        rates = sentences_per_second(models, src, self.examination.search, progress)
+        src = self.translator.encode(self.evaluator.sources[: self.timed])
+        rates = sentences_per_second(models, src, self.evaluator.search, progress)
         return dict(zip(distinct, rates, strict=True))
 
     def point(

@@ -127,16 +127,16 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     if (end := ends.reached(state)) is not None:
         return TrainingResult("finished", end)
     attention = AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, callbacks)
-    told = Callbacks([*callbacks.callbacks, attention])
+    all_callbacks = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
-        told.callbacks.append(SearchCallback(config.search_trial, callbacks.on_message))
+        all_callbacks.callbacks.append(SearchCallback(config.search_trial, callbacks.on_message))
     # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
-    if state.validations and (said := told.stops(state.validations, ends.total_steps)):
-        return TrainingResult("stopped", said)
+    if state.validations and (reason := all_callbacks.stops(state.validations, ends.total_steps)):
+        return TrainingResult("stopped", reason)
     validator = Validator(work.prepared)
     with ExitStack() as stack:
-        stack.callback(told.on_fit_end)
-        told.on_fit_start(state, validator)
+        stack.callback(all_callbacks.on_fit_end)
+        all_callbacks.on_fit_start(state, validator)
         ranks = stack.enter_context(_workers(work))
         return fit(
             TranslationModule(work.model, build_objective(config, state), first_step=state.step, ranks=ranks),
@@ -145,7 +145,7 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
             state,
             ends,
             work.checkpoints,
-            told,
+            all_callbacks,
             valid_every=config.training.valid_every,
             trainer_options=trainer_options(config),
             optimizer_state=work.optimizer_state,

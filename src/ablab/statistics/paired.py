@@ -139,7 +139,7 @@ def _vary(values: Floats) -> bool:
 class Equivalence:
     """Result of an equivalence test.
 
-    `interval`: at level 1 - 2 alpha (90 % for 5 %); `p` <= alpha if and only if it lies within the margin.
+    `interval`: at level 1 - 2 alpha (90 % for 5 %); `p` < alpha if and only if it lies within the margin.
     """
 
     margin: float

@@ -44,11 +44,11 @@ def close(study: Study, reason: str) -> Closing:
         if entry.state not in RESULTS and entry.cell.planned.run_id not in given_up
     }
     running = [run for run, state in missing.items() if state is State.RUNNING]
-    said = f"close={reason}"
+    typed = f"close={reason}"
     if running:
-        raise UserError(f"{said}: {len(running)} runs go on now, such as {running[0]}; wait for them, or stop them")
+        raise UserError(f"{typed}: {len(running)} runs go on now, such as {running[0]}; wait for them, or stop them")
     if not missing:
-        raise UserError(f"{said}: each of the {len(study.runs)} runs of {study.name} has ended; nothing is missing")
+        raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended; nothing is missing")
     closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
     write_json(study.folder / "closed.json", [entry.model_dump() for entry in (*before, closing)])
     return closing

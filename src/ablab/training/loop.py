@@ -58,7 +58,7 @@ def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
         restore()
 
 
-LOOK_EVERY = 10
+LOG_EVERY = 10
 """Steps between two readings of the loss, as reading it makes a GPU wait."""
 
 
@@ -91,7 +91,7 @@ class TrainingLoop(pl.Callback):
         self.workers, self.product = workers, product
         self.outcome = TrainingResult("interrupted", "it had not begun")
         self.stop_asked = False
-        self._last_look = (0.0, 0)
+        self._last_log = (0.0, 0)
 
     def ask_to_stop(self) -> None:
         """Request that training save a checkpoint and end after the current step."""
@@ -102,7 +102,7 @@ class TrainingLoop(pl.Callback):
         _restore(module, self.optimizer_state)
         self.optimizer_state = None
         self._now = self._saved = time.perf_counter()
-        self._last_look = (self.state.train_seconds, self.state.tokens)
+        self._last_log = (self.state.train_seconds, self.state.tokens)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
@@ -117,8 +117,8 @@ class TrainingLoop(pl.Callback):
         due = state.step % self.valid_every == 0 or end is not None
         saves = self.checkpoints.is_due(state.step, self._now - self._saved)
         finite = True
-        if due or state.step % LOOK_EVERY == 0:
-            finite = self._look(report, batch)
+        if due or state.step % LOG_EVERY == 0:
+            finite = self._log(report, batch)
         elif saves or self.stop_asked:
             self._catch_up(report)
         self.workers.check()  # after waiting for the device, so that no step spoilt by a lost process is saved
@@ -156,12 +156,12 @@ class TrainingLoop(pl.Callback):
         self.state.train_seconds += self._elapsed()
         return found
 
-    def _look(self, report: StepReport, batch: list[Batch]) -> bool:
+    def _log(self, report: StepReport, batch: list[Batch]) -> bool:
         """Send measurements to the callbacks; return False if the loss or the gradient norm is not finite."""
         loss, grad_norm = self._catch_up(report)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             return False
-        seconds, tokens = self._last_look
+        seconds, tokens = self._last_log
         spent = max(self.state.train_seconds - seconds, 1e-9)
         measurements = Measurements(
             step=report.step,
@@ -173,7 +173,7 @@ class TrainingLoop(pl.Callback):
             seconds=self.state.seconds,
             padding=padding_share_of(batch),
         )
-        self._last_look = (self.state.train_seconds, self.state.tokens)
+        self._last_log = (self.state.train_seconds, self.state.tokens)
         self.callbacks.on_log(measurements)
         return True
 
@@ -191,11 +191,11 @@ class TrainingLoop(pl.Callback):
         self._elapsed()
         self._save(module)
         end = end or self.ends.after_validation(self.state)
-        said = self.callbacks.stops(validations, self.ends.total_steps)
+        reason = self.callbacks.stops(validations, self.ends.total_steps)
         self._elapsed()
         if end is not None:
             return TrainingResult("finished", end)
-        return None if said is None else TrainingResult("stopped", said)
+        return None if reason is None else TrainingResult("stopped", reason)
 
     def _save(self, module: TranslationModule) -> None:
         """Save the weights if they may be selected, and all that a resume needs."""
