@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import ablab
-from benchmarks.architecture.sources import imports_of, modules, room
-from benchmarks.architecture.storeys import LIGHT, STOREYS
+from benchmarks.architecture.levels import LEVELS, LIGHT
+from benchmarks.architecture.sources import imports_of, modules, package
 
 PACKAGE = Path(ablab.__file__).parent
 
 
 NEVER = [
-    *(("statistics", room) for room in ("errors", "config", "store", "scoring", "study", "files")),
+    *(("statistics", package) for package in ("errors", "config", "store", "scoring", "study", "files")),
     ("model", "training"),
     ("data", "training"),
     ("model", "decoding"),
@@ -37,24 +37,24 @@ PRELOADED = "ablab.tracking.wandb_preload"
 
 
 MODULES = {name: path for name, path in modules().items() if name.split(".")[0] == "ablab"}
-STOREY = {name: number for number, names in enumerate(STOREYS) for name in names}
+STOREY = {name: number for number, names in enumerate(LEVELS) for name in names}
 
 
-def test_every_room_has_its_storey():
-    assert {room(name) for name in MODULES} == set(STOREY)
+def test_every_package_has_its_level():
+    assert {package(name) for name in MODULES} == set(STOREY)
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_imports_point_one_way(name):
     for target in imports_of(name):
-        assert STOREY[room(target)] <= STOREY[room(name)], f"{name} imports {target}"
+        assert STOREY[package(target)] <= STOREY[package(name)], f"{name} imports {target}"
 
 
 @pytest.mark.parametrize(("one", "other"), NEVER)
 def test_what_must_never_import_the_other(one, other):
     for name in MODULES:
-        if room(name) == one:
-            assert other not in {room(target) for target in imports_of(name)}, name
+        if package(name) == one:
+            assert other not in {package(target) for target in imports_of(name)}, name
 
 
 def test_nobody_imports_the_command_line():
@@ -80,13 +80,13 @@ def test_no_module_waits_for_itself():
 
 def test_data_takes_only_the_special_tokens_from_the_model():
     for name in MODULES:
-        if room(name) == "data":
-            of_model = {t for t in imports_of(name) if room(t) == "model"}
+        if package(name) == "data":
+            of_model = {t for t in imports_of(name) if package(t) == "model"}
             assert of_model <= {"ablab.model.tokens"}, name
 
 
 def test_the_light_rooms_load_neither_torch_nor_lightning():
-    names = sorted(LIGHT_DATA | {name for name in MODULES if room(name) in LIGHT} - {PRELOADED})
+    names = sorted(LIGHT_DATA | {name for name in MODULES if package(name) in LIGHT} - {PRELOADED})
     program = (
         "import importlib, sys\n"
         f"for name in {names!r}:\n"

@@ -104,7 +104,7 @@ ADDITIONS = (
     ),
     Addition(
         "learning-rate schedule",
-        ("ablab.training.schedules.cosine",),
+        ("ablab.training.schedules.cosine", "ablab.build.training._cosine"),
         ("ablab.build.training.LEARNING_RATES",),
         "conf/schedule",
     ),
@@ -139,7 +139,10 @@ ADDITIONS = (
 )
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Where is ScaleNorm's g set?", ("ablab.model.norms.ScaleNorm", "ablab.build.model.ModelBuilder.norm")),
+    (
+        "Where is ScaleNorm's g set?",
+        ("ablab.model.norms.ScaleNorm", "ablab.build.model.ModelBuilder.norm", "ablab.model.initialisation.initialise"),
+    ),
     (
         "Where do pre-norm and post-norm differ?",
         ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model.ModelBuilder.residuals"),
@@ -151,6 +154,22 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does LayerDrop draw the layers that a step skips?",
         ("ablab.model.layerdrop.LayerDrop", "ablab.model.transformer.Encoder"),
+    ),
+    (
+        "Where is Adam kept from stepping layers that were skipped?",
+        ("ablab.training.module.TranslationModule.training_step", "ablab.training.distributed.ProcessGroup.add_up"),
+    ),
+    (
+        "Where do the processes of one run meet, and sum their gradients?",
+        (
+            "ablab.training.workers.lead",
+            "ablab.training.workers.follow",
+            "ablab.training.distributed.ProcessGroup.add_up",
+        ),
+    ),
+    (
+        "Where are the options of a verb parsed, and its help page made?",
+        ("ablab.commands.options.read_words", "ablab.commands.help.page"),
     ),
     (
         "Which settings exist, and what are their ranges?",
@@ -211,9 +230,17 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does the p-value of a claim come from?",
         (
-            "ablab.report.claims.judge",
-            "ablab.statistics.verdict.verdicts",
+            "ablab.report.estimates.estimates",
             "ablab.statistics.moderated.moderated",
+            "ablab.statistics.verdict.verdicts",
+        ),
+    ),
+    (
+        "Where is a report found to be provisional?",
+        (
+            "ablab.report.selection_of_study.of_study",
+            "ablab.report.claims.judge",
+            "ablab.statistics.verdict.so_far",
         ),
     ),
     (

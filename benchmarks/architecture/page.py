@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
+from benchmarks.architecture.levels import LEVELS, LIGHT
 from benchmarks.architecture.names import ADDITIONS, QUESTIONS, RUN, Step
 from benchmarks.architecture.sources import (
     ROOT,
@@ -11,11 +12,10 @@ from benchmarks.architecture.sources import (
     first_sentence,
     imports,
     modules,
-    of_room,
+    of_package,
     reduced,
     tree,
 )
-from benchmarks.architecture.storeys import LIGHT, STOREYS
 
 PLUGINS = "src/hydra_plugins/ablab_hydra"
 
@@ -28,14 +28,14 @@ TEXT = """\
 `run.run` stands for `ablab.run.run` and links to its file.
 
 - [Packages](#packages): what each one is for
-- [What imports what](#what-imports-what)
 - [What a run goes through](#what-a-run-goes-through), from the command line to the record
 - [Where do I add ...](#where-do-i-add-)
 - [Where do I find ...](#where-do-i-find-)
+- [What imports what](#what-imports-what)
 
 ## Packages
 
-The packages and top-level modules of `src/ablab`. A storey imports only from itself and from the storeys above it in
+The packages and top-level modules of `src/ablab`. A level imports only from itself and from the levels above it in
 this table; `tests/test_architecture.py` checks that. Lines are rounded to two digits. *Never* means that importing the
 package loads neither PyTorch nor Lightning, wandb or Matplotlib, so that help, plans and reports start fast.
 
@@ -43,15 +43,6 @@ package loads neither PyTorch nor Lightning, wandb or Matplotlib, so that help, 
 
 Beside the package, {plugins} makes the launchers and sweepers known to Hydra. The YAML files in {conf} hold the
 default of every setting.
-
-## What imports what
-
-An arrow means *imports*. The graph leaves out an import where a longer path of arrows leads to the same package (the
-transitive reduction): it shows {kept} of {counted} imports. The table below it has them all.
-
-{graph}
-
-{imports}
 
 ## What a run goes through
 
@@ -76,6 +67,15 @@ and a field in {architecture}.
 The definitions to read, in this order.
 
 {questions}
+
+## What imports what
+
+An arrow means *imports*. The graph leaves out an import where a longer path of arrows leads to the same package (the
+transitive reduction): it shows {kept} of {counted} imports. The table below it has them all.
+
+{graph}
+
+{imports}
 """
 
 
@@ -112,31 +112,31 @@ def _cell(text: str) -> str:
 
 
 def _packages() -> Iterator[str]:
-    yield "| storey | name | about | files | lines | torch |"
+    yield "| level | name | about | files | lines | torch |"
     yield "| ---: | --- | --- | ---: | ---: | --- |"
-    for number, storey in enumerate(STOREYS):
-        for name in storey:
-            files = of_room(name)
+    for number, level in enumerate(LEVELS):
+        for name in level:
+            files = of_package(name)
             lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files.values())
             loads = "never" if name in LIGHT else ""
             yield f"| {number} | `{name}` | {_cell(about(name))} | {len(files)} | {rounded(lines)} | {loads} |"
 
 
 def _graph(edges: Mapping[str, set[str]]) -> Iterator[str]:
-    """Mermaid, the highest storey on top; a storey of several names is a box."""
+    """Mermaid, the highest level on top; a level of several names is a box."""
     shown = {name for name, targets in edges.items() if targets} | {name for found in edges.values() for name in found}
     yield "```mermaid"
     yield "flowchart TD"
-    for number, storey in reversed(list(enumerate(STOREYS))):
-        inside = [name for name in storey if name in shown]
+    for number, level in reversed(list(enumerate(LEVELS))):
+        inside = [name for name in level if name in shown]
         boxed = len(inside) > 1
         if boxed:
-            yield f'    subgraph storey{number}["storey {number}"]'
+            yield f'    subgraph level{number}["level {number}"]'
         yield from (f'    {"    " * boxed}at_{name.strip("_")}["{name}"]' for name in inside)
         if boxed:
             yield "    end"
-    for storey in reversed(STOREYS):
-        for name in storey:
+    for level in reversed(LEVELS):
+        for name in level:
             for target in sorted(edges[name]):
                 yield f"    at_{name.strip('_')} --> at_{target.strip('_')}"
     yield "```"
@@ -145,8 +145,8 @@ def _graph(edges: Mapping[str, set[str]]) -> Iterator[str]:
 def _imports(edges: Mapping[str, set[str]]) -> Iterator[str]:
     yield "| name | imports |"
     yield "| --- | --- |"
-    for storey in STOREYS:
-        for name in storey:
+    for level in LEVELS:
+        for name in level:
             yield f"| `{name}` | {', '.join(f'`{target}`' for target in sorted(edges[name])) or 'nothing of ablab'} |"
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.architecture.storeys import STOREYS
+from benchmarks.architecture.levels import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src"
@@ -81,15 +81,17 @@ def definition(name: str) -> Definition:
     return found
 
 
-def room(module: str) -> str:
+def package(module: str) -> str:
     """Return the package or top-level module of `ablab` that a module belongs to."""
     return module.split(".")[1] if "." in module else module
 
 
-def of_room(name: str) -> dict[str, Path]:
+def of_package(name: str) -> dict[str, Path]:
     """Return the modules of a package or top-level module."""
     return {
-        module: path for module, path in modules().items() if module.split(".")[0] == "ablab" and room(module) == name
+        module: path
+        for module, path in modules().items()
+        if module.split(".")[0] == "ablab" and package(module) == name
     }
 
 
@@ -120,8 +122,8 @@ def _targets(node: ast.AST) -> Iterator[str]:
 def imports() -> dict[str, set[str]]:
     """Return, by package or top-level module, those that it imports, inside functions too."""
     found: dict[str, set[str]] = {}
-    for name in (name for storey in STOREYS for name in storey):
-        found[name] = {room(target) for module in of_room(name) for target in imports_of(module)} - {name}
+    for name in (name for level in LEVELS for name in level):
+        found[name] = {package(target) for module in of_package(name) for target in imports_of(module)} - {name}
     return found
 
 

@@ -1,6 +1,6 @@
 """Order of the packages: what may import what, and what loads no heavy library. A test holds the code to both."""
 
-STOREYS = (
+LEVELS = (
     ("ablab",),
     (
         "errors",
@@ -33,7 +33,7 @@ STOREYS = (
     ("cli",),
     ("__main__",),
 )
-"""Each room imports from its own storey and from those above it in this list, wherever the import stands."""
+"""Each package imports from its own level and from those above it in this list, wherever the import stands."""
 
 LIGHT = (
     *("errors", "fields", "files", "lines", "seeding", "threads", "config", "identity", "plan", "store"),
