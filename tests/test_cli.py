@@ -74,8 +74,18 @@ def test_each_verb_has_a_command_and_options():
         assert callable(getattr(import_module(f"ablab.commands.{verb}"), verb))
 
 
+@pytest.mark.parametrize("program", ["ablab", "train.py"])
+def test_the_page_names_the_program_that_was_typed(program, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [f"/somewhere/{program}"])
+    assert main(["train", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert ("python train.py norm=scalenorm" in page) == (program == "train.py")
+    assert ("ablab train norm=scalenorm" in page) == (program == "ablab")
+
+
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_page_begins_with_usage_and_the_line_of_the_overview(verb, capsys):
+def test_the_page_begins_with_usage_and_the_line_of_the_overview(verb, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train.py"])
     assert main([verb, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     usage = list(OPTIONS[verb].usage)

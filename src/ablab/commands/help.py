@@ -1,8 +1,11 @@
 """The help pages, generated from the options of each verb and from the configuration folder, without heavy imports."""
 
+import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 from ablab.commands.options import OPTIONS, Options
@@ -39,7 +42,9 @@ def page(verb: str, words: Sequence[str]) -> str:
     lines = [*options.usage, "", _text(options)]
     if listed := list(option_lines(options)):
         lines += ["", "Options (* is the default):", *listed]
-    return "\n".join([*lines, *MORE.get(verb, _nothing)(words)])
+    text = "\n".join([*lines, *MORE.get(verb, _nothing)(words)])
+    # Outside a checkout there are no scripts.
+    return text if Path(sys.argv[0]).suffix == ".py" else re.sub(r"python (\w+)\.py", r"ablab \1", text)
 
 
 def option_lines(options: type[Options]) -> Iterator[str]:

@@ -101,7 +101,7 @@ class ReportOptions(Options):
     verify: bool = False
     """true: first compute every score again from the stored translations and the raw references"""
     outputs: str = "outputs"
-    """the store"""
+    """folder of all runs and studies"""
 
 
 def _save(value: str) -> str:
@@ -117,25 +117,28 @@ def _picture(value: str) -> str:
 
 
 class PruneOptions(Options):
-    """Measure quality against depth of a finished run, and cut out a smaller model.
+    """Measure how quality falls as layers are removed, and save a smaller model.
 
     Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers. Layers are chosen on
     validation or by rule; nothing is trained, and nothing is measured twice.
     """
 
-    usage = ("python prune.py run=<id> [pruning=<strategy>] [key=value ...]",)
+    usage = (
+        "python prune.py run=<id> [pruning=<strategy>] [key=value ...]",
+        "python prune.py runs=<id>,<id>,... [pruning=<strategy>] [key=value ...]",
+    )
 
     run: str | None = None
     """a finished run: its id, a prefix of it, its display name, or its path"""
     runs: str | None = None
     """several of them, by id, prefix or path, with commas between: each gets its curve, and one picture shows all"""
     save: Annotated[str, AfterValidator(_save)] = "auto"
-    """model to save: auto, the smallest within 1 BLEU of the full one on validation; none; or encoder+decoder
-    layers, such as 6+3"""
+    """model to save in the run's folder: auto, the smallest within 1 BLEU of the full one on validation; none; or
+    encoder+decoder layers, such as 6+3"""
     picture: Annotated[str, AfterValidator(_picture)] | None = None
     """file for the picture of several runs, a .png; a .csv is written beside it"""
     outputs: str = "outputs"
-    """the store"""
+    """folder of all runs and studies"""
 
 
 class TranslateOptions(Options):
@@ -162,11 +165,11 @@ class TranslateOptions(Options):
     """engine; ctranslate2, installed by pip install 'ablab[ctranslate2]', is fast on CPUs, but cuts translations that
     reach the length limit, and leaves an empty sentence empty"""
     outputs: str = "outputs"
-    """the store"""
+    """folder of all runs and studies"""
 
 
 class AnalyseOptions(Options):
-    """Look inside a run: ScaleNorm's g, cross-attention, the worth of each head.
+    """Look inside a run: ScaleNorm's g, cross-attention, the importance of each head.
 
     Of the selected weights: the learned g of every ScaleNorm; cross-attention on four test sentences, the same for
     every run; when asked, by how much masking a head raises the validation loss. Kept in the run's artefacts/, where
@@ -186,11 +189,11 @@ class AnalyseOptions(Options):
     sentences: Count | None = None
     """validation sentences on which heads are masked, only with heads=true; 200 unless set"""
     outputs: str = "outputs"
-    """the store"""
+    """folder of all runs and studies"""
 
 
 class ExportOptions(Options):
-    """Write a model for CTranslate2, and compare its translations with ours.
+    """Write a model for CTranslate2, and compare its translations with ablab's.
 
     Converts a whole or a pruned model for another inference engine, translates test sentences with both engines, and
     reports how many translations differ.
@@ -207,9 +210,9 @@ class ExportOptions(Options):
     folder: Annotated[str, Field(min_length=1)] | None = None
     """folder of the export; by default exports/<format>-<quantization> in the folder of the model"""
     check: Annotated[int, Field(ge=0)] = 1000
-    """test sentences that both engines translate"""
+    """test sentences that both engines translate; 0: no comparison"""
     outputs: str = "outputs"
-    """the store"""
+    """folder of all runs and studies"""
 
 
 class SyncOptions(Options):
@@ -224,7 +227,7 @@ class SyncOptions(Options):
     dry_run: bool = False
     """true: only list what is missing there"""
     outputs: str = "outputs"
-    """the store"""
+    """folder of all runs and studies"""
 
 
 class SelfcheckOptions(Options):
