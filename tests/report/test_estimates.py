@@ -59,7 +59,8 @@ def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
     assert line.other.p == pytest.approx(paired_difference(bleus(lower), bleus(usual)).p)
     assert line.other.test == "paired t"
     assert line.other.interval.level == line.interval.level
-    assert f"By {expected.method}; the paired t alone says" in line.words
+    assert f"This is the {expected.method}; the paired t alone gives" in line.words
+    assert "uncorrected p" in line.words
 
 
 def test_where_pairs_are_declared_to_decide_they_do(selection):
@@ -143,3 +144,5 @@ def test_the_interval_on_which_the_verdict_rests_is_shown(selection, shift, marg
     assert line.outcome == outcome
     assert line.interval.level == pytest.approx(0.9 if is_narrow else 0.95)
     assert f"{100 * line.interval.level:.4g} % interval" in line.words
+    assert (line.other.p is None) == is_narrow
+    assert ("uncorrected p" in line.words) != is_narrow

@@ -67,7 +67,9 @@ def _line(
     both = found if isinstance(found, Estimates) else None
     interval = verdict.decided_by
     marks = Marks(
-        other=both.by_the_other(interval.level) if both and interval and not selection.awaited else None,
+        other=both.by_the_other(interval.level, within=verdict.within)
+        if both and interval and not selection.awaited
+        else None,
         near_failures=_near_failures(selection, claim, measure) if both else [],
     )
     return ClaimLine(
@@ -157,7 +159,8 @@ def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:
     sentences = []
     if marks.other is not None:
         interval = interval_text(marks.other.interval, shown.digits)
-        sentences.append(f"By {verdict.test}; the {marks.other.test} alone says {interval}, {p_words(marks.other.p)}.")
+        p = "" if marks.other.p is None else f", uncorrected {p_words(marks.other.p)}"
+        sentences.append(f"This is the {verdict.test}; the {marks.other.test} alone gives {interval}{p}.")
     if marks.near_failures:
         sentences.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
     return "".join(f" {sentence}" for sentence in sentences)

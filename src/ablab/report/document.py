@@ -105,11 +105,14 @@ Outcome = Literal[
 
 
 class OtherTest(Strict):
-    """The same difference by a method that does not decide. `interval`: at the level of the one that does."""
+    """The same difference by a method that does not decide. `interval`: at the level of the one that does.
+
+    `p`: two-sided, of no difference, uncorrected; None where the verdict is about lying within the margin.
+    """
 
     test: str
     interval: Span
-    p: float
+    p: float | None
 
 
 class ClaimLine(Strict):

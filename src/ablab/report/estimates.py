@@ -23,9 +23,13 @@ class Estimates:
     decisive: Paired | Moderated
     other: Paired | Moderated
 
-    def by_the_other(self, level: float) -> OtherTest:
-        """Return what the method that does not decide says, at the level of the one that does."""
-        return OtherTest(test=self.other.method, interval=span(self.other.at(level)), p=self.other.p)
+    def by_the_other(self, level: float, *, within: bool) -> OtherTest:
+        """Return what the method that does not decide says, at the level of the one that does.
+
+        `within`: the verdict is about lying within the margin, on which the p of no difference has no bearing.
+        """
+        p = None if within else self.other.p
+        return OtherTest(test=self.other.method, interval=span(self.other.at(level)), p=p)
 
 
 def span(interval: Interval) -> Span:

@@ -127,7 +127,8 @@ def _marks(claim: ClaimLine) -> Iterator[str]:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
     if claim.other is not None:
         interval = interval_text(claim.other.interval, claim.digits)
-        yield f"{claim.other.test} alone: {interval}, p {p_text(claim.other.p)}"
+        p = "" if claim.other.p is None else f", uncorrected p {p_text(claim.other.p)}"
+        yield f"{claim.other.test} alone: {interval}{p}"
 
 
 def _arm(document: Document, arm: ArmLine) -> list[str]:
