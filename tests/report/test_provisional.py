@@ -96,7 +96,7 @@ def test_seeds_added_after_the_launch_are_not_awaited(reported, tmp_path):
     ("reason", "missing", "line"),
     [
         (" ", True, "close=: says nothing"),
-        ("enough", False, "each of the 20 runs of claims has ended; nothing is missing"),
+        ("enough", False, "each of the 20 runs of claims has ended or was given up"),
     ],
 )
 def test_what_cannot_be_closed_is_one_line(unfinished, reported, tmp_path, capsys, reason, missing, line):

@@ -8,7 +8,7 @@ import pytest
 from ablab.cli import main
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define
-from ablab.study.noise import known_noise
+from ablab.study.noise import Noise, known_noise
 from ablab.study.prospects import prospects
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
@@ -102,14 +102,23 @@ def test_each_claim_is_told_what_its_seeds_would_see(known):
     noise = known_noise(study, "test_bleu")
     # Four arms of five seeds: two others of four degrees of freedom each, so that the prior has its two.
     error, df = noise.sd * (2 / 5) ** 0.5, 2 * (4 + 2)
-    (greater, _), (equal, hopeless) = words_of(words)
+    (greater, noisy), (equal, hopeless) = words_of(words)
     seen = detectable_difference(error, df, 0.8, 0.025)
     assert f"5 seeds see a difference of {seen:.3g} BLEU with 80 % power" in greater
     assert f"(a run's standard deviation is {noise.sd:.3g}, over 8 runs of this study)" in greater
     chance = equivalence_power(0.5, error, df, 0.025)
     assert f"5 seeds support it with a chance of {100 * chance:.0f} %" in equal
     assert hopeless == (chance < 0.2)
+    assert not noisy
     assert "a chance of 80 % takes" in equal
+
+
+def test_a_claim_that_only_an_absurd_difference_could_settle_is_hopeless(known, monkeypatch):
+    words, _ = known
+    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda *_: Noise(9.0, 8, "this study"))
+    (greater, noisy), _ = words_of(words)
+    assert noisy
+    assert "its margin of 3 takes more than 100 seeds" in greater
 
 
 def test_the_plan_and_the_sweep_say_it(known, capsys, tmp_path):

@@ -48,7 +48,7 @@ def close(study: Study, reason: str) -> Closing:
     if running:
         raise UserError(f"{typed}: {len(running)} runs go on now, such as {running[0]}; wait for them, or stop them")
     if not missing:
-        raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended; nothing is missing")
+        raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
     closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
     write_json(study.folder / "closed.json", [entry.model_dump() for entry in (*before, closing)])
     return closing

@@ -15,9 +15,12 @@ ALPHA = 0.05
 MOST_SEEDS = 100
 
 POOR = 0.2
-"""Chance below which a claim is called hopeless."""
+"""Chance below which an *equal* claim is called hopeless."""
 
 UNITS = {"test_bleu": "BLEU", "valid_bleu": "BLEU", "test_chrf": "chrF", "valid_loss": "nats per token"}
+
+ABSURD = {"test_bleu": 10.0, "valid_bleu": 10.0, "test_chrf": 10.0, "valid_loss": 0.5}
+"""Differences that no part of a model is expected to make: a claim that needs more is called hopeless."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +70,19 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
     if claim.expect == "equal":
         chance = equivalence_power(claim.margin, error, df, level)
+        is_hopeless = chance < POOR
         words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
     else:
         seen = detectable_difference(error, df, POWER, level)
         words = f"{seeds} seeds see a difference of {seen:.3g} {unit} with 80 % power {shown}"
+        is_hopeless = seen > ABSURD[claim.metric]
         chance = two_sided_power(claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
-        return Prospect(claim, words)
+        return Prospect(claim, words, is_hopeless)
     needed = _seeds_for(claim, noise, arms, level)
     cost = f"more than {MOST_SEEDS} seeds" if needed is None else f"{needed} seeds"
     aim = "a chance of 80 %" if claim.expect == "equal" else f"its margin of {claim.margin:g}"
-    return Prospect(claim, f"{words}; {aim} takes {cost}", chance < POOR)
+    return Prospect(claim, f"{words}; {aim} takes {cost}", is_hopeless)
 
 
 def _precision(noise: Noise, arms: int, seeds: int) -> tuple[float, float]:
