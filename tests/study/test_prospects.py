@@ -121,7 +121,7 @@ def test_a_claim_that_only_an_absurd_difference_could_settle_is_hopeless(known, 
     assert "its margin of 3 takes more than 100 seeds" in greater
 
 
-def test_the_plan_and_the_sweep_say_it(known, capsys, tmp_path):
+def test_the_plan_says_it(known, capsys, tmp_path):
     words, _ = known
     assert main(["study", *words]) == 0
     out = capsys.readouterr().out
