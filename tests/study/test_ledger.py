@@ -1,9 +1,12 @@
 """What became of each run is read from the store, and found there under its arm and seed."""
 
+import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from filelock import FileLock
 
 from ablab.console import Console
 from ablab.run import run
@@ -11,7 +14,7 @@ from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.locks import BusyError, locked
 from ablab.store.records import write_failure
 from ablab.study.design import Arm
-from ablab.study.ledger import State, entry_of, link
+from ablab.study.ledger import State, entry_of, link, register
 
 
 def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):
@@ -50,3 +53,19 @@ def test_a_run_elsewhere_is_alive_as_long_as_it_says_so(study):
         run(cell.planned, Console(bars=False))
     folder.pulse.write_text(pulse.model_copy(update={"updated": time.time() - DEAD - 1}).model_dump_json())
     assert entry_of(cell).state is State.PLANNED
+
+
+def test_two_launches_at_once_are_both_registered(study):
+    """Each waits for the other: what is read and then written must be one step."""
+    started = []
+    with ThreadPoolExecutor(2) as pool:
+        study.folder.mkdir(parents=True)
+        with FileLock(study.folder / ".registered.lock"):
+            for seeds in ((1, 2), (1, 2, 3)):
+                started.append(pool.submit(register, replace(study, seeds=seeds), already_done=0))
+            time.sleep(0.3)
+            assert not any(launch.done() for launch in started)
+        for launch in started:
+            launch.result()
+    entries = json.loads((study.folder / "registered.json").read_text())
+    assert sorted(entry["seeds"] for entry in entries) == [[1, 2], [1, 2, 3]]

@@ -10,6 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.identity import condition_id
 from ablab.plan import Planned
@@ -95,7 +97,8 @@ def register(study: Study, *, already_done: int) -> None:
 
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
-    with writing_in(study.folder):
+    # Two launches at once would each read the register without the other's entry, and one would be lost.
+    with writing_in(study.folder), FileLock(study.folder / ".registered.lock"):
         _register(study, already_done)
 
 
