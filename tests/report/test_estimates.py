@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ablab.report.build import methods
 from ablab.report.claims import judge
 from ablab.report.estimates import borrowed, nearly_failed
 from ablab.report.metrics import MEASURES
@@ -96,6 +97,14 @@ def test_a_study_keeps_the_way_under_which_it_was_registered(reported, tmp_path)
     place.mkdir()
     (place / "registered.json").write_text(json.dumps(entries))
     assert Registered.of(place).error == "paired"
+
+
+def test_the_methods_name_the_test_that_decides(reported, selection):
+    (said,) = [method for method in reported.data["methods"] if method.startswith("Noise of claims")]
+    assert "moderated towards the mean" in said
+    paired = list(methods(replace(selection, error="paired"), 1000))
+    assert any(method.startswith("Noise of claims: paired t") for method in paired)
+    assert any("5 % over all 7 of them, where noise is symmetric or alike" in method for method in paired)
 
 
 def test_an_unknown_way_is_refused(tmp_path):

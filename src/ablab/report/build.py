@@ -16,6 +16,13 @@ from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import NOTHING_LEARNT, now
 
+NOISE = {
+    "moderated": "Noise of claims: each arm's variance is moderated towards the mean over the study's arms, and never "
+    "below its own (after Smyth 2004), with Welch and Satterthwaite's degrees of freedom. Speeds and pruned models: "
+    "paired t.",
+    "paired": "Noise of claims: paired t over seeds, as the experiment declares or its registration says.",
+}
+
 
 def methods(selection: Selection, resamples: int) -> Iterator[str]:
     """Yield a sentence or two on each statistical method that this report uses."""
@@ -24,6 +31,7 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
     if selection.claims:
         errors = _errors(len(selection.claims))
         yield f"Claims: {errors} Equivalence by two one-sided tests within the margin; at least 3 seeds."
+        yield NOISE[selection.error]
     if selection.metric == "test_bleu":
         yield (
             f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
@@ -51,12 +59,13 @@ def _compared(selection: Selection) -> list[Measure]:
 
 
 def _errors(claims: int) -> str:
+    condition = "where noise is symmetric or alike in the arms that are compared"
     if claims == 1:
-        return "an error rate of 5 %."
+        return f"an error rate of 5 %, {condition}."
     return (
-        f"one error rate of 5 % over all {claims} of them. Each begins at an equal share of it, which passes on to the "
-        "others when nothing is left to decide about the claim: without margins that is Holm's procedure, with them a "
-        "stricter one."
+        f"one error rate of 5 % over all {claims} of them, {condition}. Each begins at an equal share of it, which "
+        "passes on to the others when nothing is left to decide about the claim: without margins that is Holm's "
+        "procedure, with them a stricter one."
     )
 
 
