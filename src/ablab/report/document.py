@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ablab.statistics.verdict import Outcome
 from ablab.store.records import Strict
 
 
@@ -91,17 +92,6 @@ class DifferenceLine(Strict):
     effect: float | None = None
     seeds_needed: int | None = None
     seconds_needed: float | None = None
-
-
-Outcome = Literal[
-    "supported",
-    "refuted",
-    "equivalent",
-    "inconclusive",
-    "real, but smaller than matters",
-    "not testable",
-    "provisional",
-]
 
 
 class OtherTest(Strict):
