@@ -86,15 +86,21 @@ def test_a_claim_that_was_dropped_is_judged_all_the_same(reported, tmp_path):
     ]
 
 
-def test_an_arm_that_was_dropped_keeps_its_claim_in_the_family(reported, tmp_path):
+def test_an_arm_that_was_dropped_keeps_its_claim_in_the_family_and_is_told(reported, tmp_path):
+    """Otherwise the verdicts could be had before all that was registered has ended."""
     gone = [line for line in EXPERIMENT.splitlines(keepends=True) if "arm: layerdrop=0.5" in line]
     content = EXPERIMENT.replace("0.2, 0.5]", "0.2]")
     for line in gone:
         content = content.replace(line, "")
-    claims = _judged_after(reported, tmp_path, content)["claims"]
-    assert len(claims) == len(reported.data["claims"])
-    reasons = [claim["reason"] for claim in claims if claim["arm"] == "layerdrop=0.5"]
+    declared = reported.data
+    assert _judged_after(reported, tmp_path, content) == declared  # it replaces nothing
+    (aside,) = (tmp_path / "outputs" / "reports").glob("claims-arms-*")
+    data = json.loads((aside / "report.json").read_text())
+    assert "arms of the first launch are left out: layerdrop=0.5" in data["notes"]
+    assert len(data["claims"]) == len(declared["claims"])
+    reasons = [claim["reason"] for claim in data["claims"] if claim["arm"] == "layerdrop=0.5"]
     assert reasons == ["layerdrop=0.5 is no arm of the study any more"] * len(gone)
+    assert {claim["exploratory"] for claim in data["claims"]} == {data["notes"][0]}
 
 
 def _compared(claims):

@@ -98,7 +98,7 @@ def _still_judged(claim: Settled) -> str:
 def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:
     """Return how the study departs from its first launch: suffixes for the report's name, and a description or None.
 
-    Leaving out seeds or changing settings once results are known would allow verdicts to be chosen.
+    Leaving out seeds or arms, or changing settings, once results are known would allow verdicts to be chosen.
     """
     if registered is None:
         return [], None
@@ -113,6 +113,9 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
     if (error := _error(study.experiment, registered)) != registered.error:
         aside.append(error)
         departures.append(f"the error is {error}, and was {registered.error} at the first launch")
+    if gone := sorted(set(registered.conditions) - {arm.name for arm in study.arms}):
+        aside += ["arms", json_digest(gone, 7)]
+        departures.append(f"arms of the first launch are left out: {', '.join(gone)}")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):
         aside += ["seeds", *map(str, study.seeds)]
         departures.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")
