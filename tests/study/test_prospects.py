@@ -24,6 +24,10 @@ def declared(tmp_path, claims, seeds="[1, 2, 3, 4, 5]", name="claims"):
     return (f"experiment={path}", f"outputs={tmp_path / 'outputs'}")
 
 
+def bleu_noise(words):
+    return known_noise(define(words), ["test_bleu"]).get("test_bleu")
+
+
 def words_of(words):
     return [(prospect.words, prospect.is_hopeless) for prospect in prospects(define(words))]
 
@@ -70,7 +74,7 @@ def known(tmp_path):
 
 def test_the_noise_is_that_of_the_runs_that_are_there(known):
     words, scores = known
-    noise = known_noise(define(words), "test_bleu")
+    noise = bleu_noise(words)
     assert noise.runs == 8
     assert noise.origin == "this study"
     assert noise.sd == pytest.approx(np.mean([np.var(values, ddof=1) for values in scores.values()]) ** 0.5)
@@ -78,11 +82,11 @@ def test_the_noise_is_that_of_the_runs_that_are_there(known):
 
 def test_like_runs_of_the_store_tell_it_too_and_others_do_not(known, tmp_path):
     words, _ = known
-    own = known_noise(define(words), "test_bleu")
-    other = known_noise(define((*words, "optim.lr=0.0123")), "test_bleu")
+    own = bleu_noise(words)
+    other = bleu_noise((*words, "optim.lr=0.0123"))
     assert (other.sd, other.runs, other.origin) == (own.sd, own.runs, "like runs of the store")
-    assert known_noise(define((*words, "training.max_steps=77")), "test_bleu") is None
-    assert known_noise(define((*words, "model=big")), "test_bleu") is None
+    assert bleu_noise((*words, "training.max_steps=77")) is None
+    assert bleu_noise((*words, "model=big")) is None
 
 
 def test_an_arm_with_a_diverged_run_tells_nothing_of_the_others(known):
@@ -91,15 +95,14 @@ def test_an_arm_with_a_diverged_run_tells_nothing_of_the_others(known):
     cell = next(cell for cell in study.cells if cell.arm == ARMS[3] and cell.seed == 1)
     record = cell.planned.folder.record()
     cell.planned.folder.write_record(record.model_copy(update={"state": "diverged"}))
-    noise = known_noise(study, "test_bleu")
+    noise = bleu_noise(words)
     assert noise.runs == 6
     assert noise.sd == pytest.approx(np.mean([np.var(scores[arm], ddof=1) for arm in ARMS[:3]]) ** 0.5)
 
 
 def test_each_claim_is_told_what_its_seeds_would_see(known):
     words, _ = known
-    study = define(words)
-    noise = known_noise(study, "test_bleu")
+    noise = bleu_noise(words)
     # Four arms of five seeds: two others of four degrees of freedom each, so that the prior has its two.
     error, df = noise.sd * (2 / 5) ** 0.5, 2 * (4 + 2)
     (greater, noisy), (equal, hopeless) = words_of(words)
@@ -113,9 +116,20 @@ def test_each_claim_is_told_what_its_seeds_would_see(known):
     assert "a chance of 80 % takes" in equal
 
 
+def test_pairs_are_planned_for_where_pairs_decide(known, tmp_path):
+    words, _ = known
+    path = tmp_path / "paired" / "claims.yaml"
+    path.parent.mkdir()
+    path.write_text((tmp_path / "claims.yaml").read_text() + "error: paired\n")
+    noise = bleu_noise(words)
+    (greater, _), _ = words_of((f"experiment={path}", *words[1:]))
+    seen = detectable_difference(noise.sd * (2 / 5) ** 0.5, 4, 0.8, 0.025)
+    assert f"5 seeds see a difference of {seen:.3g} BLEU" in greater
+
+
 def test_a_claim_that_only_an_absurd_difference_could_settle_is_hopeless(known, monkeypatch):
     words, _ = known
-    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda *_: Noise(9.0, 8, "this study"))
+    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda *_: {"test_bleu": Noise(9.0, 8, "this study")})
     (greater, noisy), _ = words_of(words)
     assert noisy
     assert "its margin of 3 takes more than 100 seeds" in greater

@@ -22,7 +22,7 @@ VALUES: Mapping[str, Callable[[Record, Evaluation | None], float | None]] = {
 
 LOWER_IS_BETTER = {"valid_loss"}
 
-KIND = ("data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
+KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
 """Fields of a recipe that runs of like kind share."""
 
 
@@ -35,24 +35,31 @@ class Noise:
     origin: str
 
 
-def known_noise(study: Study, metric: str) -> Noise | None:
-    """Return the noise of a metric from the finished runs of this study, or else of its store's like runs.
+def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
+    """Return the noise of metrics from the finished runs of this study, or else of its store's like runs.
 
-    None where no arm has two. Arms with a run that diverged or nearly failed say nothing about the others.
+    A metric is left out where no arm has two. Arms with a run that diverged or nearly failed say nothing about the
+    others.
     """
     own = defaultdict(list)
     for cell in study.runs.values():
         own[cell.arm].append((cell.planned.folder, cell.planned.evaluation_id))
-    if found := _pooled(own.values(), metric, "this study"):
-        return found
-    alike = defaultdict(list)
+    found = {metric: _pooled(own.values(), metric, "this study") for metric in metrics}
+    if None in found.values():
+        alike = _like_runs(study)
+        found = {metric: noise or _pooled(alike, metric, "like runs of the store") for metric, noise in found.items()}
+    return {metric: noise for metric, noise in found.items() if noise is not None}
+
+
+def _like_runs(study: Study) -> list[list[tuple[RunFolder, str]]]:
+    """Return the store's trained runs of the study's kind, by arm, and the evaluation that the study would make."""
     first = study.cells[0].planned
-    kind = _kind(first.recipe)
+    alike = defaultdict(list)
     for folder in all_runs(study.outputs):
         record = folder.record()
-        if record is not None and _kind(folder.recipe()) == kind:
+        if record is not None and _kind(folder.recipe()) == _kind(first.recipe):
             alike[record.condition_id].append((folder, first.evaluation_id))
-    return _pooled(alike.values(), metric, "like runs of the store")
+    return list(alike.values())
 
 
 def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:

@@ -34,7 +34,7 @@ class Prospect:
 
 def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
-    noises = {metric: known_noise(study, metric) for metric in {claim.metric for claim in study.claims} & set(VALUES)}
+    noises = known_noise(study, {claim.metric for claim in study.claims} & set(VALUES))
     for claim in study.claims:
         yield _prospect(study, claim, noises.get(claim.metric))
 
@@ -66,7 +66,8 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
     arms, seeds, unit = len(study.first_of_rows), len(study.seeds), UNITS[claim.metric]
-    error, df = _precision(noise, arms, seeds)
+    borrows = study.experiment is None or study.experiment.error != "paired"
+    error, df = _precision(noise, arms if borrows else None, seeds)
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
     if claim.expect == "equal":
         chance = equivalence_power(claim.margin, error, df, level)
@@ -79,19 +80,24 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
         chance = two_sided_power(claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)
-    needed = _seeds_for(claim, noise, arms, level)
+    needed = _seeds_for(claim, noise, arms if borrows else None, level)
     cost = f"more than {MOST_SEEDS} seeds" if needed is None else f"{needed} seeds"
     aim = "a chance of 80 %" if claim.expect == "equal" else f"its margin of {claim.margin:g}"
     return Prospect(claim, f"{words}; {aim} takes {cost}", is_hopeless)
 
 
-def _precision(noise: Noise, arms: int, seeds: int) -> tuple[float, float]:
-    """Return standard error and degrees of freedom of the moderated t test where all arms scatter alike."""
+def _precision(noise: Noise, arms: int | None, seeds: int) -> tuple[float, float]:
+    """Return standard error and degrees of freedom of the moderated t test where so many arms scatter alike.
+
+    None: of the paired t test, were seeds not correlated across arms; where they are, it sees more.
+    """
+    if arms is None:
+        return noise.sd * (2 / seeds) ** 0.5, seeds - 1
     spare = (arms - 2) * (seeds - 1)
     return noise.sd * (2 / seeds) ** 0.5, 2 * (seeds - 1 + prior(spare))
 
 
-def _seeds_for(claim: Settled, noise: Noise, arms: int, level: float) -> int | None:
+def _seeds_for(claim: Settled, noise: Noise, arms: int | None, level: float) -> int | None:
     power = equivalence_power if claim.expect == "equal" else two_sided_power
     for seeds in range(MINIMUM_SEEDS, MOST_SEEDS + 1):
         if power(claim.margin, *_precision(noise, arms, seeds), level) >= POWER:
