@@ -159,6 +159,9 @@ def follow(work: Callable[[Any, Callable[[bool], Worker]], None]) -> NoReturn:
     """
     try:
         store, rank, size = _meet()
+    except dist.DistError:
+        _leave(PARTED)
+    try:
 
         def join(on_gpu: bool) -> Worker:
             store.set(f"ready {rank}", "")
