@@ -18,8 +18,8 @@ from ablab.store.records import NOTHING_LEARNT, now
 
 NOISE = {
     "moderated": "Noise of claims: each arm's variance is moderated towards the mean over the study's arms, but "
-    "never below what the arm shows (after Smyth 2004), with Welch and Satterthwaite's degrees of freedom. Speeds and pruned models: "
-    "paired t.",
+    "never below what the arm shows (after Smyth 2004), with Welch and Satterthwaite's degrees of freedom. Speeds and "
+    "pruned models: paired t.",
     "paired": "Noise of claims: paired t over seeds, as the experiment declares or its registration says.",
 }
 
