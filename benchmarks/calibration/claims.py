@@ -23,6 +23,9 @@ class Truth:
     def belied_by(self, verdict: Verdict) -> bool:
         """Whether the verdict says anything that is not so. As large as the margin is not within it."""
         within = abs(self.difference) < self.margin
+        if self.expect in ("not_less", "not_greater"):
+            enough = (self.difference if self.expect == "not_less" else -self.difference) > -self.margin
+            return verdict.outcome == ("refuted" if enough else "supported")
         if verdict.small and not within:
             return True
         if self.expect == "equal":
@@ -45,6 +48,8 @@ FAMILIES: dict[str, list[Truth]] = {
     "8 claims, half large, half at the margin": [Truth("greater", 5, 50)] * 4 + [Truth("greater", 5, 5)] * 4,
     "8 claims, half real but small, half none": [Truth("greater", 20, 9)] * 4 + [Truth("greater", 20, 0)] * 4,
     "9 claims, tiny differences": [Truth("greater", 0, 0.02), Truth("less", 0, 0.02), Truth("equal", 0, 0)] * 3,
+    "6 claims, worse by the margin": [Truth("not_less", 5, -5), Truth("not_greater", 5, 5)] * 3,
+    "6 claims, worse by almost the margin": [Truth("not_less", 5, -4.98), Truth("not_greater", 5, 4.98)] * 3,
     "7 claims of all kinds": [
         Truth("greater", 0.5, 0.0),
         Truth("less", 0.5, 0.5),

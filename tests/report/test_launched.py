@@ -82,7 +82,7 @@ def test_a_claim_that_was_dropped_is_judged_all_the_same(reported, tmp_path):
     assert len(before) == len(others) + 1
     said = "no longer in the file, and judged as it was registered: "
     assert [note for note in data["notes"] if note.startswith(said)] == [
-        f"{said}layerdrop=0.1 against layerdrop=0, test_bleu greater, margin 0.5"
+        f"{said}layerdrop=0.1 above layerdrop=0 in test_bleu, margin 0.5"
     ]
 
 

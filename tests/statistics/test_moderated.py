@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import moderated, near_failures
+from ablab.statistics.moderated import moderated, moderated_contrast, near_failures
 from ablab.statistics.paired import of_differences
 
 RNG = np.random.default_rng(3)
@@ -48,6 +48,31 @@ def test_no_arm_counts_as_steadier_than_it_is(arm, baseline, others):
         return
     assert found.standard_error >= alone.standard_error * (1 - 1e-9)
     assert found.difference == alone.difference
+
+
+def test_a_contrast_of_equal_variances_by_hand():
+    # Four arms of variance 1 and nobody to borrow from: 4 (n - 1) degrees of freedom, and the sum of four errors.
+    cells = [[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [7.0, 5.0, 6.0], [0.0, 1.0, -1.0]]
+    found = moderated_contrast(cells, [1.0, -1.0, -1.0, 1.0])
+    assert found.difference == 2 - 2 - 6 + 0
+    assert found.standard_error == pytest.approx((4 / 3) ** 0.5)
+    assert found.df == pytest.approx(8)
+
+
+def test_a_mean_of_two_differences_of_the_same_arms_is_the_difference():
+    """Weights that add up on an arm are its weight: nothing is gained by naming an arm twice."""
+    found = moderated_contrast([ARM, BASELINE, *OTHERS], [1.0, -1.0, 0.0, 0.0, 0.0])
+    assert found.difference == pytest.approx(moderated(ARM, BASELINE).difference)
+    halved = moderated_contrast([ARM, BASELINE], [0.5, -0.5], OTHERS)
+    whole = moderated(ARM, BASELINE, OTHERS)
+    assert (2 * halved.difference, 2 * halved.standard_error) == pytest.approx((whole.difference, whole.standard_error))
+    assert (halved.df, halved.p) == pytest.approx((whole.df, whole.p))
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0, 0.0]])
+def test_a_contrast_needs_a_weight_for_each_arm(weights):
+    with pytest.raises(ValueError, match="a weight each"):
+        moderated_contrast([ARM, BASELINE], weights)
 
 
 def test_what_does_not_matter_changes_nothing():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
-from ablab.statistics.power import detectable_effect, paired_power, seeds_needed
+from ablab.statistics.power import detectable_effect, one_sided_power, paired_power, seeds_needed
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,13 @@ def test_power_is_how_often_the_test_rejects():
     rng = np.random.default_rng(0)
     found = [of_differences(rng.normal(0.6, 0.5, 5)).p < 0.05 for _ in range(2000)]
     assert np.mean(found) == pytest.approx(paired_power(0.6, 0.5, 5), abs=0.04)
+
+
+def test_one_sided_power_is_how_often_the_margin_is_excluded():
+    rng = np.random.default_rng(1)
+    found = [of_differences(rng.normal(0, 0.5, 5) + 0.6, level=0.9).interval.low > 0 for _ in range(2000)]
+    assert np.mean(found) == pytest.approx(one_sided_power(0.6, 0.5 / 5**0.5, 4), abs=0.04)
+    assert one_sided_power(0.0, 1.0, 4) == pytest.approx(0.05)
 
 
 def test_without_effect_power_is_the_level():

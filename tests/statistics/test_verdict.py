@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
@@ -72,6 +73,41 @@ def test_the_intervals_say_the_same(expect, margin, mean, outcome, others):
         assert (result.outcome == "refuted") == (result.interval.high < 0)
         assert result.small == result.narrow.within(margin)
     assert result.simultaneous.level == pytest.approx(1 - 0.05 / (1 + others))
+
+
+ONE_SIDED = [
+    (-0.28, "supported"),
+    (-0.29, "inconclusive"),
+    (-0.71, "inconclusive"),
+    (-0.72, "refuted"),
+    (9.0, "supported"),
+]
+
+
+@pytest.mark.parametrize(("mean", "outcome"), ONE_SIDED)
+@pytest.mark.parametrize(("expect", "sign"), [("not_less", 1), ("not_greater", -1)])
+def test_not_less_is_a_one_sided_test_against_the_margin(expect, sign, mean, outcome):
+    """Against the table: the 90 % interval is +- 0.213, and the margin 0.5."""
+    result = verdict(expect, 0.5, sign * around(mean))
+    assert result.outcome == outcome
+    bound = -result.narrow.high if sign < 0 else result.narrow.low
+    assert (outcome == "supported") == (bound > -0.5)
+    assert result.decided_by == result.narrow
+
+
+def test_not_less_has_the_p_of_scipys_one_sided_test():
+    differences = around(-0.3)
+    expected = stats.ttest_1samp(differences, -0.5, alternative="greater").pvalue
+    assert verdict("not_less", 0.5, differences).corrected == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("failed", "outcome"), [((5, 0), "refuted"), ((0, 5), "inconclusive"), ((3, 3), "inconclusive")]
+)
+def test_failures_can_refute_that_an_arm_is_not_worse_and_never_support_it(failed, outcome):
+    shares = compare_shares((failed[0], 5), (failed[1], 5))
+    assert verdict("not_less", 0.5, Failures(shares, higher_is_better=True)).outcome == outcome
+    assert verdict("not_greater", 0.5, Failures(shares, higher_is_better=False)).outcome == outcome
 
 
 def test_numbers_of_a_verdict_by_hand():

@@ -49,6 +49,43 @@ def test_what_no_run_could_answer_is_said(tmp_path, claim, seeds, words, is_hope
     assert hopeless == is_hopeless
 
 
+@pytest.mark.parametrize(
+    ("claim", "factor"),
+    [("{arm: layerdrop=0.1, expect: greater}", 2), ("{interaction: [layerdrop, norm], expect: greater}", 4)],
+)
+def test_what_a_contrast_would_see_grows_with_its_arms(tmp_path, claim, factor, monkeypatch):
+    """Four cells have twice the variance of two, and twice the degrees of freedom."""
+    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    path = tmp_path / "factorial.yaml"
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
+    )
+    path.write_text(f"{text[: text.index('claims:')]}error: paired\nclaims:\n  - {claim}\n")
+    ((said, _),) = words_of((f"experiment={path}", f"outputs={tmp_path}"))
+    seen = detectable_difference(0.5 * (factor / 5) ** 0.5, 4)
+    assert f"5 seeds see a difference of {seen:.3g} BLEU" in said
+
+
+def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
+    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    claims = [
+        "{arm: layerdrop=0.1, expect: not_worse, margin: 0.1}",
+        "{arm: layerdrop=0.1, expect: not_worse, margin: 3}",
+    ]
+    (poor, hopeless), (good, hopeful) = words_of(declared(tmp_path, claims))
+    assert "if nothing differs, 5 seeds support it with a chance of" in poor
+    assert "a chance of 80 % takes more than 100 seeds" in poor
+    assert (hopeless, hopeful) == (True, False)
+    assert "a chance of 100 %" in good
+
+
+def test_secondary_claims_take_nothing_from_the_primary(tmp_path, monkeypatch):
+    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    claims = ["{arm: layerdrop=0.1, expect: greater}", "{arm: layerdrop=0.2, expect: greater, secondary: true}"]
+    alone = words_of(declared(tmp_path, claims[:1], name="alone"))
+    assert words_of(declared(tmp_path, claims)) == alone * 2
+
+
 def test_failures_of_three_seeds_cannot_be_shown_beside_other_claims(tmp_path):
     claims = ["{arm: layerdrop=0.5, expect: greater, metric: failures}", "{arm: layerdrop=0.1, expect: greater}"]
     (said, hopeless), _ = words_of(declared(tmp_path, claims, "[1, 2, 3]"))
@@ -140,7 +177,7 @@ def test_the_plan_says_it(known, capsys, tmp_path):
     assert main(["study", *words]) == 0
     out = capsys.readouterr().out
     assert "What these seeds can tell:" in out
-    assert "  layerdrop=0.1 greater layerdrop=0 in test_bleu, margin 3: 5 seeds see a difference of" in out
+    assert "  layerdrop=0.1 above layerdrop=0 in test_bleu, margin 3: 5 seeds see a difference of" in out
     shutil.rmtree(tmp_path / "outputs")
 
 

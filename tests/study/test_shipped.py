@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ablab.study.definition import define, define_search
-from ablab.study.experiment import read
+from ablab.study.experiment_file import read
 from tests.study.test_sweep import ROOT
 
 FILES = sorted((ROOT / "experiments").glob("*.yaml"))

@@ -126,7 +126,8 @@ def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
     )
     notes = (*selection.notes, note) if selection.claims else selection.notes
     name = "-".join((selection.name, *news))
-    return replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)
+    own = selection.baselines if baseline == selection.baseline else {}
+    return replace(selection, name=name, metric=metric, baseline=baseline, baselines=own, claims=[], notes=notes)
 
 
 def _write(document: Document, folder: Path) -> bool:

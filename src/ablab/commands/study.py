@@ -18,7 +18,7 @@ from ablab.study.definition import define, define_search
 from ablab.study.hydra import check_hydra, hydra_words
 from ablab.study.ledger import Entry, State, count
 from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
-from ablab.study.prospects import named, prospects
+from ablab.study.prospects import prospects
 from ablab.study.search_show import show_search
 from ablab.study.study import Study
 from ablab.study.summary import table_lines
@@ -83,7 +83,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     if found.claims:
         yield "What these seeds can tell:"
         for prospect in prospects(found):
-            yield f"  {named(prospect.claim)}: {'hopeless: ' if prospect.is_hopeless else ''}{prospect.words}"
+            yield f"  {prospect.claim.words}: {'hopeless: ' if prospect.is_hopeless else ''}{prospect.words}"
         yield ""
     if any(entry.record is not None for entry in entries.values()):
         yield from table_lines(found, entries)

@@ -29,8 +29,9 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
     yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
     yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
     if selection.claims:
-        errors = _errors(len(selection.claims))
-        yield f"Claims: {errors} Equivalence by two one-sided tests within the margin; at least 3 seeds."
+        primary = [claim for claim in selection.claims if not claim.secondary]
+        yield f"Claims: {_errors(len(primary), len(selection.claims) - len(primary))} At least 3 seeds."
+        yield "Equivalence: two one-sided tests at 5 % within the margin. Not worse: one such test, against the margin."
         yield NOISE[selection.error]
     if selection.metric == "test_bleu":
         yield (
@@ -58,12 +59,15 @@ def _compared(selection: Selection) -> list[Measure]:
     return [MEASURES[selection.metric], *(measure_of(claim) for claim in claims)]
 
 
-def _errors(claims: int) -> str:
+def _errors(primary: int, secondary: int) -> str:
     condition = "where noise is symmetric or alike in the arms that are compared"
-    if claims == 1:
+    if primary + secondary == 1:
         return f"an error rate of 5 %, {condition}."
+    rate = f"one error rate of 5 % over all {primary + secondary} of them, {condition}"
+    if secondary and primary:
+        rate = f"an error rate of 5 % over {primary} primary, and another over {secondary} secondary ones, {condition}"
     return (
-        f"one error rate of 5 % over all {claims} of them, {condition}. Each begins at an equal share of it, which "
+        f"{rate}. Each begins at an equal share of it, which "
         "passes on to the others when nothing is left to decide about the claim: without margins that is Holm's "
         "procedure, with them a stricter one."
     )
@@ -76,14 +80,14 @@ MOST_NAMED = 5
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
     """Compute statistics, verdicts and curves. `advance` is called after each arm has been compared."""
     measure = MEASURES[selection.metric]
-    baseline = selection.baseline_row
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     effects, hole = _effects(selection, measure)
-    on_sentences = _on_sentences(selection, baseline, resamples)
+    on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
     for arm in selection.rows:
+        baseline = selection.baseline_of(arm)
         if arm is not baseline:
-            differences.append(difference_line(selection, arm, baseline, measure, on_sentences))
+            differences.append(difference_line(selection, arm, baseline, measure, on_sentences[baseline.name]))
         advance()
     return Document(
         name=selection.name,
@@ -95,14 +99,15 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         unit=measure.unit,
         digits=measure.digits,
         higher_is_better=measure.higher_is_better,
-        baseline=baseline.name,
+        baseline=selection.baseline_row.name,
+        within=selection.within,
         seeds=sorted({run.seed for arm in selection.arms for run in arm.runs}),
         test_set=None if evaluation is None else evaluation.test_name,
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
         notes=[*_notes(selection), *hole],
         claims=judge(selection),
-        arms=[arm_line(arm, baseline, measure, selection.folder) for arm in selection.rows],
+        arms=[arm_line(arm, selection.baseline_of(arm), measure, selection.folder) for arm in selection.rows],
         differences=differences,
         effects=effects,
         series=pictured(selection),

@@ -3,33 +3,42 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ablab.report.contrasts import arms_of
 from ablab.report.document import ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, estimates, nearly_failed, span
-from ablab.report.evidence import Evidence, failures, measure_of, pairs
+from ablab.report.evidence import Evidence, failures, measure_of
 from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
-from ablab.statistics.verdict import Case, Failures, Verdict, so_far, verdicts
-from ablab.study.claims import Settled, asked
+from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
+from ablab.study.claims import EXPECTED, Settled, asked
 from ablab.study.study import SAME
 
 SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
-    """Judge all claims of the study together, under one family-wise error rate."""
+    """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary."""
     measures = [_measure(claim) for claim in selection.claims]
     claimed = list(zip(selection.claims, measures, strict=True))
     found = [_evidence(selection, claim, measure) for claim, measure in claimed]
     cases = [_case(*about, each) for about, each in zip(claimed, found, strict=True)]
-    judged = [so_far(case) for case in cases] if selection.awaited else verdicts(cases)
+    judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases)
     return [
         _line(selection, *about, evidence, verdict)
         for about, evidence, verdict in zip(claimed, found, judged, strict=True)
     ]
+
+
+def _by_family(claims: Sequence[Settled], cases: Sequence[Case]) -> list[Verdict]:
+    judged: dict[int, Verdict] = {}
+    for secondary in (False, True):
+        members = [number for number, claim in enumerate(claims) if claim.secondary == secondary]
+        judged |= zip(members, verdicts([cases[number] for number in members]), strict=True)
+    return [judged[number] for number in range(len(claims))]
 
 
 def _measure(claim: Settled) -> Measure:
@@ -37,19 +46,26 @@ def _measure(claim: Settled) -> Measure:
 
 
 def _evidence(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
-    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
-    if arm is None or baseline is None:
-        gone = claim.arm if arm is None else claim.baseline
-        return NotTestable(f"{gone} is no arm of the study any more")
-    return _shares(arm, baseline) if measure is SHARE else estimates(selection, claim, measure)
+    try:
+        arms = arms_of(selection, claim)
+    except NotTestable as reason:
+        return reason
+    return _shares(*arms) if measure is SHARE else estimates(selection, claim, measure)
 
 
 def _case(claim: Settled, measure: Measure, found: Evidence | Estimates) -> Case:
     margin = 0.0 if measure is SHARE else claim.margin
+    expect = _expectation(claim, measure)
     if not isinstance(found, Estimates):
-        return Case(claim.expect, margin, found)
+        return Case(expect, margin, found)
     decisive = found.decisive
-    return Case(claim.expect, margin, decisive if isinstance(decisive, Moderated) else found.differences)
+    return Case(expect, margin, decisive if isinstance(decisive, Moderated) else found.differences)
+
+
+def _expectation(claim: Settled, measure: Measure) -> Expectation:
+    if claim.expect == "not_worse":
+        return "not_less" if measure.higher_is_better else "not_greater"
+    return claim.expect
 
 
 def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
@@ -85,8 +101,8 @@ def _line(
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, (measure, shown), verdict, len(selection.claims), marks) + _mark(unalike),
-        n=verdict.n or _seeds_in_both(selection, claim),
+        words=_words(claim, (measure, shown), verdict, _family(selection, claim), marks) + _mark(unalike),
+        n=verdict.n or _shared_seeds(selection, claim),
         difference=verdict.difference,
         interval=span(interval) if interval else None,
         simultaneous=span(verdict.simultaneous) if verdict.simultaneous else None,
@@ -97,6 +113,7 @@ def _line(
         exploratory=_exploratory(selection, claim),
         unlike=unalike,
         test=verdict.test,
+        secondary=claim.secondary,
         **marks._asdict(),
     )
 
@@ -113,7 +130,7 @@ def _near_failures(selection: Selection, claim: Settled, measure: Measure) -> li
     rows = {row.name: row.name.split(SAME) for row in selection.rows}
     return [
         f"seed {run.seed} of {name}"
-        for name in (claim.arm, claim.baseline)
+        for name in claim.weights
         for row, runs in found.items()
         if name in rows[row]
         for run in runs
@@ -125,21 +142,30 @@ def _mark(other: str | None) -> str:
 
 
 def _unlike(selection: Selection, claim: Settled) -> str | None:
-    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
-    return unlike(arm, baseline) if arm and baseline else None
+    sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
+    found = [other for arm, baseline in sides if arm and baseline and (other := unlike(arm, baseline)) is not None]
+    return ", ".join(dict.fromkeys(name for other in found for name in other.split(", "))) or None
 
 
-def _seeds_in_both(selection: Selection, claim: Settled) -> int:
-    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
-    return len(pairs(arm, baseline).arm) if arm and baseline else 0
+def _shared_seeds(selection: Selection, claim: Settled) -> int:
+    try:
+        return len(set.intersection(*({run.seed for run in arm.finished} for arm in arms_of(selection, claim))))
+    except NotTestable:
+        return 0
 
 
-def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims: int, marks: Marks) -> str:
+def _family(selection: Selection, claim: Settled) -> str:
+    """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
+    claims = len(selection.family(claim))
+    which = " secondary" if claim.secondary else " primary" if claims < len(selection.claims) else ""
+    return f"{claims}{which} claims" if claims > 1 else ""
+
+
+def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
     """Return a sentence that can stand alone. `of`: the measure that was claimed, and the one that was compared."""
     measure, shown = of
-    expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
-    claimed = f"{claim.arm} {expected} {claim.baseline} in {measure.title}{margin}"
+    claimed = f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}{margin}"
     if verdict.reason is not None:
         return f"{claimed}: {verdict.outcome}. {verdict.reason}."
     instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
@@ -148,9 +174,9 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     sentence = f"{claimed}: {verdict.outcome}. {instead}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
         sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
-    of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
+    of_what = " of no difference" if verdict.outcome == "equivalent" else ""
     corrected = "" if verdict.corrected is None else f", {p_words(verdict.corrected, of_what)}"
-    several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
+    several = f" corrected for {family}" if family and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
     return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
 

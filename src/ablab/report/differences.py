@@ -73,19 +73,20 @@ def difference_line(
     """
     found = observed(arm, baseline, measure)
     both = pairs(arm, baseline)
+    own = baseline.name if selection.within else None
     if isinstance(found, Failures):
         shares = found.shares
         counts = f"{shares.arm.failed} of {shares.arm.runs} runs diverged, {shares.baseline.failed} of"
         refused = f"{counts} {shares.baseline.runs} in the baseline (Boschloo {p_words(shares.p)})"
-        return DifferenceLine(arm=arm.name, n=len(both.arm), refused=refused)
+        return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=refused)
     if isinstance(found, NotTestable):
-        return DifferenceLine(arm=arm.name, n=len(both.arm), refused=str(found))
+        return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=str(found))
     fields = _over_seeds(selection, arm, baseline, measure, found)
     if on_sentences is not None:
         fields |= on_sentences.fields(both)
     if "refused" in fields:
         fields.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
-    return DifferenceLine(arm=arm.name, n=len(found), difference=float(np.mean(found)), **fields)
+    return DifferenceLine(arm=arm.name, baseline=own, n=len(found), difference=float(np.mean(found)), **fields)
 
 
 def _over_seeds(
@@ -106,20 +107,14 @@ def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure:
     A new study, because seeds added to this one make its claims exploratory. Empty where no claim states a margin, or
     where the claim cannot be tested with any number of seeds.
     """
-    margins = [
-        claim.margin
-        for claim in selection.claims
-        if claim.margin
-        and claim.arm == arm.name
-        and claim.baseline == baseline.name
-        and claim.metric == selection.metric
-    ]
-    if not margins or isinstance(evidence(arm, baseline, measure, margins[0]), NotTestable):
+    about = (arm.name, baseline.name, selection.metric)
+    claims = [one for one in selection.claims if one.margin and (one.arm, one.baseline, one.metric) == about]
+    if not claims or isinstance(evidence(arm, baseline, measure, claims[0].margin), NotTestable):
         return {}
     seconds = statistics.median(run.record.cost.seconds for run in (*arm.finished, *baseline.finished) if run.record)
-    level = 0.05 / len(selection.claims)
+    level = 0.05 / len(selection.family(claims[0]))
     try:
-        needed = seeds_needed(margins[0], sd, alpha=level, seconds_per_run=seconds)
+        needed = seeds_needed(claims[0].margin, sd, alpha=level, seconds_per_run=seconds)
     except NotTestable:
         return {}
-    return {"effect": margins[0], "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}
+    return {"effect": claims[0].margin, "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}

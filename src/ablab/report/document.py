@@ -69,7 +69,7 @@ class ArmLine(Strict):
 
 
 class DifferenceLine(Strict):
-    """An arm less the baseline, paired by seed.
+    """An arm less the baseline, paired by seed. `baseline`: the arm's own, where not all have the same.
 
     `crossed`: interval over seeds and sentences. `randomisation_p`: p of test-set noise alone. Where a method refuses,
     its `..._refused` says why. `detectable`: the difference that so many seeds detect with 80 % power. `seeds_needed`:
@@ -79,6 +79,7 @@ class DifferenceLine(Strict):
 
     arm: str
     n: int
+    baseline: str | None = None
     difference: float | None = None
     interval: Span | None = None
     p: float | None = None
@@ -140,6 +141,7 @@ class ClaimLine(Strict):
     test: str | None = None
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
+    secondary: bool = False
 
 
 class EffectLine(Strict):
@@ -237,10 +239,11 @@ class Sentences(Strict):
     arm: str
     seed: int
     lines: list[SentenceLine]
+    baseline: str | None = None
 
 
 class Document(Strict):
-    """The whole report."""
+    """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None."""
 
     name: str
     question: str
@@ -252,6 +255,7 @@ class Document(Strict):
     digits: int
     higher_is_better: bool
     baseline: str
+    within: str | None = None
     seeds: list[int]
     test_set: str | None
     sentences: int | None

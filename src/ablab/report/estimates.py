@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ablab.report.contrasts import arms_of, evidence_of, shared_scores
 from ablab.report.document import OtherTest, Span
-from ablab.report.evidence import Evidence, check_comparable, evidence, pairs
+from ablab.report.evidence import Evidence, check_comparable
 from ablab.report.metrics import Measure
 from ablab.report.selection import ArmRuns, Run, Selection
 from ablab.statistics.interval import Interval, NotTestable
-from ablab.statistics.moderated import Moderated, moderated, near_failures
+from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
 from ablab.statistics.paired import Paired, of_differences
 from ablab.study.claims import OF_CURVES, Settled
 
@@ -43,34 +44,31 @@ def estimates(selection: Selection, claim: Settled, measure: Measure) -> Evidenc
     Speeds and pruned models scatter for reasons of their own: the other arms say nothing about them, and they are
     compared by their pairs alone.
     """
-    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
-    assert arm is not None
-    assert baseline is not None
-    found = evidence(arm, baseline, measure, claim.margin)
+    found = evidence_of(selection, claim, measure)
     if claim.metric in OF_CURVES or measure.of_machine or not isinstance(found, list):
         return found
-    ours, theirs = pairs(arm, baseline).values(measure)
+    arms = arms_of(selection, claim)
+    others = borrowed(selection.rows, arms, measure)
     try:
-        both = of_differences(found), moderated(ours, theirs, borrowed(selection.rows, arm, baseline, measure))
+        scores = shared_scores(arms, measure)
+        both = of_differences(found), moderated_contrast(scores, list(claim.weights.values()), others)
     except NotTestable as reason:
         return reason
     return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
 
 
-def borrowed(arms: Sequence[ArmRuns], arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[list[float]]:
-    """Return the scores of the other arms from whose scatter a comparison of these two may borrow.
+def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
+    """Return the scores of the other arms from whose scatter a comparison of these may borrow.
 
     Arms that fail, or nearly, scatter for reasons of their own; arms scored otherwise, on another scale.
     """
-    failing = nearly_failed(arms, measure)
-    own = _folders(arm) | _folders(baseline)
+    failing = nearly_failed(rows, measure)
+    own = set.union(*map(_folders, arms))
     found = []
-    for other in arms:
+    for other in rows:
         if other.diverged or other.name in failing or len(other.finished) < 2 or _folders(other) & own:
             continue
-        try:
-            check_comparable(other, baseline)
-        except NotTestable:
+        if not any(_are_comparable(other, arm) for arm in arms):
             continue
         values = _values(other, measure)
         if len(values) == len(other.finished):
@@ -84,6 +82,14 @@ def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> dict[str, list[R
     values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
     found = near_failures(values, higher_is_better=measure.higher_is_better)
     return {name: [scored[name][index] for index in indices] for name, indices in found.items()}
+
+
+def _are_comparable(one: ArmRuns, other: ArmRuns) -> bool:
+    try:
+        check_comparable(one, other)
+    except NotTestable:
+        return False
+    return True
 
 
 def _folders(arm: ArmRuns) -> set[str]:

@@ -67,6 +67,15 @@ MEASURES = {
         lambda run: run.record.cost.tokens_per_second if run.record else None,
         of_machine=True,
     ),
+    "memory": Measure(
+        "peak memory of training",
+        "MiB",
+        0,
+        False,
+        None,
+        lambda run: run.record.cost.peak_memory_bytes / 2**20 if run.record else None,
+        of_machine=True,
+    ),
     "decoding_speed": Measure(
         "decoding speed",
         "sentences/s",

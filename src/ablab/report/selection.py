@@ -120,9 +120,10 @@ class Selection:
 
     `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
     which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
-    launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `awaited`: runs
-    that were registered, and have neither ended nor been given up; until then there is no verdict. `late`: runs that
-    finished after they had been given up.
+    launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `within`: the factor in
+    each level of which arms have a baseline of their own, and `baselines`: those, by arm; empty: all have one.
+    `awaited`: runs that were registered, and have neither ended nor been given up; until then there is no verdict.
+    `late`: runs that finished after they had been given up.
     """
 
     name: str
@@ -139,6 +140,8 @@ class Selection:
     departed: str | None = None
     notes: Sequence[str] = ()
     error: ErrorEstimate = "moderated"
+    within: str | None = None
+    baselines: Mapping[str, str] = field(default_factory=dict)
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
 
@@ -166,6 +169,20 @@ class Selection:
     def baseline_row(self) -> ArmRuns:
         """The row that contains the baseline."""
         return next(row for row in self.rows if self.baseline in row.name.split(SAME))
+
+    def baseline_of(self, row: ArmRuns) -> ArmRuns:
+        """Return the row that this one is compared with."""
+        own = self.baselines.get(row.name.split(SAME)[0], self.baseline)
+        return next(one for one in self.rows if own in one.name.split(SAME))
+
+    @property
+    def baseline_rows(self) -> list[ArmRuns]:
+        """The rows with which others are compared, each once."""
+        return list({row.name: row for row in map(self.baseline_of, self.rows)}.values())
+
+    def family(self, claim: Settled) -> list[Settled]:
+        """Return the claims that share an error rate with this one: the primary ones, or the secondary ones."""
+        return [one for one in self.claims if one.secondary == claim.secondary]
 
     @property
     def folder(self) -> Path:

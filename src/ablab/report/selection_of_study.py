@@ -47,6 +47,8 @@ def of_study(study: Study) -> Selection:
             *map(_closed, closed),
         ),
         error=_error(experiment, registered),
+        within=None if experiment is None else experiment.within,
+        baselines=study.baselines,
         awaited=awaited,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
     )
@@ -90,9 +92,7 @@ def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
 
 
 def _still_judged(claim: Settled) -> str:
-    margin = f", margin {claim.margin:g}" if claim.margin else ""
-    words = f"{claim.arm} against {claim.baseline}, {claim.metric} {claim.expect}{margin}"
-    return f"no longer in the file, and judged as it was registered: {words}"
+    return f"no longer in the file, and judged as it was registered: {claim.words}"
 
 
 def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:

@@ -18,12 +18,12 @@ MOST_ARMS = 8
 
 def differing_sentences(selection: Selection) -> list[Sentences]:
     """Return the differing sentences of each arm and the baseline, under the first seed that both have."""
-    baseline = selection.baseline_row
     found = []
-    for arm in [arm for arm in selection.rows if arm is not baseline][:MOST_ARMS]:
+    for arm in [arm for arm in selection.rows if arm is not selection.baseline_of(arm)][:MOST_ARMS]:
+        baseline = selection.baseline_of(arm)
         both = pairs(arm, baseline)
         if both.arm and (lines := _lines(both.arm[0], both.baseline[0], selection.outputs / "corpora")):
-            found.append(Sentences(arm=arm.name, seed=both.arm[0].seed, lines=lines))
+            found.append(Sentences(arm=arm.name, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
     return found
 
 

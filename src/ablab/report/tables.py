@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from ablab.console import duration
 from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.report.format import interval_text, number, p_text, signed
+from ablab.study.claims import EXPECTED
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def differences_table(document: Document) -> Table:
         *("p, test set alone", "seen with 80 % power", "n"),
     ]
     rows = [_difference(document, line) for line in document.differences]
-    return _without_empty(Table("differences", f"Differences from {document.baseline}", columns, rows, left=2))
+    baseline = f"the baseline of each {document.within}" if document.within else document.baseline
+    return _without_empty(Table("differences", f"Differences from {baseline}", columns, rows, left=2))
 
 
 def effects_table(document: Document) -> Table:
@@ -104,15 +106,15 @@ def _without_empty(table: Table) -> Table:
 
 
 def _claim(claim: ClaimLine) -> list[str]:
-    expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
     margin = f", margin {number(claim.margin, claim.digits)}" if claim.margin else ""
+    secondary = "secondary" if claim.secondary else None
     exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
     unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
     level = f" at {100 * claim.interval.level:.4g} %" if claim.interval else ""
     return [
-        f"{claim.arm} {expected} {claim.baseline} in {claim.about}{margin}",
+        f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {claim.about}{margin}",
         claim.outcome + (" (exploratory)" if claim.exploratory else ""),
-        "; ".join(note for note in (claim.reason, exploratory, unlike, *_marks(claim)) if note),
+        "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note),
         signed(claim.difference, claim.digits),
         f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
@@ -160,7 +162,7 @@ def _moving(document: Document, name: str, *, whose: str = "") -> list[str]:
 def _difference(document: Document, line: DifferenceLine) -> list[str]:
     digits = document.digits
     notes = [line.refused, line.crossed_refused, line.randomisation_refused]
-    notes += [*_moving(document, line.arm), *_moving(document, document.baseline, whose="baseline ")]
+    notes += [*_moving(document, line.arm), *_moving(document, line.baseline or document.baseline, whose="baseline ")]
     if line.seeds_needed is not None and line.effect is not None:
         cost = "" if not line.seconds_needed else f" ({duration(line.seconds_needed)} of machine time)"
         effect = number(line.effect, digits)

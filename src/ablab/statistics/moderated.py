@@ -18,7 +18,10 @@ shows what other weights would give: 4 finds more, and errs more where one arm i
 
 @dataclass(frozen=True)
 class Moderated:
-    """Arm less baseline. `df`: Welch and Satterthwaite's degrees of freedom; `p`: two-sided, uncorrected."""
+    """Arm less baseline, or another contrast of arms. `df`: Welch and Satterthwaite's degrees of freedom.
+
+    `p`: two-sided, uncorrected.
+    """
 
     n: int
     difference: float
@@ -37,26 +40,38 @@ class Moderated:
 
 
 def moderated(arm: npt.ArrayLike, baseline: npt.ArrayLike, others: Sequence[npt.ArrayLike] = ()) -> Moderated:
-    """Compare two arms whose variances borrow strength from the study's `others` (after Smyth 2004).
+    """Compare two arms, [seeds] each, of the same seeds; see `moderated_contrast`, whose weights are then 1 and -1."""
+    return moderated_contrast([arm, baseline], [1.0, -1.0], others)
 
-    arm, baseline: [seeds], of the same seeds; others: [seeds] each, two or more. Each arm's variance s^2, with
-    d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all arms, m = (d s^2 + d0 s0^2) / (d + d0),
-    but is never below s^2: an arm that scatters more than the others keeps its own noise. d0 is `prior`. The standard
-    error is sqrt(m_arm / n + m_baseline / n), with Welch and Satterthwaite's degrees of freedom from d + d0. Smyth
-    estimates d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed.
+
+def moderated_contrast(
+    arms: Sequence[npt.ArrayLike], weights: Sequence[float], others: Sequence[npt.ArrayLike] = ()
+) -> Moderated:
+    """Estimate the sum of weighted arms, whose variances borrow strength from the study's `others` (after Smyth 2004).
+
+    arms: [seeds] each, of the same seeds; weights: one for each arm; others: [seeds] each, two or more. Each arm's
+    variance s^2, with d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all arms,
+    m = (d s^2 + d0 s0^2) / (d + d0), but is never below s^2: an arm that scatters more than the others keeps its own
+    noise. d0 is `prior`. The standard error is sqrt(sum of weight^2 m / n), with Welch and Satterthwaite's degrees of
+    freedom from d + d0. Smyth estimates d0 from thousands of variances; the handful of a study cannot tell it, so it is
+    fixed.
 
     Raises NotTestable as `of_differences` does.
     """
-    ours, theirs = finite(arm, "arm"), finite(baseline, "baseline")
-    if ours.size != theirs.size:
-        raise ValueError(f"both arms have the same seeds, got {ours.size} and {theirs.size}.")
-    paired = of_differences(ours - theirs)
+    values = [finite(scores, "arms") for scores in arms]
+    if len({scores.size for scores in values}) != 1 or len(values) != len(weights):
+        sizes = [scores.size for scores in values]
+        raise ValueError(f"all arms have the same seeds, and a weight each, got {sizes} seeds and {len(weights)}.")
+    shares = np.asarray(weights, dtype=np.float64)
+    scores = np.stack(values)
+    paired = of_differences((shares[:, None] * scores).sum(axis=0))
     more = [finite(scores, "others") for scores in others]
-    own, df = np.array([ours.var(ddof=1), theirs.var(ddof=1)]), ours.size - 1
+    own, df = scores.var(axis=1, ddof=1), scores.shape[1] - 1
     spare = sum(scores.size - 1 for scores in more)
-    pooled = (df * own.sum() + sum((scores.size - 1) * scores.var(ddof=1) for scores in more)) / (2 * df + spare)
+    squares = df * own.sum() + sum((scores.size - 1) * scores.var(ddof=1) for scores in more)
+    pooled = squares / (len(values) * df + spare)
     weight = prior(spare)
-    parts = np.maximum(own, (df * own + weight * pooled) / (df + weight)) / ours.size
+    parts = shares**2 * np.maximum(own, (df * own + weight * pooled) / (df + weight)) / scores.shape[1]
     error = float(parts.sum() ** 0.5)
     degrees = float(parts.sum() ** 2 / (parts**2 / (df + weight)).sum())
     p = float(student.two_sided(paired.difference / error, degrees))

@@ -30,6 +30,14 @@ def two_sided_power(effect: float, standard_error: float, df: float, alpha: floa
     return _power(abs(effect) / standard_error, df, alpha)
 
 
+def one_sided_power(margin: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
+    """Chance that a one-sided t test shows a true difference of 0 to be less than the margin for the worse."""
+    from scipy.stats import nct
+
+    _check(standard_error, alpha)
+    return float(nct.sf(student.quantile(1 - alpha, df), df, margin / standard_error))
+
+
 def equivalence_power(margin: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
     """Chance that two one-sided t tests at `alpha` each show a true difference of 0 to lie within the margin.
 

@@ -15,7 +15,10 @@ from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
 from ablab.statistics.student import Floats
 
-Expectation = Literal["greater", "less", "equal"]
+Expectation = Literal["greater", "less", "equal", "not_less", "not_greater"]
+"""Not less: by less than the margin, if at all; one-sided."""
+
+ONE_SIDED = ("not_less", "not_greater")
 
 Outcome = Literal[
     "supported",
@@ -109,7 +112,9 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
     A *greater* claim is supported when its Holm interval lies above 0, refuted when below, equivalent when its interval
     at 1 - 2 local lies within the margin, else inconclusive; supported and equivalent at once: "real, but smaller than
     matters". *Less* mirrors it. An *equal* claim is supported within the margin, and refuted when its Holm interval
-    lies wholly at or beyond the margin; with a margin of 0 it can only be refuted. Fewer than 3 seeds: not testable.
+    lies wholly at or beyond the margin; with a margin of 0 it can only be refuted. A *not less* claim is supported when
+    its interval at 1 - 2 local lies above -margin, and refuted when below: each is a one-sided test at the local level
+    (non-inferiority; Rothmann, Wiens & Chan 2012). *Not greater* mirrors it. Fewer than 3 seeds: not testable.
 
     What counts as false: supported, when the difference is 0 or has the other sign; refuted likewise; equivalent, or
     smaller than matters, when it is as large as the margin; for *equal*, supported then, and refuted when it is not.
@@ -133,9 +138,10 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         zero, outside, inside = (float(way[i]) for way in (corrected.zero, corrected.outside, corrected.inside))
         different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
         outcome = _outcome(case.expect, test.sign, different, small, large)
-        decisive = min(outside, inside) if case.expect == "equal" else zero
+        decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
         described = _described(outcome, evidence, decisive, small, float(corrected.local[i]), len(cases), alpha)
-        within = outcome == "equivalent" or (case.expect == "equal" and outcome != "refuted" and case.margin > 0)
+        bounded = case.expect == "equal" and outcome != "refuted" and case.margin > 0
+        within = outcome == "equivalent" or bounded or case.expect in ONE_SIDED
         results.append(replace(described, within=within))
     return results
 
@@ -158,7 +164,7 @@ def so_far(case: Case) -> Verdict:
 
 
 def _outcome(expect: Expectation, sign: float, different: bool, small: bool, large: bool) -> Outcome:
-    if expect == "equal":
+    if expect not in ("greater", "less"):
         return "supported" if small else "refuted" if large else "inconclusive"
     if different and sign == (1 if expect == "greater" else -1):
         return "real, but smaller than matters" if small else "supported"
@@ -183,6 +189,10 @@ def _judge(case: Case) -> tuple[Paired | Moderated | Failures | NotTestable, _Te
 
 def _tests_of_differences(found: Paired | Moderated, expect: Expectation, margin: float) -> _Tests:
     error, df, size = found.standard_error, found.df, abs(found.difference)
+    if expect in ONE_SIDED:
+        above = found.difference + margin if expect == "not_less" else margin - found.difference
+        worse, enough = (float(student.upper_tail(way * above / error, df)) for way in (1, -1))
+        return _Tests(outside=worse, inside=enough, settled=min(worse, enough), sign=float(np.sign(found.difference)))
     outside = tost(found.difference, error, df, margin) if margin > 0 else 1.0
     inside = float(student.two_sided((size - margin) / error, df)) if size > margin else 1.0
     zero = 1.0 if expect == "equal" else found.p
@@ -195,6 +205,9 @@ def _tests_of_shares(failures: Failures, expect: Expectation) -> _Tests:
     p = failures.shares.p
     better = -float(np.sign(failures.shares.difference))
     sign = better if failures.higher_is_better else -better
+    if expect in ONE_SIDED:
+        p = p if sign == (-1 if expect == "not_less" else 1) else 1.0
+        return _Tests(inside=p, settled=p, sign=sign)
     return _Tests(zero=1.0 if expect == "equal" else p, inside=p, settled=p, sign=sign)
 
 

@@ -64,18 +64,20 @@ def one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str,
 def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
     """Return the arms under their new names, each once."""
     first = {names[arm.name]: arm for arm in reversed(arms)}
-    return [Arm(name, first[name].words) for name in dict.fromkeys(names[arm.name] for arm in arms)]
+    return [replace(first[name], name=name) for name in dict.fromkeys(names[arm.name] for arm in arms)]
 
 
 def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
     """Raise UserError for a claim whose two arms are the same runs under different names."""
     for claim in claims:
-        one, other = ([_seen(claim, cell) for cell in cells if cell.arm == arm] for arm in (claim.arm, claim.baseline))
-        if one == other:
-            raise UserError(
-                f"claims.arm={claim.arm}: its settings have the same effect as those of {claim.baseline}, so they are "
-                "the same runs; allowed: arms that differ"
-            )
+        for part in claim.differences:
+            sides = (part.arm, part.baseline)
+            one, other = ([_seen(claim, cell) for cell in cells if cell.arm == arm] for arm in sides)
+            if one == other:
+                raise UserError(
+                    f"claims.arm={part.arm}: its settings have the same effect as those of {part.baseline}, so they "
+                    "are the same runs; allowed: arms that differ"
+                )
 
 
 def _seen(claim: Settled, cell: Cell) -> str:

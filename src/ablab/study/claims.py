@@ -1,14 +1,17 @@
 """Claims in the complete form in which they are judged, validated before any run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic import Field
+
 from ablab.config.options import RulePruning
-from ablab.errors import UserError, choices
+from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.pruning.strategies import Depths, targets
-from ablab.study.design import Arm
+from ablab.study.contrasts import Part, compared
 from ablab.study.experiment import Claim, Claimed, Experiment
+from ablab.study.grid import Grid
 
 OF_CURVES = {
     "depth": ("fall", "the BLEU that pruning may cost"),
@@ -16,36 +19,87 @@ OF_CURVES = {
 }
 """Metrics that are read from depth-quality curves: the key that each needs, and its meaning."""
 
+EXPECTED = {"greater": "above", "less": "below", "equal": "level with", "not_worse": "not worse than"}
+"""What a claim says of an arm and its baseline, in words."""
+
 
 class Settled(Claim):
-    """A claim with its own baseline and metric, filled in from the study where the file omits them."""
+    """A claim with its own baseline and metric, filled in from the study where the file omits them.
 
+    `parts`: the differences that a comparison of more than two arms weighs. `arm` and `baseline` then say in words what
+    is compared; else they are arms.
+    """
+
+    arm: str
     baseline: str
     metric: Claimed
+    parts: list[Part] = Field(default_factory=list)
+
+    @property
+    def differences(self) -> list[Part]:
+        """The differences between arms that it weighs; of an arm and its baseline, that one."""
+        return self.parts or [Part(arm=self.arm, baseline=self.baseline, weight=1.0)]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each arm in what is compared: 1 and -1 for an arm and its baseline."""
+        found: dict[str, float] = {}
+        for part in self.differences:
+            for name, weight in ((part.arm, part.weight), (part.baseline, -part.weight)):
+                found[name] = found.get(name, 0.0) + weight
+        return found
+
+    @property
+    def words(self) -> str:
+        """The claim in a line."""
+        margin = f", margin {self.margin:g}" if self.margin else ""
+        return f"{self.arm} {EXPECTED[self.expect]} {self.baseline} in {self.metric}{margin}"
+
+    def renamed(self, names: Mapping[str, str]) -> "Settled":
+        """Return the claim about the same arms under other names."""
+        parts = [
+            part.model_copy(update={"arm": names[part.arm], "baseline": names[part.baseline]}) for part in self.parts
+        ]
+        sides = {} if parts else {"arm": names[self.arm], "baseline": names[self.baseline]}
+        return self.model_copy(update={"parts": parts, **sides})
+
+    def registered(self) -> dict[str, Any]:
+        """Return its content as a registration holds it: what was added to claims later, only where it is said."""
+        added = {"effect", "interaction", "secondary", "parts"}
+        return {key: value for key, value in self.model_dump(mode="json").items() if value or key not in added}
 
 
-def settled(experiment: Experiment, arms: Sequence[Arm], baseline: str) -> list[Settled]:
+def settled(experiment: Experiment, grid: Grid) -> list[Settled]:
     """Complete and validate the claims of the file; a change of the study's baseline or metric changes them too.
 
     Raises UserError now, before any run, for a typo, and for a claim that is true or false whatever the runs give.
     """
-    names = [arm.name for arm in arms]
     claims: list[Settled] = []
     for given in experiment.claims:
-        claim = settle(given.model_dump(), baseline, experiment.metric)
-        for key, name in (("arm", claim.arm), ("baseline", claim.baseline)):
-            if name not in names:
-                raise UserError(f"claims.{key}={name}: no such arm; {choices(name, names)}")
-        if claim.arm == claim.baseline:
-            raise UserError(f"claims.arm={claim.arm}: that is its baseline too; allowed: another arm")
-        if asked(claim) in [asked(one) for one in claims]:
-            raise UserError(f"claims.arm={claim.arm}: the same is claimed twice; allowed: each claim once")
-        for metric, (key, meaning) in OF_CURVES.items():
-            value = getattr(claim, key)
-            if (claim.metric == metric) != (value is not None):
-                raise UserError(f"claims.{key}={value}: {meaning}, for claims with metric: {metric} and no others")
-        claims.append(claim)
+        for about in compared(given, grid):
+            sides = {"arm": about.arm, "baseline": about.baseline, "parts": about.parts}
+            own = given.model_dump(exclude={"arm", "baseline", "effect", "interaction"})
+            claim = settle({**own, **sides}, grid.baseline.name, experiment.metric)
+            for refused in _refusals(claim):
+                raise UserError(refused)
+            if asked(claim) in [asked(one) for one in claims]:
+                raise UserError(f"claims.arm={claim.arm}: the same is claimed twice; allowed: each claim once")
+            claims.append(claim)
     return claims
+
+
+def _refusals(claim: Settled) -> Iterator[str]:
+    if claim.arm == claim.baseline:
+        yield f"claims.arm={claim.arm}: that is its baseline too; allowed: another arm"
+    for metric, (key, meaning) in OF_CURVES.items():
+        value = getattr(claim, key)
+        if (claim.metric == metric) != (value is not None):
+            yield f"claims.{key}={value}: {meaning}, for claims with metric: {metric} and no others"
+    if claim.metric == "failures" and claim.parts:
+        yield f"claims.metric=failures: {claim.arm} is no arm; allowed for claims of an arm against another"
+    if claim.expect == "not_worse" and (claim.metric == "failures" or not claim.margin):
+        missing = "a share of failures has no margin" if claim.metric == "failures" else "by how much? say a margin"
+        yield f"claims.expect=not_worse: {missing}; allowed with metric: a score, and margin: above 0"
 
 
 def settle(claim: Mapping[str, Any], baseline: str, metric: str) -> Settled:

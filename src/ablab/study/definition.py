@@ -15,10 +15,13 @@ from ablab.search.space import Space, parsed
 from ablab.store.records import Record
 from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, check_measured, settled
-from ablab.study.design import Arm, arms_of, trial_arms, tuned_arms
-from ablab.study.experiment import Experiment, Tune, find, read
+from ablab.study.design import Arm, arms_of
+from ablab.study.experiment import Experiment, Tune
+from ablab.study.experiment_file import find, read
+from ablab.study.grid import grid_of
 from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Cell, Study, digest_of
+from ablab.study.tuning import trial_arms, tuned_arms
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -70,7 +73,7 @@ def announced(search: SearchStudy) -> Study:
     """Return the study that will follow a declared search, as far as it is known before: its claims and its seeds."""
     cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
     arms = [Arm(USUAL, ()), Arm(BEST, ())]
-    claims = [] if search.experiment is None else settled(search.experiment, arms, USUAL)
+    claims = [] if search.experiment is None else settled(search.experiment, grid_of(arms, USUAL, None))
     return Study(search.name, arms, USUAL, list(search.seeds), cells, search.experiment, claims)
 
 
@@ -84,7 +87,7 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
     common, seeds = _line(name, overrides, varied), _seeds(overrides, experiment.seeds)
     try:
         _check_seedless(experiment.common)
-        claims = settled(experiment, [Arm(USUAL, ()), Arm(BEST, ())], USUAL)
+        claims = settled(experiment, grid_of([Arm(USUAL, ()), Arm(BEST, ())], USUAL, None))
         found = declared(path.stem, experiment, (*experiment.common, *common), seeds)
         for claim in claims:
             check_measured(claim, found.base)
@@ -170,7 +173,8 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     seeds = _seeds(overrides, experiment.seeds)
     common = (*experiment.common, *line)
     try:
-        claims = settled(experiment, arms, baseline)
+        grid = grid_of(arms, baseline, experiment.within)
+        claims = settled(experiment, grid)
         if experiment.tune is not None:
             _check_measured(claims, list(cells_of(arms, seeds[:1], common, naming=True)))
             trials = _trials(path.stem, experiment, experiment.tune, arms, seeds, common)
@@ -184,8 +188,11 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     names, cells = one_arm_a_run(arms, cells)
-    claims = [claim.model_copy(update={"arm": names[claim.arm], "baseline": names[claim.baseline]}) for claim in claims]
-    return Study(path.stem, united_arms(arms, names), names[baseline], seeds, cells, experiment, claims)
+    claims = [claim.renamed(names) for claim in claims]
+    baselines = {names[arm]: names[other] for arm, other in grid.baselines.items()}
+    return Study(
+        path.stem, united_arms(arms, names), names[baseline], seeds, cells, experiment, claims, baselines=baselines
+    )
 
 
 def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -> list[str]:
@@ -213,7 +220,7 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
         raise UserError(f"{path}: its search comes first; type python train.py -m experiment={name}")
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
     try:
-        claims = settled(experiment, arms, USUAL)
+        claims = settled(experiment, grid_of(arms, USUAL, None))
         cells = list(cells_of(arms, seeds, found.common, naming=True))
         _check_measured(claims, cells)
         check_distinct(claims, cells)
@@ -255,5 +262,5 @@ def _check_seedless(words: Sequence[str]) -> None:
 def _check_measured(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
     for claim in claims:
         for cell in cells:
-            if cell.arm in (claim.arm, claim.baseline):
+            if cell.arm in claim.weights:
                 check_measured(claim, cell.planned)

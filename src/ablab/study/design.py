@@ -1,18 +1,12 @@
-"""Designs: from factors and levels to arms. Each arm is a name and the words that define it.
-
-For a fair comparison, each arm can have a learning rate of its own, found with an equal budget, on validation, on other
-seeds.
-"""
+"""Designs: from factors and levels to arms. Each arm is a name and the words that define it."""
 
 import json
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field
+from itertools import pairwise, product
 
 from ablab.errors import UserError, choices
-from ablab.store.records import Record
-from ablab.study.experiment import Experiment, Level, Tune
+from ablab.study.experiment import Experiment, Level
 
 Chosen = Mapping[str, str]
 """The name of a level for each factor."""
@@ -20,10 +14,11 @@ Chosen = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Arm:
-    """A condition of a study."""
+    """A condition of a study. `levels`: by factor, where a design made it of factors."""
 
     name: str
     words: tuple[str, ...]
+    levels: Chosen = field(default_factory=dict, compare=False)
 
 
 def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
@@ -47,10 +42,18 @@ def _arms(experiment: Experiment) -> tuple[list[Arm], str]:
     chosen = [c for c in DESIGNS[experiment.design](levels, baseline) if not _excluded(c, experiment, levels)]
     if baseline not in chosen:
         raise UserError(f"baseline: {name_of(baseline)} is no arm of this design; the arms are {_names(chosen)}")
+    names = _rungs(chosen) if experiment.design == "ladder" else list(map(name_of, chosen))
     arms = [
-        Arm(name_of(c), tuple(word for factor, level in c.items() for word in levels[factor][level])) for c in chosen
+        Arm(name, tuple(word for factor, level in c.items() for word in levels[factor][level]), c)
+        for name, c in zip(names, chosen, strict=True)
     ]
-    return arms, name_of(baseline)
+    return arms, names[chosen.index(baseline)]
+
+
+def _rungs(chosen: Sequence[Chosen]) -> list[str]:
+    """Name the first arm of a ladder by its levels, and each other by what it adds: `+norm=scalenorm`."""
+    added = [{key: after[key] for key in after if after[key] != before[key]} for before, after in pairwise(chosen)]
+    return [name_of(chosen[0]), *(f"+{name_of(levels)}" for levels in added)]
 
 
 def name_of(chosen: Chosen) -> str:
@@ -82,6 +85,16 @@ def one_by_one(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
         yield from ({**baseline, factor: name} for name in names if name != baseline[factor])
 
 
+def ladder(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
+    """Yield the baseline, then arms that each keep all of the one before and change one more factor."""
+    chosen = baseline
+    yield chosen
+    for factor, names in levels.items():
+        for name in (name for name in names if name != baseline[factor]):
+            chosen = {**chosen, factor: name}
+            yield chosen
+
+
 def zipped(levels: Levels, baseline: Chosen) -> Iterator[Chosen]:
     """Yield the first levels together, then the second levels, and so on."""
     if len({len(names) for names in levels.values()}) > 1:
@@ -95,6 +108,7 @@ DESIGNS = {
     "factorial": factorial,
     "one_at_a_time": one_by_one,
     "leave_one_out": one_by_one,
+    "ladder": ladder,
     "zip": zipped,
 }
 
@@ -146,41 +160,3 @@ def _explicit(experiment: Experiment) -> tuple[list[Arm], str]:
 
 def _names(chosen: Sequence[Chosen]) -> str:
     return "; ".join(name_of(c) for c in chosen[:6]) or "none"
-
-
-def trial_arms(arms: Sequence[Arm], tune: Tune) -> list[Arm]:
-    """Return every arm with every value to try, without pruning: depth-quality curves of tuning runs are not needed."""
-    return [
-        Arm(_trial_name(arm, tune, value), (*arm.words, f"{tune.key}={written(value)}", "pruning=none"))
-        for arm in arms
-        for value in tune.values
-    ]
-
-
-def tuned_arms(arms: Sequence[Arm], tune: Tune, records: dict[str, list[Record]]) -> list[Arm]:
-    """Return every arm with its best value. `records`: of each trial arm, one for each seed."""
-    return [Arm(arm.name, (*arm.words, f"{tune.key}={written(_best(arm, tune, records))}")) for arm in arms]
-
-
-def _trial_name(arm: Arm, tune: Tune, value: Level) -> str:
-    return f"{arm.name},{tune.key}={written(value)}"
-
-
-def _best(arm: Arm, tune: Tune, records: dict[str, list[Record]]) -> Level:
-    """Return the best value by the mean over seeds; values under which a seed diverges are excluded. The first of
-    equals.
-    """
-    scores: list[tuple[float, Level]] = []
-    for value in tune.values:
-        found = records[_trial_name(arm, tune, value)]
-        if all(record.state == "finished" for record in found):
-            scores.append((statistics.fmean(_cost(record, tune) for record in found), value))
-    if not scores:
-        tried = ", ".join(written(value) for value in tune.values)
-        raise UserError(f"tune: {arm.name} diverges with every {tune.key} of {tried}; allowed: values that train it")
-    return min(scores, key=lambda score: score[0])[1]
-
-
-def _cost(record: Record, tune: Tune) -> float:
-    assert record.selected is not None
-    return record.selected.loss if tune.metric == "loss" else -record.selected.bleu

@@ -1,14 +1,10 @@
 """The format of experiments/<name>.yaml: a question, and the runs that are to answer it, written before they begin."""
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ablab.errors import UserError, choices, first_error
 from ablab.search.settings import SearchBlock
-
-FOLDER = Path("experiments")
 
 Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
@@ -32,6 +28,7 @@ Claimed = Literal[
     "valid_loss",
     "training_speed",
     "decoding_speed",
+    "memory",
     "failures",
     "depth",
     "pruned_bleu",
@@ -46,12 +43,21 @@ ErrorEstimate = Literal["moderated", "paired"]
 
 
 class Claim(Declared):
-    """An expected outcome of an arm against another. `margin`: the smallest difference that matters, in the metric."""
+    """An expected outcome: of an `arm` against another, of the main `effect` of a level, or of an `interaction`.
 
-    arm: str
+    `arm`: each stands for every arm but its baseline; `baseline`: before, for the arm before in the list, as in a
+    ladder. `expect`: not_worse needs a margin, and takes the metric's direction into account. `margin`: the smallest
+    difference that matters, in the metric. `secondary`: judged in a family of its own, beside that of the primary
+    claims.
+    """
+
+    arm: str | None = None
+    effect: str | None = None
+    interaction: list[str] | None = None
     baseline: str | None = None
     metric: Claimed | None = None
-    expect: Literal["greater", "less", "equal"]
+    expect: Literal["greater", "less", "equal", "not_worse"]
+    secondary: bool = False
     margin: Annotated[float, Field(ge=0)] = 0.0
     fall: Annotated[float, Field(gt=0)] | None = None
     layers: Annotated[int, Field(ge=1)] | None = None
@@ -77,6 +83,7 @@ def _distinct(seeds: list[int]) -> list[int]:
 class Experiment(Declared):
     """The whole file. `factors`: levels of a key, or named levels with the words of each; the first is the default.
 
+    `within`: a factor, such as the language, in each level of which arms are compared with a baseline of their own.
     `error`: moderated unless given.
     """
 
@@ -84,42 +91,14 @@ class Experiment(Declared):
     source: str | None = None
     common: Words = []
     factors: dict[str, list[Level] | dict[str, Words]] = {}
-    design: Literal["factorial", "one_at_a_time", "leave_one_out", "zip", "arms"] = "factorial"
+    design: Literal["factorial", "one_at_a_time", "leave_one_out", "ladder", "zip", "arms"] = "factorial"
     arms: dict[str, Words] = {}
     exclude: list[dict[str, Level]] = []
     baseline: str | dict[str, Level] | None = None
+    within: str | None = None
     seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_distinct)]
     metric: Metric = "test_bleu"
     claims: list[Claim] = []
     error: ErrorEstimate | None = None
     tune: Tune | None = None
     search: SearchBlock | None = None
-
-
-def find(name: str) -> Path:
-    """Return the file of an experiment, given its name or path. Raises UserError, naming the experiments that exist."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
-    if path.is_file():
-        return path
-    there = sorted(file.stem for file in FOLDER.glob("*.yaml"))
-    known = choices(name, there) if there else "there are none here"
-    raise UserError(f"experiment={name}: no file {path}; {known}")
-
-
-def read(path: Path) -> Experiment:
-    """Read and validate the file by itself; whether its words compose to runs is checked when they are composed."""
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-    from yaml import YAMLError
-
-    try:
-        # Not resolved: `${...}` in a word is for the run's configuration.
-        values: Any = OmegaConf.to_container(OmegaConf.load(path))
-    except (OSError, UnicodeDecodeError, YAMLError, OmegaConfBaseException) as error:
-        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
-    try:
-        return Experiment.model_validate(values)
-    except ValidationError as error:
-        raise UserError(f"{path}: {first_error(error, values)}") from None

@@ -143,7 +143,7 @@ def _declared(study: Study) -> dict[str, Any]:
         "arms": [arm.name for arm in study.arms],
         "baseline": study.baseline,
         "seeds": list(study.seeds),
-        "claims": [claim.model_dump() for claim in study.claims],
+        "claims": [claim.registered() for claim in study.claims],
         "error": (experiment and experiment.error) or "moderated",
     }
     return {**content, "digest": json_digest(content, 11)}

@@ -1,11 +1,13 @@
 """What the seeds of a study can tell about each of its claims, before they are trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from ablab.statistics.moderated import prior
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import POWER, detectable_difference, equivalence_power, two_sided_power
+from ablab.statistics.power import POWER, detectable_difference, equivalence_power, one_sided_power, two_sided_power
 from ablab.statistics.proportions import compare_shares
 from ablab.study.claims import Settled
 from ablab.study.noise import VALUES, Noise, known_noise
@@ -14,8 +16,11 @@ from ablab.study.study import Study
 ALPHA = 0.05
 MOST_SEEDS = 100
 
+BOUNDED = ("equal", "not_worse")
+"""Expectations that a difference lies within the margin."""
+
 POOR = 0.2
-"""Chance below which an *equal* claim is called hopeless."""
+"""Chance below which such a claim is called hopeless."""
 
 UNITS = {"test_bleu": "BLEU", "valid_bleu": "BLEU", "test_chrf": "chrF", "valid_loss": "nats per token"}
 
@@ -39,14 +44,9 @@ def prospects(study: Study) -> Iterator[Prospect]:
         yield _prospect(study, claim, noises.get(claim.metric))
 
 
-def named(claim: Settled) -> str:
-    """Return a claim as a user would write it in a line."""
-    margin = f", margin {claim.margin:g}" if claim.margin else ""
-    return f"{claim.arm} {claim.expect} {claim.baseline} in {claim.metric}{margin}"
-
-
 def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
-    seeds, level = len(study.seeds), ALPHA / len(study.claims)
+    family = [one for one in study.claims if one.secondary == claim.secondary]
+    seeds, level = len(study.seeds), ALPHA / len(family)
     if seeds < MINIMUM_SEEDS:
         return Prospect(claim, f"cannot be judged by {seeds} seeds; a claim needs at least {MINIMUM_SEEDS}", True)
     if claim.expect == "equal" and not claim.margin:
@@ -65,12 +65,12 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
 
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
-    arms, seeds, unit = len(study.first_of_rows), len(study.seeds), UNITS[claim.metric]
-    borrows = study.experiment is None or study.experiment.error != "paired"
-    error, df = _precision(noise, arms if borrows else None, seeds)
+    seeds, unit = len(study.seeds), UNITS[claim.metric]
+    layout = _Layout.of(study, claim)
+    error, df = layout.precision(noise.sd, seeds)
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
-    if claim.expect == "equal":
-        chance = equivalence_power(claim.margin, error, df, level)
+    if claim.expect in BOUNDED:
+        chance = POWERS[claim.expect](claim.margin, error, df, level)
         is_hopeless = chance < POOR
         words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
     else:
@@ -80,26 +80,52 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
         chance = two_sided_power(claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)
-    needed = _seeds_for(claim, noise, arms if borrows else None, level)
+    needed = _seeds_for(claim, noise, layout, level)
     cost = f"more than {MOST_SEEDS} seeds" if needed is None else f"{needed} seeds"
-    aim = "a chance of 80 %" if claim.expect == "equal" else f"its margin of {claim.margin:g}"
+    aim = "a chance of 80 %" if claim.expect in BOUNDED else f"its margin of {claim.margin:g}"
     return Prospect(claim, f"{words}; {aim} takes {cost}", is_hopeless)
 
 
-def _precision(noise: Noise, arms: int | None, seeds: int) -> tuple[float, float]:
-    """Return standard error and degrees of freedom of the moderated t test where so many arms scatter alike.
+@dataclass(frozen=True)
+class _Layout:
+    """What decides the precision of a claim: the weights of its arms, and the number of other arms to borrow from.
 
-    None: of the paired t test, were seeds not correlated across arms; where they are, it sees more.
+    None: it borrows from none.
     """
-    if arms is None:
-        return noise.sd * (2 / seeds) ** 0.5, seeds - 1
-    spare = (arms - 2) * (seeds - 1)
-    return noise.sd * (2 / seeds) ** 0.5, 2 * (seeds - 1 + prior(spare))
+
+    weights: Sequence[float]
+    others: int | None
+
+    @classmethod
+    def of(cls, study: Study, claim: Settled) -> "_Layout":
+        weights = list(claim.weights.values())
+        borrows = study.experiment is None or study.experiment.error != "paired"
+        return cls(weights, max(0, len(study.first_of_rows) - len(weights)) if borrows else None)
+
+    def precision(self, sd: float, seeds: int) -> tuple[float, float]:
+        """Return standard error and degrees of freedom of the moderated t test where all arms scatter alike.
+
+        Or of the paired t test, were seeds not correlated across arms; where they are, it sees more.
+        """
+        squares = np.square(self.weights)
+        error = float(sd * (squares.sum() / seeds) ** 0.5)
+        if self.others is None:
+            return error, seeds - 1
+        of_arm = seeds - 1 + prior(self.others * (seeds - 1))
+        return error, float(squares.sum() ** 2 / np.square(squares).sum() * of_arm)
 
 
-def _seeds_for(claim: Settled, noise: Noise, arms: int | None, level: float) -> int | None:
-    power = equivalence_power if claim.expect == "equal" else two_sided_power
+POWERS = {
+    "greater": two_sided_power,
+    "less": two_sided_power,
+    "equal": equivalence_power,
+    "not_worse": one_sided_power,
+}
+"""Chance of a verdict: of a difference as large as the margin, or, for the last two, that nothing differs."""
+
+
+def _seeds_for(claim: Settled, noise: Noise, layout: _Layout, level: float) -> int | None:
     for seeds in range(MINIMUM_SEEDS, MOST_SEEDS + 1):
-        if power(claim.margin, *_precision(noise, arms, seeds), level) >= POWER:
+        if POWERS[claim.expect](claim.margin, *layout.precision(noise.sd, seeds), level) >= POWER:
             return seeds
     return None

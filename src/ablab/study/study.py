@@ -1,7 +1,7 @@
 """The definition of a study as data: arms, seeds, and the run of each pair."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -62,6 +62,8 @@ class Study:
     """Empty for a tuning study."""
     is_tuning: bool = False
     """True if the study only finds values for the experiment's own runs."""
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    """The baseline of each arm, where a factor has one in each of its levels; empty otherwise."""
     typed: tuple[str, ...] = ()
     """The words that define the study."""
 

@@ -13,7 +13,7 @@ from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_line, summary
-from ablab.study.prospects import named, prospects
+from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
 
@@ -64,7 +64,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     console.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
     for prospect in prospects(study) if study.claims else ():
         if prospect.is_hopeless:
-            console.say(f"Hopeless: {named(prospect.claim)}: {prospect.words}")
+            console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
     register(study, already_done=len(_done(board)))
     _set_aside(board, policy, console)
     console.rich.print(summary(list(board.entries.values())))

@@ -1,0 +1,71 @@
+"""Find and read experiments/<name>.yaml."""
+
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from ablab.errors import UserError, choices, first_error
+from ablab.study.experiment import Experiment
+
+FOLDER = Path("experiments")
+
+
+def find(name: str) -> Path:
+    """Return the file of an experiment, given its name or path. Raises UserError, naming the experiments that exist."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
+    if path.is_file():
+        return path
+    there = sorted(file.stem for file in FOLDER.glob("*.yaml"))
+    known = choices(name, there) if there else "there are none here"
+    raise UserError(f"experiment={name}: no file {path}; {known}")
+
+
+def read(path: Path) -> Experiment:
+    """Read and validate the file by itself; whether its words compose to runs is checked when they are composed."""
+    try:
+        # `${...}` stays as it is: in a word it is for the run's configuration.
+        values: Any = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
+    try:
+        return Experiment.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_error(error, values)}") from None
+
+
+class Loader(yaml.SafeLoader):
+    """YAML with the booleans and numbers of version 1.2, in which `off` is a word and 1e-3 a number.
+
+    Keys are text: a level may be called on, 0.1 or true. A key that comes twice is an error.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Return the mapping."""
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            key.tag = self.DEFAULT_SCALAR_TAG
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} comes twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+BOOL, FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
+TRUE_OR_FALSE = "(true|True|TRUE|false|False|FALSE)$"
+NUMBER = r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
+"""A whole number too: the resolver of those comes first."""
+
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (BOOL, FLOAT, "tag:yaml.org,2002:timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(BOOL, re.compile(TRUE_OR_FALSE), list("tTfF"))
+Loader.add_implicit_resolver(FLOAT, re.compile(NUMBER), list("-+.0123456789"))

@@ -1,0 +1,175 @@
+"""Claims about effects, interactions and levels: their figures, their families, and the checks they pass."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ablab.report.claims import judge
+from ablab.report.contrasts import readings, shared_scores
+from ablab.report.effects import effect_lines
+from ablab.report.metrics import MEASURES
+from ablab.report.selection import ArmRuns
+from ablab.report.selection_of_study import of_study
+from ablab.statistics.moderated import moderated_contrast
+from ablab.statistics.verdict import Case, verdicts
+from ablab.study.definition import define
+from tests.report.conftest import EXPERIMENT, typed
+from tests.report.synthetic import fill
+from tests.report.test_effects import changed, on_other_text, stopped_by_the_clock
+
+BLEU = MEASURES["test_bleu"]
+CLAIMS = """
+claims:
+  - {effect: norm=post, expect: less}
+  - {interaction: [layerdrop, norm], expect: equal, margin: 9}
+  - {arm: post, expect: not_worse, margin: 40}
+  - {arm: layerdrop=0.1, expect: not_worse, margin: 0.1, metric: valid_loss}
+  - {arm: layerdrop=0.1, expect: less, secondary: true}
+  - {arm: layerdrop=0.1, expect: equal, metric: memory, margin: 8, secondary: true}
+"""
+CELLS = [f"layerdrop={d},norm={n}" for d in ("0", "0.1") for n in ("pre", "post")]
+
+
+def words(place, claims=CLAIMS, name="x"):
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
+    )
+    (place / f"{name}.yaml").write_text(text[: text.index("claims:")] + claims)
+    return (f"experiment={place / f'{name}.yaml'}",)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place = tmp_path_factory.mktemp("contrasts")
+    errors = {cell: 0.3 + 0.1 * ("0.1" in cell) + 0.1 * ("post" in cell) for cell in CELLS}
+    fill(words(place), errors, outputs=place)
+    return place
+
+
+@pytest.fixture
+def selection(place):
+    return of_study(define((*words(place), f"outputs={place}")))
+
+
+def test_effects_and_interactions_are_those_of_the_table(selection):
+    lines = judge(selection)
+    table = {line.kind + line.what: line.difference for line in effect_lines(selection, BLEU)}
+    assert lines[0].difference == pytest.approx(table["main effectnorm: post instead of pre"])
+    assert lines[1].difference == pytest.approx(
+        table["interactionlayerdrop: 0.1 instead of 0 x norm: post instead of pre"]
+    )
+    assert [line.n for line in lines[:2]] == [5, 5]
+
+
+def test_a_contrast_is_judged_by_the_moderated_error_of_its_arms(selection):
+    claim, line = selection.claims[0], judge(selection)[0]
+    arms = [selection.arm(name) for name in claim.weights]
+    expected = moderated_contrast(shared_scores(arms, BLEU), list(claim.weights.values()))
+    assert (line.p, line.test) == (pytest.approx(expected.p), expected.method)
+    assert line.outcome == "supported"
+    assert line.words.startswith("norm=post, mean over layerdrop below norm=pre in test BLEU: supported")
+
+
+def test_not_worse_knows_which_way_its_metric_goes(selection):
+    lines = judge(selection)
+    assert [lines[2].outcome, lines[3].outcome] == ["supported", "supported"]
+    assert lines[2].interval.low > -40
+    assert lines[3].interval.high < 0.1
+    assert "not worse than layerdrop=0,norm=pre in test BLEU (margin 40.00): supported" in lines[2].words
+
+
+def test_secondary_claims_are_a_family_of_their_own(selection):
+    lines, alone = judge(selection), judge(replace(selection, claims=[c for c in selection.claims if c.secondary]))
+    assert [line.secondary for line in lines] == [False] * 4 + [True] * 2
+    assert [line.corrected for line in lines[4:]] == [line.corrected for line in alone]
+    assert "corrected for 4 primary claims" in lines[0].words
+    assert "corrected for 2 secondary claims" in lines[4].words
+    primary = judge(replace(selection, claims=[c for c in selection.claims if not c.secondary]))
+    assert [line.corrected for line in lines[:4]] == [line.corrected for line in primary]
+
+
+def test_memory_is_compared_in_mebibytes(selection):
+    line = judge(selection)[-1]
+    assert (line.about, line.unit) == ("peak memory of training", "MiB")
+    assert "no noise" in line.reason  # as if made: each run took 1 GB
+
+
+def test_one_cell_that_proves_nothing_takes_its_contrasts_with_it(selection):
+    lines = judge(changed(selection, stopped_by_the_clock, CELLS[3]))
+    assert [line.outcome for line in lines[:2]] == ["not testable"] * 2
+    assert all("training ended by the clock" in line.reason for line in lines[:2])
+    assert lines[2].outcome == "supported"
+
+
+def diverged(arm):
+    """The arm, as if its first run had diverged."""
+    first, *others = arm.runs
+    return ArmRuns(arm.name, [replace(first, state="diverged"), *others])
+
+
+def test_diverged_runs_have_no_mean_over_arms(selection):
+    effect, interaction, *_ = judge(changed(selection, diverged, CELLS[3]))
+    assert (effect.outcome, interaction.outcome) == ("not testable", "not testable")
+    assert "a share of failures has no mean over arms" in effect.reason
+
+
+def in_each_level(place, claims="claims:\n  - {arm: layerdrop=0.1, expect: less}\n"):
+    return words(place, f"within: norm\n{claims}", name="within")
+
+
+def test_within_levels_that_cannot_be_compared_effects_can(place, selection):
+    """As of languages: the claims in each and their mean stand; a difference between them is never shown."""
+    found = of_study(define((*in_each_level(place), f"outputs={place}")))
+    apart = changed(found, on_other_text, "layerdrop=0,norm=post", "layerdrop=0.1,norm=post")
+    lines = judge(apart)
+    assert [line.arm for line in lines] == [
+        "layerdrop=0.1,norm=pre",
+        "layerdrop=0.1,norm=post",
+        "layerdrop=0.1, mean over norm",
+    ]
+    assert [line.outcome for line in lines] == ["supported"] * 3
+    assert lines[2].difference == pytest.approx(np.mean([line.difference for line in lines[:2]]))
+
+
+def test_an_interaction_needs_cells_that_compare_along_one_factor(selection):
+    apart = changed(selection, on_other_text, CELLS[1], CELLS[3])
+    effect, interaction, *_ = judge(apart)
+    assert "references differ" in effect.reason
+    assert interaction.difference == judge(selection)[1].difference
+
+
+def test_the_two_readings_of_an_interaction_have_the_same_weights(selection):
+    claim = selection.claims[1]
+    one, other = readings(claim.parts)
+    assert claim.model_copy(update={"parts": other}).weights == claim.weights
+    assert {(part.arm, part.baseline) for part in one}.isdisjoint((part.arm, part.baseline) for part in other)
+    assert list(readings(selection.claims[0].parts)) == [selection.claims[0].parts]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_report_compares_each_arm_with_the_baseline_of_its_level(place):
+    code, _, err = typed(*in_each_level(place), f"outputs={place}", "resamples=1000")
+    assert (code, err) == (0, "")
+    data = json.loads((place / "reports" / "within" / "report.json").read_text())
+    assert data["within"] == "norm"
+    assert {(line["arm"], line["baseline"]) for line in data["differences"]} == {
+        ("layerdrop=0.1,norm=pre", "layerdrop=0,norm=pre"),
+        ("layerdrop=0.1,norm=post", "layerdrop=0,norm=post"),
+    }
+    assert [arm["name"] for arm in data["arms"] if arm["is_baseline"]] == [CELLS[0], CELLS[1]]
+    assert set(data["arms"][3]["differs"]) == {"layerdrop.encoder", "layerdrop.decoder", "layerdrop.rates"}
+    page = (place / "reports" / "within" / "report.html").read_text()
+    assert "Differences from the baseline of each norm" in page
+    assert "layerdrop=0.1,norm=post against layerdrop=0,norm=post, seed 1" in page
+
+
+def test_one_family_is_judged_as_verdicts_judges_it(selection):
+    """What the report adds to the statistics is which claims share an error rate, and nothing else."""
+    shown = judge(replace(selection, claims=selection.claims[:1]))[0]
+    claim = selection.claims[0]
+    arms = [selection.arm(name) for name in claim.weights]
+    evidence = moderated_contrast(shared_scores(arms, BLEU), list(claim.weights.values()))
+    (expected,) = verdicts([Case("less", 0.0, evidence)])
+    assert (shown.outcome, shown.corrected) == (expected.outcome, expected.corrected)

@@ -1,0 +1,45 @@
+"""Experiment files are read as people mean them."""
+
+import pytest
+
+from ablab.errors import UserError
+from ablab.study.experiment_file import read
+
+
+def written(tmp_path, text):
+    path = tmp_path / "x.yaml"
+    path.write_text(f"question: why\nseeds: [1]\n{text}")
+    return path
+
+
+@pytest.mark.parametrize("word", ["off", "on", "yes", "no", "true", "0.1", "1e-3", "null", "2026-01-01"])
+def test_a_level_may_be_called_anything(tmp_path, word):
+    read_back = read(written(tmp_path, f"factors:\n  drop: {{{word}: [], other: [layerdrop=0.2]}}\n"))
+    assert list(read_back.factors["drop"]) == [word, "other"]
+
+
+@pytest.mark.parametrize(
+    ("written_as", "value"),
+    [
+        *(("off", "off"), ("true", True), ("False", False), ("1e-3", 1e-3), ("1e3", 1e3), ("7", 7), ("0.5", 0.5)),
+        *((".5", 0.5), ("-2", -2), ("null", None), ("'1'", "1"), ("1.5.2", "1.5.2"), ("pre", "pre")),
+    ],
+)
+def test_values_are_those_of_yaml_1_2(tmp_path, written_as, value):
+    (level, _) = read(written(tmp_path, f"factors:\n  x: [{written_as}, other]\n")).factors["x"]
+    assert (level, type(level)) == (value, type(value))
+
+
+def test_a_baseline_names_a_level_as_the_factor_does(tmp_path):
+    text = "factors:\n  drop: {off: [], on: [layerdrop=0.2]}\nbaseline: {drop: on}\n"
+    assert read(written(tmp_path, text)).baseline == {"drop": "on"}
+
+
+def test_a_key_that_comes_twice_is_refused(tmp_path):
+    with pytest.raises(UserError, match="factors comes twice"):
+        read(written(tmp_path, "factors:\n  norm: [pre]\nfactors:\n  norm: [post]\n"))
+
+
+def test_anchors_and_merges_are_read(tmp_path):
+    text = "factors:\n  a: &a {x: [layerdrop=0.1]}\n  b: {<<: *a, y: []}\n"
+    assert list(read(written(tmp_path, text)).factors["b"]) == ["x", "y"]
