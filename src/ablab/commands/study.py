@@ -82,8 +82,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     yield ""
     if found.claims:
         yield "What these seeds can tell:"
-        for prospect in prospects(found):
-            yield f"  {prospect.claim.words}: {'hopeless: ' if prospect.is_hopeless else ''}{prospect.words}"
+        yield from _prospects(found)
         yield ""
     if any(entry.record is not None for entry in entries.values()):
         yield from table_lines(found, entries)
@@ -94,6 +93,17 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
         yield f"Next: python train.py -m {' '.join(words)}"
     yield f"Results: {found.folder}"
+
+
+def _prospects(found: Study) -> Iterator[str]:
+    """Yield a line for each claim; what is true of all claims is said once."""
+    expected = list(prospects(found))
+    shared = {prospect.words for prospect in expected} if len(expected) > 1 else set()
+    for prospect in expected:
+        told = "" if len(shared) == 1 else f": {'hopeless: ' if prospect.is_hopeless else ''}{prospect.words}"
+        yield f"  {prospect.claim.words}{told}"
+    if len(shared) == 1:
+        yield f"  (all: {shared.pop()})"
 
 
 def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:
@@ -108,9 +118,9 @@ def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried
         parameters = known or trial.get("parameters")
         rows.append(
             [
-                arm.name + (" (baseline)" if arm.name == found.baseline else ""),
+                arm.name + (" (baseline)" if arm.name == found.baseline_of(arm.name) else ""),
                 "?" if parameters is None else f"{parameters:,}",
-                _difference(recipes[found.baseline], recipes[arm.name]) or "-",
+                _difference(recipes[found.baseline_of(arm.name)], recipes[arm.name]) or "-",
                 ", ".join(f"{states[state]} {state.value}" for state in State if states[state]),
             ]
         )

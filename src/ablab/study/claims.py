@@ -53,7 +53,8 @@ class Settled(Claim):
     def words(self) -> str:
         """The claim in a line."""
         margin = f", margin {self.margin:g}" if self.margin else ""
-        return f"{self.arm} {EXPECTED[self.expect]} {self.baseline} in {self.metric}{margin}"
+        secondary = ", secondary" if self.secondary else ""
+        return f"{self.arm} {EXPECTED[self.expect]} {self.baseline} in {self.metric}{margin}{secondary}"
 
     def renamed(self, names: Mapping[str, str]) -> "Settled":
         """Return the claim about the same arms under other names."""

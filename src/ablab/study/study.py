@@ -67,6 +67,10 @@ class Study:
     typed: tuple[str, ...] = ()
     """The words that define the study."""
 
+    def baseline_of(self, arm: str) -> str:
+        """Return the name of the arm that this one is compared with."""
+        return self.baselines.get(arm, self.baseline)
+
     @cached_property
     def rows(self) -> dict[str, str]:
         """The name of each arm in a table of whole models, where arms that differ by pruning alone are one row."""

@@ -83,8 +83,9 @@ def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
     """Return the table as aligned lines. A single seed has no standard deviation."""
     heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
     lines = [heading]
+    baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
     for row in rows_of(study, entries):
-        mark = " (baseline)" if row.arm == study.rows[study.baseline] and len(study.arms) > 1 else ""
+        mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
         lines.append(
             [
                 f"{row.arm}{mark}",
