@@ -23,7 +23,7 @@ class Truth:
     def belied_by(self, verdict: Verdict) -> bool:
         """Whether the verdict says anything that is not so. As large as the margin is not within it."""
         within = abs(self.difference) < self.margin
-        if verdict.small and not within:
+        if (verdict.small and not within) or (verdict.large and within):
             return True
         if self.expect == "equal":
             different = not within and not (self.margin == 0 and self.difference == 0)
@@ -41,6 +41,7 @@ FAMILIES: dict[str, list[Truth]] = {
     "10 claims, no difference, wide margins": [Truth("greater", 10, 0)] * 5 + [Truth("less", 10, 0)] * 5,
     "6 claims, differences equal to the margin": [Truth("greater", 5, 5), Truth("less", 5, 5), Truth("equal", 5, 5)]
     * 2,
+    "6 claims, differences just short of the margin": [Truth("greater", 5, 4.99), Truth("less", 5, -4.99)] * 3,
     "8 claims, half large, half none": [Truth("greater", 1, 9)] * 4 + [Truth("less", 1, 0)] * 4,
     "8 claims, half large, half at the margin": [Truth("greater", 5, 50)] * 4 + [Truth("greater", 5, 5)] * 4,
     "8 claims, half real but small, half none": [Truth("greater", 20, 9)] * 4 + [Truth("greater", 20, 0)] * 4,

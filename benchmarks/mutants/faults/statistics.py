@@ -75,9 +75,23 @@ STATISTICS = [
     Fault(
         "verdict: failures speak for the arm that has them",
         "statistics/verdict.py",
-        "better = -float(np.sign(failures.shares.difference))",
-        "better = float(np.sign(failures.shares.difference))",
+        "sign = compared.better if failures.higher_is_better else -compared.better",
+        "sign = -compared.better if failures.higher_is_better else compared.better",
         VERDICT,
+    ),
+    Fault(
+        "ranks: diverged runs stand first",
+        "statistics/ranks.py",
+        "DIVERGED = -np.inf",
+        "DIVERGED = np.inf",
+        ("statistics/test_ranks.py",),
+    ),
+    Fault(
+        "ranks: a difference exceeds any margin",
+        "statistics/ranks.py",
+        "beyond = max(p, _two_sided(shifted, theirs))",
+        "beyond = p",
+        ("statistics/test_ranks.py",),
     ),
     Fault(
         "moderated t: a noisy arm counts as steady as the others",

@@ -14,6 +14,7 @@ from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.records import NOTHING_LEARNT, now
 
 NOISE = {
@@ -39,8 +40,13 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
         )
     if selection.choosing is not None:
         yield selection.choosing
-    yield "Weights were chosen on validation. An arm with diverged runs is compared by their share."
+    yield "Weights were chosen on validation."
     if any(arm.diverged for arm in selection.arms):
+        yield (
+            "An arm with diverged runs has no mean: all runs are ranked, diverged ones last, and compared by the exact "
+            "test of Wilcoxon, Mann and Whitney (worst-rank scores, Lachin 1999). Arms of fewer than "
+            f"{FEWEST_RANKED} planned runs are compared by their shares of failures (Boschloo 1970)."
+        )
         yield (
             "Diverged: a loss that is not a number, or chosen weights with a validation loss not "
             f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give."

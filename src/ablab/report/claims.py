@@ -12,11 +12,14 @@ from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
+from ablab.statistics.ranks import Ranks
 from ablab.statistics.verdict import Case, Failures, Verdict, so_far, verdicts
 from ablab.study.claims import Settled, asked
 from ablab.study.study import SAME
 
 SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
+RANK = Measure("ranks of all runs", "of pairs of runs, won less lost", 2, True, None, lambda _: None)
+"""What arms with diverged runs are compared by. Neither is the value of a run."""
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
@@ -62,7 +65,7 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
 def _line(
     selection: Selection, claim: Settled, measure: Measure, found: Evidence | Estimates, verdict: Verdict
 ) -> ClaimLine:
-    shown = SHARE if isinstance(found, Failures) else measure
+    shown = _compared(found, measure)
     unalike = _unlike(selection, claim)
     both = found if isinstance(found, Estimates) else None
     interval = verdict.decided_by
@@ -97,8 +100,28 @@ def _line(
         exploratory=_exploratory(selection, claim),
         unlike=unalike,
         test=verdict.test,
+        strength=_strength(claim, verdict, shown),
         **marks._asdict(),
     )
+
+
+def _compared(found: Evidence | Estimates, measure: Measure) -> Measure:
+    """Return the measure that was compared: another than the claim's where runs diverged."""
+    if not isinstance(found, Failures):
+        return measure
+    return RANK if isinstance(found.compared, Ranks) else SHARE
+
+
+def _strength(claim: Settled, verdict: Verdict, shown: Measure) -> str | None:
+    """Return whether a supported difference exceeds its margin, in words; None without a margin, and for shares."""
+    if not claim.margin or claim.expect == "equal" or verdict.outcome != "supported" or shown is SHARE:
+        return None
+    if shown is RANK:
+        return f"{'also' if verdict.large else 'not'} with the margin taken off"
+    side = "above" if claim.expect == "greater" else "below"
+    if not verdict.large:
+        return f"{side} 0, not shown to exceed the margin"
+    return "above the margin" if claim.expect == "greater" else "below 0 by more than the margin"
 
 
 class Marks(NamedTuple):
@@ -142,10 +165,11 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     claimed = f"{claim.arm} {expected} {claim.baseline} in {measure.title}{margin}"
     if verdict.reason is not None:
         return f"{claimed}: {verdict.outcome}. {verdict.reason}."
-    instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
+    strength = _strength(claim, verdict, shown)
+    outcome = verdict.outcome if strength is None else f"{verdict.outcome}, {strength}"
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
-    sentence = f"{claimed}: {verdict.outcome}. {instead}The difference {is_} {difference}"
+    sentence = f"{claimed}: {outcome}. {_instead(measure, shown)}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
         sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
@@ -153,6 +177,15 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
     return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
+
+
+def _instead(measure: Measure, shown: Measure) -> str:
+    """Return a sentence on what was compared where it is not what was claimed."""
+    if shown is measure:
+        return ""
+    if shown is RANK:
+        return f"Runs diverged, so that all runs are ranked by {measure.title}, diverged ones last. "
+    return "Runs diverged, so that arms are compared by their shares of failures. "
 
 
 def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:

@@ -109,9 +109,10 @@ class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
     `exploratory`: why the claim is exploratory, or None. `about`: the measure claimed; `title`, `unit`, `digits`: of
-    the measure compared, which is the share of failures where runs diverged. `unlike`: differences between the arms
-    that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`; `other`: what
-    the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in words.
+    the measure compared: where runs diverged, shares of failures, or ranks of all runs. `unlike`: differences between
+    the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
+    `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
+    words. `strength`: whether a supported difference exceeds the margin, in words.
     """
 
     arm: str
@@ -140,6 +141,12 @@ class ClaimLine(Strict):
     test: str | None = None
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
+    strength: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The outcome, and what a supported claim with a margin shows of it."""
+        return self.outcome if self.strength is None else f"{self.outcome}, {self.strength}"
 
 
 class EffectLine(Strict):

@@ -105,15 +105,15 @@ def _without_empty(table: Table) -> Table:
 
 def _claim(claim: ClaimLine) -> list[str]:
     expected = {"greater": "above", "less": "below", "equal": "level with"}[claim.expect]
-    margin = f", margin {number(claim.margin, claim.digits)}" if claim.margin else ""
+    margin = f", margin {claim.margin:g}" if claim.margin else ""
     exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
     unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
     level = f" at {100 * claim.interval.level:.4g} %" if claim.interval else ""
     return [
         f"{claim.arm} {expected} {claim.baseline} in {claim.about}{margin}",
-        claim.outcome + (" (exploratory)" if claim.exploratory else ""),
+        claim.verdict + (" (exploratory)" if claim.exploratory else ""),
         "; ".join(note for note in (claim.reason, exploratory, unlike, *_marks(claim)) if note),
-        signed(claim.difference, claim.digits),
+        "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}",
         f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
         str(claim.n),
