@@ -1,15 +1,20 @@
 """Arms with diverged runs: compared by ranks or by shares, and never in the metric's units."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from ablab.report.build import findings
+from ablab.report.charts import charts
 from ablab.report.claims import judge
+from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import difference_line
+from ablab.report.document import Matrices
 from ablab.report.evidence import evidence, observed
 from ablab.report.forest import forests
 from ablab.report.metrics import MEASURES
+from ablab.report.page import page
 from ablab.report.selection import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import claims_table
@@ -164,3 +169,47 @@ def test_a_supported_claim_says_whether_it_exceeds_its_margin(selection, expect,
     if strength is not None:
         beyond = line.interval.low if expect == "greater" else -line.interval.high
         assert (beyond > margin) == ("not shown" not in strength)
+
+
+MARK = "3 of 5 runs: 2 diverged"
+
+
+@pytest.fixture
+def survived(selection):
+    """The study with two diverged runs in its second arm, one of them the first that both arms would have shared."""
+    usual, other, *rest = selection.arms
+    return replace(selection, arms=[usual, failing(other, 1, 4), *rest])
+
+
+def test_means_over_survivors_are_marked_and_leave_the_others_out(survived):
+    arm = survived.arms[1]
+    loss = next(series for series in pictured(survived) if series.key == "valid_loss")
+    assert [line.mark for line in loss.lines] == ["", MARK, "", "4 of 5 runs: 1 diverged"]
+    depth = next(series for series in pictured(survived) if series.key == "decoder_depth")
+    line = next(line for line in depth.lines if line.arm == arm.name)
+    assert (line.mark, line.marked) == (MARK, f"{arm.name} ({MARK})")
+    whole = [max(run.curve.points, key=lambda point: len(point.decoder)).bleu for run in arm.finished]
+    assert line.mean[-1] == pytest.approx(sum(whole) / 3, abs=1e-6)
+    for picture in side_by_side(survived):
+        panels = picture.panels if isinstance(picture, Matrices) else picture.panels[0].lines
+        assert {panel.mark for panel in panels if panel.arm == arm.name} == {MARK}
+
+
+def test_where_every_run_diverged_their_curves_are_drawn_as_such(selection):
+    usual, other, *rest = selection.arms
+    gone = failing(other, *(run.seed for run in other.runs))
+    loss = next(s for s in pictured(replace(selection, arms=[usual, gone, *rest])) if s.key == "valid_loss")
+    assert loss.lines[1].marked == f"{other.name} (5 of 5 runs: 5 diverged)"
+
+
+def test_the_page_draws_no_survivors_mean_without_its_mark(survived):
+    name = survived.arms[1].name
+    document = findings(survived, 1000)
+    html = page(document)
+    legends = html.count("</svg>" + name + "</li>"), html.count(f"</svg>{name} ({MARK})</li>")
+    assert legends[0] == 0
+    assert legends[1] >= 2  # of curves, and of artefacts
+    (group,) = [group for group in document.differing if group.arm == name]
+    assert group.seed == 2
+    assert f"<summary>{name} ({MARK}) against layerdrop=0, seed 2</summary>" in html
+    assert f"{name} ({MARK})<br>" in json.dumps(charts(document))

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from ablab.report import pictures as printed
 from ablab.report.document import Document
 from ablab.report.forest import forests
+from ablab.report.format import wrapped
 from ablab.report.latex import latex
 from ablab.report.tables import claims_table, differences_table
 from ablab.report.text import markdown
@@ -50,7 +51,7 @@ def as_rows(table):
 def test_every_arm_has_its_line(document):
     for series, picture in zip(document.series, printed.curves(document), strict=True):
         axes = drawn(picture)
-        assert [line.arm for line in series.lines] == picture.arms
+        assert [wrapped(line.marked, 40) for line in series.lines] == picture.arms
         assert [list(line.get_ydata()) for line in axes.lines] == [line.mean for line in series.lines]
 
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ablab.statistics.verdict import Outcome
 from ablab.store.records import Strict
+from ablab.study.survivors import marked, survivors
 
 
 class Span(Strict):
@@ -66,6 +67,11 @@ class ArmLine(Strict):
     differs: dict[str, Any]
     notes: list[str]
     runs: list[RunLine]
+
+    @property
+    def marked(self) -> str:
+        """The name beside means over its runs, which says so where some diverged."""
+        return marked(self.name, survivors(self.finished or self.diverged, self.planned, self.diverged))
 
 
 class DifferenceLine(Strict):
@@ -162,13 +168,22 @@ class EffectLine(Strict):
 
 
 class LineOf(Strict):
-    """One arm in a picture: mean and range over seeds, at each x that all seeds have."""
+    """One arm in a picture: mean and range over seeds, at each x that all seeds have.
+
+    `mark`: what the mean leaves out where runs diverged.
+    """
 
     arm: str
+    mark: str = ""
     x: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]
+
+    @property
+    def marked(self) -> str:
+        """The name of the arm with its mark."""
+        return marked(self.arm, self.mark)
 
 
 class Series(Strict):
@@ -183,13 +198,22 @@ class Series(Strict):
 
 
 class MatrixOf(Strict):
-    """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice."""
+    """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice.
+
+    `mark`: what the mean leaves out where runs diverged.
+    """
 
     arm: str
+    mark: str = ""
     seeds: int
     rows: list[str]
     columns: list[str]
     slices: list[list[list[float]] | None]
+
+    @property
+    def marked(self) -> str:
+        """The name of the arm with its mark."""
+        return marked(self.arm, self.mark)
 
 
 class Facets(Strict):
@@ -239,9 +263,14 @@ class SentenceLine(Strict):
 
 
 class Sentences(Strict):
-    """Sentences on which an arm and the baseline differ most under one seed, in both directions."""
+    """Sentences on which an arm and the baseline differ most under one seed, in both directions.
+
+    `arm_marked`, `baseline_marked`: their names, which say so where other runs diverged.
+    """
 
     arm: str
+    arm_marked: str = ""
+    baseline_marked: str = ""
     seed: int
     lines: list[SentenceLine]
 
