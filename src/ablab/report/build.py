@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ablab.report.arms import arm_line
+from ablab.report.chosen import chosen
 from ablab.report.claims import judge
 from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import OnSentences, difference_line
@@ -52,6 +53,12 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
             f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give."
         )
     compared = _compared(selection)
+    for measure in dict.fromkeys(compared):
+        if any(chosen(measure, arm, arm) for arm in selection.arms):
+            yield (
+                f"The weights were chosen by {measure.title}, as the best of several validations: that flatters every "
+                "arm, and is no estimate for new data."
+            )
     if any(measure.of_machine for measure in compared):
         yield "Speeds are of the machine as it was: seeds are no repetitions of what else it had to do."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):

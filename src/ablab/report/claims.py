@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ablab.report.chosen import chosen
 from ablab.report.document import ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence, failures, measure_of, pairs
@@ -67,6 +68,7 @@ def _line(
 ) -> ClaimLine:
     shown = _compared(found, measure)
     unalike = _unlike(selection, claim)
+    by_itself = None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure)
     both = found if isinstance(found, Estimates) else None
     interval = verdict.decided_by
     marks = Marks(
@@ -88,7 +90,7 @@ def _line(
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, (measure, shown), verdict, len(selection.claims), marks) + _mark(unalike),
+        words=_words(claim, (measure, shown), verdict, len(selection.claims), marks) + _mark(unalike, by_itself),
         n=verdict.n or _seeds_in_both(selection, claim),
         difference=verdict.difference,
         interval=span(interval) if interval else None,
@@ -101,6 +103,7 @@ def _line(
         unlike=unalike,
         test=verdict.test,
         strength=_strength(claim, verdict, shown),
+        chosen=by_itself,
         **marks._asdict(),
     )
 
@@ -143,8 +146,14 @@ def _near_failures(selection: Selection, claim: Settled, measure: Measure) -> li
     ]
 
 
-def _mark(other: str | None) -> str:
-    return "" if other is None else f" The arms were not made alike: they differ in {other}."
+def _mark(other: str | None, by_itself: str | None) -> str:
+    unlike_words = "" if other is None else f" The arms were not made alike: they differ in {other}."
+    return unlike_words + ("" if by_itself is None else f" The weights were chosen by the same score: {by_itself}.")
+
+
+def _chosen(selection: Selection, claim: Settled, measure: Measure) -> str | None:
+    arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
+    return chosen(measure, arm, baseline) if arm and baseline else None
 
 
 def _unlike(selection: Selection, claim: Settled) -> str | None:

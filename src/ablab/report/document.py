@@ -118,7 +118,8 @@ class ClaimLine(Strict):
     the measure compared: where runs diverged, shares of failures, or ranks of all runs. `unlike`: differences between
     the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
     `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
-    words. `strength`: whether a supported difference exceeds the margin, in words.
+    words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
+    the compared score made, if it did.
     """
 
     arm: str
@@ -148,6 +149,7 @@ class ClaimLine(Strict):
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
     strength: str | None = None
+    chosen: str | None = None
 
     @property
     def verdict(self) -> str:

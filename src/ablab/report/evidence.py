@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ablab.report.chosen import check_chosen_alike
 from ablab.report.format import number
 from ablab.report.metrics import MEASURES, Measure, Progress, depth_measure, pruned_measure
 from ablab.report.origins import unlike
@@ -73,6 +74,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
             if _are_ranked(arm, baseline):
                 return _ranked(arm, baseline, measure, margin)
             return failures(arm, baseline, higher_is_better=measure.higher_is_better)
+        check_chosen_alike(measure, arm, baseline)
         found = pairs(arm, baseline)
         if not found.arm:
             raise NotTestable("no seed has finished in both arms")
@@ -95,6 +97,7 @@ def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Fail
 def _ranked(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Failures:
     """Rank all runs, diverged ones last. Raises NotTestable as `failures`, and where a finished run has no value."""
     _check_ended(arm, baseline)
+    check_chosen_alike(measure, arm, baseline)
     sign = 1 if measure.higher_is_better else -1
     ours, theirs = (
         [*(sign * value for value in _values(one.finished, measure)), *[DIVERGED] * len(one.diverged)]

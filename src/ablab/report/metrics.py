@@ -33,7 +33,8 @@ class Measure:
     """A quantity by which arms are compared. `value`: of one finished run, None where it has none.
 
     `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
-    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine.
+    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `validated`:
+    the name of a validation score, by which weights may have been selected.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Measure:
     progress: Progress | None
     value: Callable[[Run], float | None]
     of_machine: bool = False
+    validated: str | None = None
 
 
 def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float | None]:
@@ -53,10 +55,22 @@ MEASURES = {
     "test_bleu": Measure("test BLEU", "BLEU", 2, True, BLEU, _of_evaluation(lambda found: found.bleu)),
     "test_chrf": Measure("test chrF", "chrF", 2, True, BLEU, _of_evaluation(lambda found: found.chrf)),
     "valid_bleu": Measure(
-        "validation BLEU", "BLEU", 2, True, BLEU, lambda run: run.selected.bleu if run.selected else None
+        "validation BLEU",
+        "BLEU",
+        2,
+        True,
+        BLEU,
+        lambda run: run.selected.bleu if run.selected else None,
+        validated="valid_bleu",
     ),
     "valid_loss": Measure(
-        "validation loss", "nats per token", 4, False, LOSS, lambda run: run.selected.loss if run.selected else None
+        "validation loss",
+        "nats per token",
+        4,
+        False,
+        LOSS,
+        lambda run: run.selected.loss if run.selected else None,
+        validated="valid_loss",
     ),
     "training_speed": Measure(
         "training speed",

@@ -125,6 +125,8 @@ def _claim(claim: ClaimLine) -> list[str]:
 def _marks(claim: ClaimLine) -> Iterator[str]:
     if claim.near_failures:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
+    if claim.chosen is not None:
+        yield f"chosen by the same score: {claim.chosen}"
     if claim.other is not None:
         interval = interval_text(claim.other.interval, claim.digits)
         p = "" if claim.other.p is None else f", uncorrected p {p_text(claim.other.p)}"

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ablab.fields import flatten
 from ablab.statistics.moderated import prior
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import POWER, detectable_difference, equivalence_power, two_sided_power
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.study.chosen import chosen_by
 from ablab.study.claims import Settled
 from ablab.study.noise import VALUES, Noise, known_noise
 from ablab.study.study import Study
@@ -41,8 +43,12 @@ def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(VALUES))
     for claim in study.claims:
+        if _are_chosen_unlike(study, claim):
+            words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
+            yield Prospect(claim, words, True)
+            continue
         found = _prospect(study, claim, noises.get(claim.metric))
-        yield replace(found, words=found.words + _if_runs_diverge(study, claim))
+        yield replace(found, words=found.words + _if_chosen(study, claim) + _if_runs_diverge(study, claim))
 
 
 def named(claim: Settled) -> str:
@@ -68,6 +74,22 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
     return _from_noise(study, claim, noise, level)
+
+
+def _methods(study: Study, claim: Settled) -> set[str | None]:
+    """Return the methods by which the claim's metric chooses the weights that it scores; None: it does not."""
+    cells = [cell for cell in study.cells if cell.arm in (claim.arm, claim.baseline)]
+    return {chosen_by(claim.metric, flatten(cell.planned.recipe)) for cell in cells}
+
+
+def _are_chosen_unlike(study: Study, claim: Settled) -> bool:
+    return len(_methods(study, claim)) > 1
+
+
+def _if_chosen(study: Study, claim: Settled) -> str:
+    if _methods(study, claim) <= {None}:
+        return ""
+    return f"; {claim.metric} also chooses the weights, the best of several validations: it is no estimate for new data"
 
 
 def _if_runs_diverge(study: Study, claim: Settled) -> str:
