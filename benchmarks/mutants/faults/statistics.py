@@ -124,7 +124,7 @@ STATISTICS = [
     Fault(
         "moderated t: arms with failures lend their scatter",
         "report/estimates.py",
-        "if other.diverged or other.name in failing or len(other.finished) < 2 or _folders(other) & own:",
+        "if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:",
         "if len(other.finished) < 2 or _folders(other) & own:",
         ("report/test_estimates.py",),
     ),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ablab.report.chosen import chosen
 from ablab.report.document import ClaimLine, OtherTest
-from ablab.report.estimates import Estimates, estimates, nearly_failed, span
+from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence, failures, measure_of, pairs
 from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
@@ -25,14 +25,16 @@ RANK = Measure("ranks of all runs", "of pairs of runs, won less lost", 2, True, 
 
 def judge(selection: Selection) -> list[ClaimLine]:
     """Judge all claims of the study together, under one family-wise error rate."""
-    measures = [_measure(claim) for claim in selection.claims]
-    claimed = list(zip(selection.claims, measures, strict=True))
-    found = [_evidence(selection, claim, measure) for claim, measure in claimed]
+    claimed = [(claim, _measure(claim)) for claim in selection.claims]
+    # Once for each measure: with many arms this takes longer than all tests.
+    borrowing = dict.fromkeys(measure for claim, measure in claimed if borrows(claim, measure))
+    failing = {measure: nearly_failed(selection.rows, measure) for measure in borrowing}
+    found = [_evidence(selection, claim, measure, failing.get(measure, {})) for claim, measure in claimed]
     cases = [_case(*about, each) for about, each in zip(claimed, found, strict=True)]
     judged = [so_far(case) for case in cases] if selection.awaited else verdicts(cases)
     return [
-        _line(selection, *about, evidence, verdict)
-        for about, evidence, verdict in zip(claimed, found, judged, strict=True)
+        _line(selection, claim, measure, evidence, verdict, _named(selection, claim, failing.get(measure, {})))
+        for (claim, measure), evidence, verdict in zip(claimed, found, judged, strict=True)
     ]
 
 
@@ -40,12 +42,14 @@ def _measure(claim: Settled) -> Measure:
     return SHARE if claim.metric == "failures" else measure_of(claim)
 
 
-def _evidence(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
+def _evidence(
+    selection: Selection, claim: Settled, measure: Measure, near_failures: NearFailures
+) -> Evidence | Estimates:
     arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
     if arm is None or baseline is None:
         gone = claim.arm if arm is None else claim.baseline
         return NotTestable(f"{gone} is no arm of the study any more")
-    return _shares(arm, baseline) if measure is SHARE else estimates(selection, claim, measure)
+    return _shares(arm, baseline) if measure is SHARE else estimates(selection, claim, measure, near_failures)
 
 
 def _case(claim: Settled, measure: Measure, found: Evidence | Estimates) -> Case:
@@ -64,7 +68,12 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
 
 
 def _line(
-    selection: Selection, claim: Settled, measure: Measure, found: Evidence | Estimates, verdict: Verdict
+    selection: Selection,
+    claim: Settled,
+    measure: Measure,
+    found: Evidence | Estimates,
+    verdict: Verdict,
+    near_failures: list[str],
 ) -> ClaimLine:
     shown = _compared(found, measure)
     unalike = _unlike(selection, claim)
@@ -75,7 +84,7 @@ def _line(
         other=both.by_the_other(interval.level, within=verdict.within)
         if both and interval and not selection.awaited
         else None,
-        near_failures=_near_failures(selection, claim, measure) if both else [],
+        near_failures=near_failures if both else [],
     )
     return ClaimLine(
         arm=claim.arm,
@@ -134,13 +143,13 @@ class Marks(NamedTuple):
     near_failures: list[str]
 
 
-def _near_failures(selection: Selection, claim: Settled, measure: Measure) -> list[str]:
-    found = nearly_failed(selection.rows, measure)
+def _named(selection: Selection, claim: Settled, near_failures: NearFailures) -> list[str]:
+    """Return the runs of the claim's arms that nearly failed, in words."""
     rows = {row.name: row.name.split(SAME) for row in selection.rows}
     return [
         f"seed {run.seed} of {name}"
         for name in (claim.arm, claim.baseline)
-        for row, runs in found.items()
+        for row, runs in near_failures.items()
         if name in rows[row]
         for run in runs
     ]

@@ -1,6 +1,6 @@
 """A claimed difference by both methods, and the runs that nearly failed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,36 +37,48 @@ def span(interval: Interval) -> Span:
     return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
 
 
-def estimates(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
-    """Return the comparison that a claim is about by both methods; other evidence where there is only that.
+NearFailures = Mapping[str, Sequence[Run]]
+"""Finished runs that nearly failed, by arm; arms without one are left out."""
 
-    Speeds and pruned models scatter for reasons of their own: the other arms say nothing about them, and they are
-    compared by their pairs alone.
-    """
+
+def estimates(
+    selection: Selection, claim: Settled, measure: Measure, near_failures: NearFailures
+) -> Evidence | Estimates:
+    """Return the comparison that a claim is about by both methods; other evidence where there is only that."""
     arm, baseline = selection.arm(claim.arm), selection.arm(claim.baseline)
     assert arm is not None
     assert baseline is not None
     found = evidence(arm, baseline, measure, claim.margin)
-    if claim.metric in OF_CURVES or measure.of_machine or not isinstance(found, list):
+    if not borrows(claim, measure) or not isinstance(found, list):
         return found
     ours, theirs = pairs(arm, baseline).values(measure)
     try:
-        both = of_differences(found), moderated(ours, theirs, borrowed(selection.rows, arm, baseline, measure))
+        others = borrowed(selection.rows, arm, baseline, measure, near_failures)
+        both = of_differences(found), moderated(ours, theirs, others)
     except NotTestable as reason:
         return reason
     return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
 
 
-def borrowed(arms: Sequence[ArmRuns], arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[list[float]]:
+def borrows(claim: Settled, measure: Measure) -> bool:
+    """Return whether the other arms say something about the noise of a claim.
+
+    Speeds and pruned models scatter for reasons of their own, and are compared by their pairs alone.
+    """
+    return claim.metric not in ("failures", *OF_CURVES) and not measure.of_machine
+
+
+def borrowed(
+    arms: Sequence[ArmRuns], arm: ArmRuns, baseline: ArmRuns, measure: Measure, near_failures: NearFailures
+) -> list[list[float]]:
     """Return the scores of the other arms from whose scatter a comparison of these two may borrow.
 
     Arms that fail, or nearly, scatter for reasons of their own; arms scored otherwise, on another scale.
     """
-    failing = nearly_failed(arms, measure)
     own = _folders(arm) | _folders(baseline)
     found = []
     for other in arms:
-        if other.diverged or other.name in failing or len(other.finished) < 2 or _folders(other) & own:
+        if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:
             continue
         try:
             check_comparable(other, baseline)
@@ -78,8 +90,8 @@ def borrowed(arms: Sequence[ArmRuns], arm: ArmRuns, baseline: ArmRuns, measure: 
     return found
 
 
-def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> dict[str, list[Run]]:
-    """Return the finished runs that nearly failed, by arm."""
+def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
+    """Return the finished runs that nearly failed by this measure."""
     scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in arms}
     values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
     found = near_failures(values, higher_is_better=measure.higher_is_better)
