@@ -6,7 +6,8 @@ from typing import NamedTuple
 from ablab.report.chosen import chosen
 from ablab.report.document import ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
-from ablab.report.evidence import Evidence, failures, measure_of, pairs
+from ablab.report.evidence import Evidence, measure_of, pairs
+from ablab.report.failures import failures
 from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike

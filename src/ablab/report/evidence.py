@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ablab.report.chosen import check_chosen_alike
+from ablab.report.failures import any_diverged, are_ranked, failures, ranked, scores_matter
 from ablab.report.format import number
 from ablab.report.metrics import MEASURES, Measure, Progress, depth_measure, pruned_measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.proportions import compare_shares
-from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
 
@@ -29,7 +28,7 @@ class Pairs:
 
     def values(self, measure: Measure) -> tuple[list[float], list[float]]:
         """Return the values of arm and baseline. Raises NotTestable where a run has none."""
-        return _values(self.arm, measure), _values(self.baseline, measure)
+        return measure.values(self.arm), measure.values(self.baseline)
 
 
 def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
@@ -52,7 +51,7 @@ def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -
     Where the measure needs converged training, arms must have converged, without a time limit and without smoke runs.
     """
     progress = measure.progress
-    if progress is not None and _scores_matter(arm, baseline):
+    if progress is not None and scores_matter(arm, baseline):
         matters = margin if margin and measure.unit == progress.unit else progress.enough
         try:
             for one in (arm, baseline):
@@ -70,9 +69,10 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
     """
     try:
         check_comparable(arm, baseline)
-        if measure.progress is not None and _any_diverged(arm, baseline):
-            if _are_ranked(arm, baseline):
-                return _ranked(arm, baseline, measure, margin)
+        if measure.progress is not None and any_diverged(arm, baseline):
+            if are_ranked(arm, baseline):
+                check_chosen_alike(measure, arm, baseline)
+                return ranked(arm, baseline, measure, margin)
             return failures(arm, baseline, higher_is_better=measure.higher_is_better)
         check_chosen_alike(measure, arm, baseline)
         found = pairs(arm, baseline)
@@ -85,48 +85,6 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
     except NotTestable as reason:
         return reason
     return list(np.subtract(ours, theirs))
-
-
-def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Failures:
-    """Compare the shares of diverged runs. Raises NotTestable where a run is neither finished nor diverged."""
-    _check_ended(arm, baseline)
-    shares = compare_shares((len(arm.diverged), len(arm.runs)), (len(baseline.diverged), len(baseline.runs)))
-    return Failures(shares, higher_is_better)
-
-
-def _ranked(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Failures:
-    """Rank all runs, diverged ones last. Raises NotTestable as `failures`, and where a finished run has no value."""
-    _check_ended(arm, baseline)
-    check_chosen_alike(measure, arm, baseline)
-    sign = 1 if measure.higher_is_better else -1
-    ours, theirs = (
-        [*(sign * value for value in _values(one.finished, measure)), *[DIVERGED] * len(one.diverged)]
-        for one in (arm, baseline)
-    )
-    return Failures(compare_ranks(ours, theirs, margin), measure.higher_is_better)
-
-
-def _any_diverged(arm: ArmRuns, baseline: ArmRuns) -> bool:
-    return bool(arm.diverged or baseline.diverged)
-
-
-def _are_ranked(arm: ArmRuns, baseline: ArmRuns) -> bool:
-    return min(len(arm.runs), len(baseline.runs)) >= FEWEST_RANKED
-
-
-def _scores_matter(arm: ArmRuns, baseline: ArmRuns) -> bool:
-    """Return whether scores take part in a comparison: not in one of shares, nor with an arm that has none."""
-    if not _any_diverged(arm, baseline):
-        return True
-    return _are_ranked(arm, baseline) and bool(arm.finished and baseline.finished)
-
-
-def _check_ended(arm: ArmRuns, baseline: ArmRuns) -> None:
-    """Raise NotTestable unless every planned run has ended: a failure that may still be retried is no outcome."""
-    for one in (arm, baseline):
-        open_ = [run for run in one.runs if not run.has_ended]
-        if open_:
-            raise NotTestable(f"{len(open_)} of {len(one.runs)} runs of {one.name} are neither finished nor diverged")
 
 
 def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
@@ -183,12 +141,3 @@ def _identity(run: Run, what: str) -> str:
         return str(run.recipe.get(what))
     assert run.evaluation is not None
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
-
-
-def _values(runs: Sequence[Run], measure: Measure) -> list[float]:
-    """Return the value of each run. Raises NotTestable where one has none."""
-    values = [measure.value(run) for run in runs]
-    if None in values:
-        lacking = [run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None]
-        raise NotTestable(f"{', '.join(lacking)} have no {measure.title}")
-    return [value for value in values if value is not None]

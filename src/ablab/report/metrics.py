@@ -1,10 +1,11 @@
 """Measures by which arms are compared: one number per run for each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ablab.report.selection import Run
+from ablab.statistics.interval import NotTestable
 from ablab.store.records import Curve, Evaluation, Point
 
 
@@ -45,6 +46,14 @@ class Measure:
     value: Callable[[Run], float | None]
     of_machine: bool = False
     validated: str | None = None
+
+    def values(self, runs: Sequence[Run]) -> list[float]:
+        """Return the value of each run. Raises NotTestable where one has none."""
+        values = [self.value(run) for run in runs]
+        if None in values:
+            lacking = [run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None]
+            raise NotTestable(f"{', '.join(lacking)} have no {self.title}")
+        return [value for value in values if value is not None]
 
 
 def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float | None]:
