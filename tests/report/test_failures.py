@@ -107,7 +107,7 @@ def test_one_diverged_run_of_five_does_not_hide_twenty_points(ranked):
     assert line.p == pytest.approx(2 / 252)
     assert "Runs diverged, so that all runs are ranked by test BLEU, diverged ones last." in line.words
     assert "supported, also with the margin taken off." in line.words
-    assert "The difference is +1.00 of pairs of runs, won less lost, p = 0.024 corrected for 3 claims" in line.words
+    assert "The difference is +1.00 of pairs, won less lost, p = 0.024 corrected for 3 claims" in line.words
 
 
 def test_ranks_never_find_two_arms_equal(ranked):
@@ -119,7 +119,7 @@ def test_no_figure_of_ranks_stands_in_the_units_of_the_metric(ranked):
     document = findings(ranked, 1000)
     for row in claims_table(document).rows:
         figures = dict(zip(claims_table(document).columns, row, strict=True))
-        assert figures["difference"].endswith("of pairs of runs, won less lost")
+        assert figures["difference"].endswith("of pairs, won less lost")
         assert figures["interval"] == ""
     for line in document.differences:
         assert line.difference is None
@@ -131,7 +131,7 @@ def test_no_figure_of_ranks_stands_in_the_units_of_the_metric(ranked):
 def test_the_cells_of_differences_have_their_units(reported, selection):
     table = claims_table(findings(selection, 1000))
     units = [row[table.columns.index("difference")].partition(" ")[2] for row in table.rows]
-    pairs = "of pairs of runs, won less lost"
+    pairs = "of pairs, won less lost"
     assert units == ["BLEU", "BLEU", "BLEU", pairs, "share of runs", "layers", "BLEU"]
 
 

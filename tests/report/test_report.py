@@ -47,7 +47,7 @@ def test_an_arm_with_a_diverged_run_shows_its_share_and_no_mean(reported):
     (claim,) = [
         claim for claim in reported.data["claims"] if claim["metric"] == "test_bleu" and claim["arm"] == arm["name"]
     ]
-    assert (claim["title"], claim["unit"]) == ("ranks of all runs", "of pairs of runs, won less lost")
+    assert (claim["title"], claim["unit"]) == ("ranks of all runs", "of pairs, won less lost")
 
 
 def test_the_means_are_those_of_the_records(reported):

@@ -7,21 +7,16 @@ from ablab.report.chosen import chosen
 from ablab.report.document import ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence, measure_of, pairs
-from ablab.report.failures import failures
+from ablab.report.failures import RANK, SHARE, compared, failures, instead
 from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
-from ablab.statistics.ranks import Ranks
 from ablab.statistics.verdict import Case, Failures, Verdict, so_far, verdicts
 from ablab.study.claims import Settled, asked
 from ablab.study.study import SAME
-
-SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
-RANK = Measure("ranks of all runs", "of pairs of runs, won less lost", 2, True, None, lambda _: None)
-"""What arms with diverged runs are compared by. Neither is the value of a run."""
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
@@ -76,7 +71,7 @@ def _line(
     verdict: Verdict,
     near_failures: list[str],
 ) -> ClaimLine:
-    shown = _compared(found, measure)
+    shown = compared(found, measure)
     unalike = _unlike(selection, claim)
     by_itself = None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure)
     both = found if isinstance(found, Estimates) else None
@@ -116,13 +111,6 @@ def _line(
         chosen=by_itself,
         **marks._asdict(),
     )
-
-
-def _compared(found: Evidence | Estimates, measure: Measure) -> Measure:
-    """Return the measure that was compared: another than the claim's where runs diverged."""
-    if not isinstance(found, Failures):
-        return measure
-    return RANK if isinstance(found.compared, Ranks) else SHARE
 
 
 def _strength(claim: Settled, verdict: Verdict, shown: Measure) -> str | None:
@@ -188,7 +176,7 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     outcome = verdict.outcome if strength is None else f"{verdict.outcome}, {strength}"
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
-    sentence = f"{claimed}: {outcome}. {_instead(measure, shown)}The difference {is_} {difference}"
+    sentence = f"{claimed}: {outcome}. {instead(measure, shown)}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
         sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" and claim.expect != "equal" else ""
@@ -196,15 +184,6 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, claims
     several = f" corrected for {claims} claims" if claims > 1 and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
     return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
-
-
-def _instead(measure: Measure, shown: Measure) -> str:
-    """Return a sentence on what was compared where it is not what was claimed."""
-    if shown is measure:
-        return ""
-    if shown is RANK:
-        return f"Runs diverged, so that all runs are ranked by {measure.title}, diverged ones last. "
-    return "Runs diverged, so that arms are compared by their shares of failures. "
 
 
 def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:

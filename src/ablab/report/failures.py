@@ -4,8 +4,12 @@ from ablab.report.metrics import Measure
 from ablab.report.selection import ArmRuns
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
-from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, Ranks, compare_ranks
 from ablab.statistics.verdict import Failures
+
+SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
+RANK = Measure("ranks of all runs", "of pairs, won less lost", 2, True, None, lambda _: None)
+"""What arms with diverged runs are compared by. Neither is the value of a run."""
 
 
 def any_diverged(arm: ArmRuns, baseline: ArmRuns) -> bool:
@@ -48,3 +52,19 @@ def _check_ended(arm: ArmRuns, baseline: ArmRuns) -> None:
         open_ = [run for run in one.runs if not run.has_ended]
         if open_:
             raise NotTestable(f"{len(open_)} of {len(one.runs)} runs of {one.name} are neither finished nor diverged")
+
+
+def compared(found: object, measure: Measure) -> Measure:
+    """Return the measure that was compared: another than the claim's where runs diverged."""
+    if not isinstance(found, Failures):
+        return measure
+    return RANK if isinstance(found.compared, Ranks) else SHARE
+
+
+def instead(measure: Measure, shown: Measure) -> str:
+    """Return a sentence on what was compared where it is not what was claimed."""
+    if shown is measure:
+        return ""
+    if shown is RANK:
+        return f"Runs diverged, so that all runs are ranked by {measure.title}, diverged ones last. "
+    return "Runs diverged, so that arms are compared by their shares of failures. "
