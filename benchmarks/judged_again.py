@@ -18,6 +18,7 @@ import numpy as np
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated, near_failures
 from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Case, Failures, verdicts
 
 Scores = Mapping[str, Mapping[int, float]]
@@ -51,6 +52,14 @@ def case_of(claim: Mapping[str, Any], document: Mapping[str, Any], *, borrows: b
         return Case(claim["expect"], claim["margin"], _on_record(claim))
     seeds = sorted(scores[claim["arm"]].keys() & scores[claim["baseline"]].keys())
     ours, theirs = ([scores[claim[which]][seed] for seed in seeds] for which in ("arm", "baseline"))
+    if claim["title"] == "ranks of all runs":
+        better = claim["metric"] != "valid_loss"
+        ranked = (
+            [*((1 if better else -1) * score for score in scores[name].values()), *[DIVERGED] * arms[name]["diverged"]]
+            for name in (claim["arm"], claim["baseline"])
+        )
+        found = compare_ranks(*ranked, claim["margin"])
+        return Case(claim["expect"], claim["margin"], Failures(found, better))
     if not borrows:
         return Case(claim["expect"], claim["margin"], np.subtract(ours, theirs))
     others = lenders(document, scores, (claim["arm"], claim["baseline"]), claim["metric"])

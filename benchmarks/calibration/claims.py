@@ -26,7 +26,7 @@ class Truth:
         if self.expect in ("not_less", "not_greater"):
             enough = (self.difference if self.expect == "not_less" else -self.difference) > -self.margin
             return verdict.outcome == ("refuted" if enough else "supported")
-        if verdict.small and not within:
+        if (verdict.small and not within) or (verdict.large and within):
             return True
         if self.expect == "equal":
             different = not within and not (self.margin == 0 and self.difference == 0)
@@ -44,6 +44,7 @@ FAMILIES: dict[str, list[Truth]] = {
     "10 claims, no difference, wide margins": [Truth("greater", 10, 0)] * 5 + [Truth("less", 10, 0)] * 5,
     "6 claims, differences equal to the margin": [Truth("greater", 5, 5), Truth("less", 5, 5), Truth("equal", 5, 5)]
     * 2,
+    "6 claims, differences just short of the margin": [Truth("greater", 5, 4.99), Truth("less", 5, -4.99)] * 3,
     "8 claims, half large, half none": [Truth("greater", 1, 9)] * 4 + [Truth("less", 1, 0)] * 4,
     "8 claims, half large, half at the margin": [Truth("greater", 5, 50)] * 4 + [Truth("greater", 5, 5)] * 4,
     "8 claims, half real but small, half none": [Truth("greater", 20, 9)] * 4 + [Truth("greater", 20, 0)] * 4,

@@ -49,7 +49,7 @@ def of_bleu(lines):
 def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
     usual, lower, higher, failing = selection.arms
     assert failing.diverged
-    assert borrowed(selection.arms, [lower, usual], BLEU) == [bleus(higher)]
+    assert borrowed(selection.arms, [lower, usual], BLEU, nearly_failed(selection.arms, BLEU)) == [bleus(higher)]
     expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
     (line,) = [line for line in judge(selection) if (line.arm, line.metric) == (lower.name, "test_bleu")]
     assert line.test == expected.method
@@ -124,7 +124,7 @@ def test_a_run_that_nearly_failed_is_named_and_lends_nothing(selection):
         scored(higher, [30.1, 30.6, 30.2, 30.3, 30.0]),
     ]
     assert {name: [run.seed for run in runs] for name, runs in nearly_failed(arms, BLEU).items()} == {lower.name: [5]}
-    assert borrowed(arms, [arms[2], arms[0]], BLEU) == []
+    assert borrowed(arms, [arms[2], arms[0]], BLEU, nearly_failed(arms, BLEU)) == []
     claims = [claim for claim in selection.claims if claim.metric == "test_bleu" and claim.arm != "layerdrop=0.5"]
     lines = {line.arm: line for line in judge(replace(selection, arms=arms, claims=claims))}
     assert lines[lower.name].near_failures == [f"seed 5 of {lower.name}"]

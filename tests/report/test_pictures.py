@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from ablab.report import pictures as printed
 from ablab.report.document import Document
 from ablab.report.forest import forests
+from ablab.report.format import wrapped
 from ablab.report.latex import latex
 from ablab.report.tables import claims_table, differences_table
 from ablab.report.text import markdown
@@ -29,12 +30,12 @@ def test_the_forest_plot_has_the_figures_of_the_tables(document):
     pictures = printed.differences(document)
     texts = [text.get_text().replace("\n", " ") for picture in pictures for text in drawn(picture).texts]
     judged = {
-        f"{row['difference']} {row['interval'].partition(' at ')[0]} {row['verdict']}"
+        f"{row['difference'].partition(' ')[0]} {row['interval'].partition(' at ')[0]} {row['verdict']}"
         for row in as_rows(claims_table(document))
     }
     assert len(texts) == sum(len(plot.rows) for plot in forests(document).values()) == 6
     assert sum(text in judged for text in texts) == 5
-    assert "by share of failures" in texts[0]  # on another scale: named, and without a place on this one
+    assert "by ranks of all runs" in texts[0]  # on another scale: named, and without a place on this one
 
     without = document.model_copy(update={"claims": []})
     texts = [text.get_text() for text in drawn(printed.differences(without)[0]).texts][::-1]
@@ -50,7 +51,7 @@ def as_rows(table):
 def test_every_arm_has_its_line(document):
     for series, picture in zip(document.series, printed.curves(document), strict=True):
         axes = drawn(picture)
-        assert [line.arm for line in series.lines] == picture.arms
+        assert [wrapped(line.marked, 40) for line in series.lines] == picture.arms
         assert [list(line.get_ydata()) for line in axes.lines] == [line.mean for line in series.lines]
 
 

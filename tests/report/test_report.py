@@ -26,7 +26,7 @@ def test_it_says_where_it_lies_and_what_it_found(reported):
     assert reported.code == 0
     assert "Is an arm that errs less a better arm?" in reported.out
     assert f"Results: {reported.folder / 'report.html'}" in reported.out
-    assert "layerdrop=0.1 above layerdrop=0 in test BLEU (margin 0.50): supported." in reported.out
+    assert "layerdrop=0.1 above layerdrop=0 in test BLEU (margin 0.50): supported, above the margin." in reported.out
 
 
 def test_verdicts_follow_the_effects_that_were_planted(reported):
@@ -47,7 +47,7 @@ def test_an_arm_with_a_diverged_run_shows_its_share_and_no_mean(reported):
     (claim,) = [
         claim for claim in reported.data["claims"] if claim["metric"] == "test_bleu" and claim["arm"] == arm["name"]
     ]
-    assert claim["title"] == "share of failures"
+    assert (claim["title"], claim["unit"]) == ("ranks of all runs", "of pairs, won less lost")
 
 
 def test_the_means_are_those_of_the_records(reported):

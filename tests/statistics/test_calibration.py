@@ -11,6 +11,7 @@ from ablab.statistics.verdict import Case, _judge
 from benchmarks.calibration.__main__ import main
 from benchmarks.calibration.claims import over_claims
 from benchmarks.calibration.effects import planted
+from benchmarks.calibration.failures import over_failures
 from benchmarks.calibration.nulls import over_seeds, over_sentences, over_sentences_alone
 from benchmarks.calibration.rows import Row
 
@@ -50,6 +51,14 @@ def test_randomisation_rejects_a_true_null_one_time_in_twenty():
 def test_any_verdict_of_a_study_is_false_at_most_one_time_in_twenty(name):
     rate = rates(over_claims, f"{name}, one baseline", 5, 400)["verdicts"]
     assert rate <= 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
+
+
+def test_arms_that_fail_alike_are_seldom_told_apart_and_a_better_one_is_found():
+    """By their shares of failures it never would be, with one diverged run of five."""
+    null = rates(over_failures, "both arms fail 20 % of the time", 5, 400)
+    assert null["ranks"] <= 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
+    found = rates(over_failures, "one run of the baseline diverged, the arm is 20 sd better", 5, 50)
+    assert found == {"ranks": 1.0, "shares of failures": 0.0}
 
 
 def test_passing_shares_on_at_the_first_decision_would_not_do():

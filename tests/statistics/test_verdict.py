@@ -6,6 +6,7 @@ from scipy import stats
 
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Case, Failures, verdicts
 
 SHAPE = np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
@@ -188,6 +189,58 @@ def test_an_arm_that_diverges_less_is_the_better_one(expect, higher_is_better, o
 def test_equal_shares_of_failures_decide_nothing():
     for expect in ("greater", "less", "equal"):
         assert verdict(expect, 0.3, Failures(compare_shares((2, 5), (2, 5)), True)).outcome == "inconclusive"
+
+
+def ranked(expect, margin, arm, baseline):
+    return verdict(expect, margin, Failures(compare_ranks(arm, baseline, margin), higher_is_better=True))
+
+
+HIGH, LOW = [30.0, 31.0, 32.0, 33.0, 34.0], [10.0, 11.0, 12.0, 13.0, DIVERGED]
+
+
+@pytest.mark.parametrize(
+    ("expect", "margin", "outcome", "large"),
+    [
+        ("greater", 0.0, "supported", False),
+        ("greater", 5.0, "supported", True),
+        ("greater", 20.0, "supported", False),
+        ("less", 5.0, "refuted", True),
+        ("equal", 0.0, "refuted", False),
+        ("equal", 5.0, "refuted", True),
+        ("equal", 20.0, "inconclusive", False),
+        ("equal", 99.0, "inconclusive", False),
+    ],
+)
+def test_ranks_judge_with_the_margin_taken_off_and_never_find_two_arms_equal(expect, margin, outcome, large):
+    result = ranked(expect, margin, HIGH, LOW)
+    assert (result.outcome, result.large, result.interval, result.n) == (outcome, large, None, 5)
+    assert result.difference == 1.0
+
+
+def test_ranks_in_a_loss_mirror_those_in_a_score():
+    found = compare_ranks(HIGH, LOW)
+    assert verdict("less", 0.0, Failures(found, higher_is_better=False)).outcome == "supported"
+
+
+def test_ranks_pass_their_share_on_once_nothing_is_left_to_decide():
+    other = Case("greater", 0.0, around(0.1))
+    for margin, local in ((5.0, 0.05), (20.0, 0.025)):
+        case = Case("greater", margin, Failures(compare_ranks(HIGH, LOW, margin), higher_is_better=True))
+        assert verdicts([case, other])[1].local == pytest.approx(local)
+
+
+@pytest.mark.parametrize(("mean", "large"), [(0.6, False), (0.77, False), (0.79, True), (-0.79, True)])
+def test_a_difference_is_said_to_exceed_the_margin_where_its_interval_does(mean, large):
+    """The 95 % interval is +- 0.278."""
+    for expect in ("greater", "less", "equal"):
+        result = verdict(expect, 0.5, around(mean))
+        assert result.large == large
+        assert (result.interval.low > 0.5 or result.interval.high < -0.5) == large
+    assert not verdict("greater", 0.0, around(mean)).large
+
+
+def test_shares_of_failures_have_no_margin():
+    assert not verdict("greater", 0.1, Failures(compare_shares((0, 5), (5, 5)), True)).large
 
 
 def test_no_claims_no_verdicts():

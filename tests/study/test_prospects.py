@@ -93,6 +93,54 @@ def test_failures_of_three_seeds_cannot_be_shown_beside_other_claims(tmp_path):
     assert "even all failing against none has p = 0.031, and it needs 0.025" in said
 
 
+ABOUT_QUALITY = [f"{{arm: layerdrop={value}, expect: greater}}" for value in (0.1, 0.2, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("claims", "seeds", "words"),
+    [
+        (ABOUT_QUALITY[:1], "[1, 2, 3]", None),  # all failing against none has p = 0.031
+        (ABOUT_QUALITY[:2], "[1, 2, 3]", "arms are compared by their shares of failures, which cannot reach"),
+        (ABOUT_QUALITY, "[1, 2, 3, 4, 5]", None),
+        (
+            [f"{claim[:-1]}, margin: {m}}}" for claim in ABOUT_QUALITY for m in (1, 2, 3)],
+            "[1, 2, 3, 4, 5]",
+            "ranked, wh",
+        ),
+        (["{arm: layerdrop=0.1, expect: greater, metric: training_speed}"], "[1, 2, 3]", None),
+    ],
+)
+def test_what_failures_could_not_show_is_said_beforehand(tmp_path, claims, seeds, words):
+    for said, hopeless in words_of(declared(tmp_path, claims, seeds)):
+        assert not hopeless
+        assert ("should a run diverge" in said) == (words is not None)
+        assert words is None or words in said
+
+
+@pytest.mark.parametrize(
+    ("selects", "words", "is_hopeless"),
+    [
+        (("best", "best"), "valid_loss also chooses the weights", False),
+        (("best", "last"), "cannot be judged: its arms select weights differently, and by valid_loss itself", True),
+        (("last", "last"), None, False),
+        (("averaged", "last"), None, False),
+    ],
+)
+def test_a_score_that_chooses_the_weights_is_named_beforehand(tmp_path, selects, words, is_hopeless):
+    one, other = (
+        f"[training.select={select}, training.monitor=loss]" if select != "last" else "[training.select=last]"
+        for select in selects
+    )
+    path = tmp_path / "chosen.yaml"
+    path.write_text(
+        f"question: x\ncommon: [logger=none]\ndesign: arms\narms: {{a: {one}, b: {other[:-1]}, layerdrop=0.1]}}\n"
+        "seeds: [1, 2, 3]\nclaims: [{arm: b, expect: less, metric: valid_loss}]\n"
+    )
+    ((said, hopeless),) = words_of((f"experiment={path}", f"outputs={tmp_path}"))
+    assert hopeless == is_hopeless
+    assert words in said if words else "weights" not in said
+
+
 @pytest.fixture
 def known(tmp_path):
     """The words of a study whose first two seeds have finished, and its scores by arm."""

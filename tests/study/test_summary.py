@@ -1,8 +1,15 @@
 """The table that a sweep ends with says what a mean does not."""
 
+import csv
+
+import pytest
+from matplotlib.figure import Figure
+
 from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
-from ablab.study.summary import COLUMNS, figures_of, rows_of, table_lines
+from ablab.study.plots import draw_learning
+from ablab.study.summary import COLUMNS, COMPARISON, close, figures_of, rows_of, table_lines
+from tests.report.synthetic import fill
 from tests.study.pretend import pretend
 
 MACHINE = {"versions": {}, "threads": 1, "device": "x", "devices": 1, "micro_batches": 1, "compile": False}
@@ -18,3 +25,36 @@ def test_runs_that_changed_code_on_the_way_are_counted(study):
     assert "1 mixed" in table_lines(study, entries)[1]
     (row,) = rows_of(study, entries)
     assert dict(zip(COLUMNS, figures_of(row), strict=True))["mixed"] == 1
+
+
+WORDS = ("layerdrop=0,0.1", "seed=1,2,3", "logger=none")
+ERRORS = {"layerdrop=0": 0.3, "layerdrop=0.1": 0.2}
+
+
+@pytest.fixture
+def failing(tmp_path):
+    """Two arms of three seeds; one run of the second diverged."""
+    return fill(WORDS, ERRORS, outputs=tmp_path, diverged=frozenset({("layerdrop=0.1", 2)}))
+
+
+def test_an_arm_with_a_diverged_run_has_no_mean_over_the_others(failing):
+    entries = ledger(failing)
+    whole, failed = (dict(zip(COLUMNS, figures_of(row), strict=True)) for row in rows_of(failing, entries))
+    scores = ("test_bleu", "test_bleu_sd", "test_chrf", "valid_loss")
+    assert [failed[column] for column in scores] == [None] * 4
+    assert None not in [whole[column] for column in scores]
+    assert (failed["seeds"], failed["missing"]) == (2, "1 diverged")
+    assert failed["seconds"] is not None  # a diverged run cost its time all the same
+    assert table_lines(failing, entries)[2].split()[:5] == ["layerdrop=0.1", "2", "-", "-", "-"]
+    close(failing, entries)
+    with (failing.folder / COMPARISON).open() as file:
+        assert [row["test_bleu"] == "" for row in csv.DictReader(file)] == [False, True]
+
+
+def test_the_learning_curves_name_what_their_mean_leaves_out(failing, tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: figures.append(self))
+    assert draw_learning(failing, ledger(failing), tmp_path / "curves.png")
+    (legend,) = [panel.get_legend() for panel in figures[0].axes if panel.get_legend()]
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels == ["layerdrop=0", "layerdrop=0.1 (2 of 3 runs: 1 diverged)"]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ablab.report.arms import arm_line
+from ablab.report.chosen import chosen
 from ablab.report.claims import judge
 from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import OnSentences, difference_line
@@ -14,6 +15,7 @@ from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.records import NOTHING_LEARNT, now
 
 NOISE = {
@@ -40,13 +42,24 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
         )
     if selection.choosing is not None:
         yield selection.choosing
-    yield "Weights were chosen on validation. An arm with diverged runs is compared by their share."
+    yield "Weights were chosen on validation."
     if any(arm.diverged for arm in selection.arms):
+        yield (
+            "An arm with diverged runs has no mean: all runs are ranked, diverged ones last, and compared by the exact "
+            "test of Wilcoxon, Mann and Whitney (worst-rank scores, Lachin 1999). Arms of fewer than "
+            f"{FEWEST_RANKED} planned runs are compared by their shares of failures (Boschloo 1970)."
+        )
         yield (
             "Diverged: a loss that is not a number, or chosen weights with a validation loss not "
             f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give."
         )
     compared = _compared(selection)
+    for measure in dict.fromkeys(compared):
+        if any(chosen(measure, arm, arm) for arm in selection.arms):
+            yield (
+                f"The weights were chosen by {measure.title}, as the best of several validations: that flatters every "
+                "arm, and is no estimate for new data."
+            )
     if any(measure.of_machine for measure in compared):
         yield "Speeds are of the machine as it was: seeds are no repetitions of what else it had to do."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ablab.report.chosen import chosen
 from ablab.report.contrasts import arms_of
 from ablab.report.document import ClaimLine, OtherTest
-from ablab.report.estimates import Estimates, estimates, nearly_failed, span
-from ablab.report.evidence import Evidence, failures, measure_of
+from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
+from ablab.report.evidence import Evidence, measure_of
+from ablab.report.failures import RANK, SHARE, compared, failures, instead
 from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
@@ -17,19 +19,19 @@ from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_fa
 from ablab.study.claims import EXPECTED, Settled, asked
 from ablab.study.study import SAME
 
-SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
-
 
 def judge(selection: Selection) -> list[ClaimLine]:
     """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary."""
-    measures = [_measure(claim) for claim in selection.claims]
-    claimed = list(zip(selection.claims, measures, strict=True))
-    found = [_evidence(selection, claim, measure) for claim, measure in claimed]
+    claimed = [(claim, _measure(claim)) for claim in selection.claims]
+    # Once for each measure: with many arms this takes longer than all tests.
+    borrowing = dict.fromkeys(measure for claim, measure in claimed if borrows(claim, measure))
+    failing = {measure: nearly_failed(selection.rows, measure) for measure in borrowing}
+    found = [_evidence(selection, claim, measure, failing.get(measure, {})) for claim, measure in claimed]
     cases = [_case(*about, each) for about, each in zip(claimed, found, strict=True)]
     judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases)
     return [
-        _line(selection, *about, evidence, verdict)
-        for about, evidence, verdict in zip(claimed, found, judged, strict=True)
+        _line(selection, claim, measure, evidence, verdict, _named(selection, claim, failing.get(measure, {})))
+        for (claim, measure), evidence, verdict in zip(claimed, found, judged, strict=True)
     ]
 
 
@@ -45,12 +47,14 @@ def _measure(claim: Settled) -> Measure:
     return SHARE if claim.metric == "failures" else measure_of(claim)
 
 
-def _evidence(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
+def _evidence(
+    selection: Selection, claim: Settled, measure: Measure, near_failures: NearFailures
+) -> Evidence | Estimates:
     try:
         arms = arms_of(selection, claim)
     except NotTestable as reason:
         return reason
-    return _shares(*arms) if measure is SHARE else estimates(selection, claim, measure)
+    return _shares(*arms) if measure is SHARE else estimates(selection, claim, measure, near_failures)
 
 
 def _case(claim: Settled, measure: Measure, found: Evidence | Estimates) -> Case:
@@ -76,17 +80,23 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
 
 
 def _line(
-    selection: Selection, claim: Settled, measure: Measure, found: Evidence | Estimates, verdict: Verdict
+    selection: Selection,
+    claim: Settled,
+    measure: Measure,
+    found: Evidence | Estimates,
+    verdict: Verdict,
+    near_failures: list[str],
 ) -> ClaimLine:
-    shown = SHARE if isinstance(found, Failures) else measure
+    shown = compared(found, measure)
     unalike = _unlike(selection, claim)
+    by_itself = None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure)
     both = found if isinstance(found, Estimates) else None
     interval = verdict.decided_by
     marks = Marks(
         other=both.by_the_other(interval.level, within=verdict.within)
         if both and interval and not selection.awaited
         else None,
-        near_failures=_near_failures(selection, claim, measure) if both else [],
+        near_failures=near_failures if both else [],
     )
     return ClaimLine(
         arm=claim.arm,
@@ -101,7 +111,7 @@ def _line(
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, (measure, shown), verdict, _family(selection, claim), marks) + _mark(unalike),
+        words=_words(claim, (measure, shown), verdict, _family(selection, claim), marks) + _mark(unalike, by_itself),
         n=verdict.n or _shared_seeds(selection, claim),
         difference=verdict.difference,
         interval=span(interval) if interval else None,
@@ -114,8 +124,22 @@ def _line(
         unlike=unalike,
         test=verdict.test,
         secondary=claim.secondary,
+        strength=_strength(claim, verdict, shown),
+        chosen=by_itself,
         **marks._asdict(),
     )
+
+
+def _strength(claim: Settled, verdict: Verdict, shown: Measure) -> str | None:
+    """Return whether a supported difference exceeds its margin, in words; None without a margin, and for shares."""
+    if not claim.margin or claim.expect in ("equal", "not_worse") or verdict.outcome != "supported" or shown is SHARE:
+        return None
+    if shown is RANK:
+        return f"{'also' if verdict.large else 'not'} with the margin taken off"
+    side = "above" if claim.expect == "greater" else "below"
+    if not verdict.large:
+        return f"{side} 0, not shown to exceed the margin"
+    return "above the margin" if claim.expect == "greater" else "below 0 by more than the margin"
 
 
 class Marks(NamedTuple):
@@ -125,20 +149,26 @@ class Marks(NamedTuple):
     near_failures: list[str]
 
 
-def _near_failures(selection: Selection, claim: Settled, measure: Measure) -> list[str]:
-    found = nearly_failed(selection.rows, measure)
+def _named(selection: Selection, claim: Settled, near_failures: NearFailures) -> list[str]:
+    """Return the runs of the claim's arms that nearly failed, in words."""
     rows = {row.name: row.name.split(SAME) for row in selection.rows}
     return [
         f"seed {run.seed} of {name}"
         for name in claim.weights
-        for row, runs in found.items()
+        for row, runs in near_failures.items()
         if name in rows[row]
         for run in runs
     ]
 
 
-def _mark(other: str | None) -> str:
-    return "" if other is None else f" The arms were not made alike: they differ in {other}."
+def _mark(other: str | None, by_itself: str | None) -> str:
+    unlike_words = "" if other is None else f" The arms were not made alike: they differ in {other}."
+    return unlike_words + ("" if by_itself is None else f" The weights were chosen by the same score: {by_itself}.")
+
+
+def _chosen(selection: Selection, claim: Settled, measure: Measure) -> str | None:
+    sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
+    return next((by for arm, baseline in sides if arm and baseline and (by := chosen(measure, arm, baseline))), None)
 
 
 def _unlike(selection: Selection, claim: Settled) -> str | None:
@@ -168,10 +198,11 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family
     claimed = f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}{margin}"
     if verdict.reason is not None:
         return f"{claimed}: {verdict.outcome}. {verdict.reason}."
-    instead = "" if shown is measure else "Runs diverged, so that arms are compared by their shares of failures. "
+    strength = _strength(claim, verdict, shown)
+    outcome = verdict.outcome if strength is None else f"{verdict.outcome}, {strength}"
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
-    sentence = f"{claimed}: {verdict.outcome}. {instead}The difference {is_} {difference}"
+    sentence = f"{claimed}: {outcome}. {instead(measure, shown)}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
         sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" else ""

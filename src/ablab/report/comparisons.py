@@ -42,9 +42,12 @@ def _series(selection: Selection, key: str, kind: Kind) -> Series | None:
 
 
 def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
-    """Return the arm's mean and range at each x that every seed has: a mean over fewer would jump where one ends."""
+    """Return the arm's mean and range at each x that every seed has: a mean over fewer would jump where one ends.
+
+    Where runs diverged, it is that of the others, and marked.
+    """
     at: defaultdict[float, list[float]] = defaultdict(list)
-    curves = [points for run in arm.runs if run.record is not None and (points := dict(read(run)))]
+    curves = [points for run in arm.drawn if (points := dict(read(run)))]
     for curve in curves:
         for x, y in curve.items():
             at[x].append(y)
@@ -54,6 +57,7 @@ def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
     kept = _thinned(shared)
     return LineOf(
         arm=arm.name,
+        mark=arm.mark(len(curves)),
         x=kept,
         mean=[round(sum(at[x]) / len(at[x]), 6) for x in kept],
         low=[round(min(at[x]), 6) for x in kept],
@@ -211,6 +215,7 @@ def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str])
     ranks = [str(number) for number in range(1, len(first.x.labels) + 1)]
     return MatrixOf(
         arm=arm.name,
+        mark=arm.mark(len(alike)),
         seeds=len(alike),
         rows=first.y.labels,
         columns=ranks if first.interchangeable else first.x.labels,

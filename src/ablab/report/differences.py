@@ -15,6 +15,7 @@ from ablab.report.selection import ArmRuns, Run, Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect, seeds_needed
+from ablab.statistics.proportions import Shares
 from ablab.statistics.resampling import Swaps, crossed
 from ablab.statistics.sentences import Resamples, Scores
 from ablab.statistics.student import Floats
@@ -75,10 +76,7 @@ def difference_line(
     both = pairs(arm, baseline)
     own = baseline.name if selection.within else None
     if isinstance(found, Failures):
-        shares = found.shares
-        counts = f"{shares.arm.failed} of {shares.arm.runs} runs diverged, {shares.baseline.failed} of"
-        refused = f"{counts} {shares.baseline.runs} in the baseline (Boschloo {p_words(shares.p)})"
-        return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=refused)
+        return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=_failures(arm, baseline, found))
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=str(found))
     fields = _over_seeds(selection, arm, baseline, measure, found)
@@ -87,6 +85,17 @@ def difference_line(
     if "refused" in fields:
         fields.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
     return DifferenceLine(arm=arm.name, baseline=own, n=len(found), difference=float(np.mean(found)), **fields)
+
+
+def _failures(arm: ArmRuns, baseline: ArmRuns, found: Failures) -> str:
+    """Return in words how arms with diverged runs compare: a share or a rank is no figure of the metric."""
+    counts = f"{len(arm.diverged)} of {len(arm.runs)} runs diverged, {len(baseline.diverged)} of {len(baseline.runs)}"
+    counts += " in the baseline"
+    compared = found.compared
+    if isinstance(compared, Shares):
+        return f"{counts} (Boschloo {p_words(compared.p)})"
+    won, lost = 100 * compared.won, 100 * compared.lost
+    return f"{counts} (ranked last: {won:.0f} % of pairs won, {lost:.0f} % lost, {p_words(compared.p)})"
 
 
 def _over_seeds(

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ablab.statistics.verdict import Outcome
 from ablab.store.records import Strict
+from ablab.study.survivors import marked, survivors
 
 
 class Span(Strict):
@@ -67,6 +68,11 @@ class ArmLine(Strict):
     notes: list[str]
     runs: list[RunLine]
 
+    @property
+    def marked(self) -> str:
+        """The name beside means over its runs, which says so where some diverged."""
+        return marked(self.name, survivors(self.finished or self.diverged, self.planned, self.diverged))
+
 
 class DifferenceLine(Strict):
     """An arm less the baseline, paired by seed. `baseline`: the arm's own, where not all have the same.
@@ -110,9 +116,11 @@ class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
     `exploratory`: why the claim is exploratory, or None. `about`: the measure claimed; `title`, `unit`, `digits`: of
-    the measure compared, which is the share of failures where runs diverged. `unlike`: differences between the arms
-    that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`; `other`: what
-    the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in words.
+    the measure compared: where runs diverged, shares of failures, or ranks of all runs. `unlike`: differences between
+    the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
+    `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
+    words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
+    the compared score made, if it did.
     """
 
     arm: str
@@ -142,6 +150,13 @@ class ClaimLine(Strict):
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
     secondary: bool = False
+    strength: str | None = None
+    chosen: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The outcome, and what a supported claim with a margin shows of it."""
+        return self.outcome if self.strength is None else f"{self.outcome}, {self.strength}"
 
 
 class EffectLine(Strict):
@@ -157,13 +172,22 @@ class EffectLine(Strict):
 
 
 class LineOf(Strict):
-    """One arm in a picture: mean and range over seeds, at each x that all seeds have."""
+    """One arm in a picture: mean and range over seeds, at each x that all seeds have.
+
+    `mark`: what the mean leaves out where runs diverged.
+    """
 
     arm: str
+    mark: str = ""
     x: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]
+
+    @property
+    def marked(self) -> str:
+        """The name of the arm with its mark."""
+        return marked(self.arm, self.mark)
 
 
 class Series(Strict):
@@ -178,13 +202,22 @@ class Series(Strict):
 
 
 class MatrixOf(Strict):
-    """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice."""
+    """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice.
+
+    `mark`: what the mean leaves out where runs diverged.
+    """
 
     arm: str
+    mark: str = ""
     seeds: int
     rows: list[str]
     columns: list[str]
     slices: list[list[list[float]] | None]
+
+    @property
+    def marked(self) -> str:
+        """The name of the arm with its mark."""
+        return marked(self.arm, self.mark)
 
 
 class Facets(Strict):
@@ -234,9 +267,14 @@ class SentenceLine(Strict):
 
 
 class Sentences(Strict):
-    """Sentences on which an arm and the baseline differ most under one seed, in both directions."""
+    """Sentences on which an arm and the baseline differ most under one seed, in both directions.
+
+    `arm_marked`, `baseline_marked`: their names, which say so where other runs diverged.
+    """
 
     arm: str
+    arm_marked: str = ""
+    baseline_marked: str = ""
     seed: int
     lines: list[SentenceLine]
     baseline: str | None = None

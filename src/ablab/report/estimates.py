@@ -1,6 +1,6 @@
 """A claimed difference by both methods, and the runs that nearly failed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,35 +38,46 @@ def span(interval: Interval) -> Span:
     return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
 
 
-def estimates(selection: Selection, claim: Settled, measure: Measure) -> Evidence | Estimates:
-    """Return the comparison that a claim is about by both methods; other evidence where there is only that.
+NearFailures = Mapping[str, Sequence[Run]]
+"""Finished runs that nearly failed, by arm; arms without one are left out."""
 
-    Speeds and pruned models scatter for reasons of their own: the other arms say nothing about them, and they are
-    compared by their pairs alone.
-    """
+
+def estimates(
+    selection: Selection, claim: Settled, measure: Measure, near_failures: NearFailures
+) -> Evidence | Estimates:
+    """Return the comparison that a claim is about by both methods; other evidence where there is only that."""
     found = evidence_of(selection, claim, measure)
-    if claim.metric in OF_CURVES or measure.of_machine or not isinstance(found, list):
+    if not borrows(claim, measure) or not isinstance(found, list):
         return found
     arms = arms_of(selection, claim)
-    others = borrowed(selection.rows, arms, measure)
     try:
         scores = shared_scores(arms, measure)
+        others = borrowed(selection.rows, arms, measure, near_failures)
         both = of_differences(found), moderated_contrast(scores, list(claim.weights.values()), others)
     except NotTestable as reason:
         return reason
     return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
 
 
-def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
+def borrows(claim: Settled, measure: Measure) -> bool:
+    """Return whether the other arms say something about the noise of a claim.
+
+    Speeds and pruned models scatter for reasons of their own, and are compared by their pairs alone.
+    """
+    return claim.metric not in ("failures", *OF_CURVES) and not measure.of_machine
+
+
+def borrowed(
+    rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure, near_failures: NearFailures
+) -> list[list[float]]:
     """Return the scores of the other arms from whose scatter a comparison of these may borrow.
 
     Arms that fail, or nearly, scatter for reasons of their own; arms scored otherwise, on another scale.
     """
-    failing = nearly_failed(rows, measure)
     own = set.union(*map(_folders, arms))
     found = []
     for other in rows:
-        if other.diverged or other.name in failing or len(other.finished) < 2 or _folders(other) & own:
+        if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:
             continue
         if not any(_are_comparable(other, arm) for arm in arms):
             continue
@@ -76,8 +87,8 @@ def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure)
     return found
 
 
-def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> dict[str, list[Run]]:
-    """Return the finished runs that nearly failed, by arm."""
+def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
+    """Return the finished runs that nearly failed by this measure."""
     scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in arms}
     values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
     found = near_failures(values, higher_is_better=measure.higher_is_better)

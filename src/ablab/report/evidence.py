@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ablab.report.chosen import check_chosen_alike
+from ablab.report.failures import any_diverged, are_ranked, failures, ranked, scores_matter
 from ablab.report.format import number
 from ablab.report.metrics import MEASURES, Measure, Progress, depth_measure, pruned_measure
 from ablab.report.origins import unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.proportions import compare_shares
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
 
@@ -27,13 +28,7 @@ class Pairs:
 
     def values(self, measure: Measure) -> tuple[list[float], list[float]]:
         """Return the values of arm and baseline. Raises NotTestable where a run has none."""
-        both = []
-        for runs in (self.arm, self.baseline):
-            values = [measure.value(run) for run in runs]
-            if None in values:
-                raise NotTestable(f"{_runs(runs, values)} have no {measure.title}")
-            both.append([value for value in values if value is not None])
-        return both[0], both[1]
+        return measure.values(self.arm), measure.values(self.baseline)
 
 
 def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
@@ -56,26 +51,30 @@ def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -
     Where the measure needs converged training, arms must have converged, without a time limit and without smoke runs.
     """
     progress = measure.progress
-    if progress is not None and not (arm.diverged or baseline.diverged):
+    if progress is not None and scores_matter(arm, baseline):
         matters = margin if margin and measure.unit == progress.unit else progress.enough
         try:
             for one in (arm, baseline):
                 _check_quality(one, progress, matters)
         except NotTestable as reason:
             return reason
-    return observed(arm, baseline, measure)
+    return observed(arm, baseline, measure, margin)
 
 
-def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
-    """Return differences paired by seed, shares of failures where runs diverged, or the reason why there are neither.
+def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 0.0) -> Evidence:
+    """Return differences paired by seed, a comparison of failures where runs diverged, or the reason for neither.
 
-    Survivors of diverged arms are never averaged. Shares are compared only where every planned run has ended: a failure
-    that may still be retried is no outcome.
+    Survivors of diverged arms are never averaged. From 5 planned runs an arm, all runs are ranked; shares of failures
+    are compared with fewer.
     """
     try:
         check_comparable(arm, baseline)
-        if measure.progress is not None and (arm.diverged or baseline.diverged):
+        if measure.progress is not None and any_diverged(arm, baseline):
+            if are_ranked(arm, baseline):
+                check_chosen_alike(measure, arm, baseline)
+                return ranked(arm, baseline, measure, margin)
             return failures(arm, baseline, higher_is_better=measure.higher_is_better)
+        check_chosen_alike(measure, arm, baseline)
         found = pairs(arm, baseline)
         if not found.arm:
             raise NotTestable("no seed has finished in both arms")
@@ -86,16 +85,6 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> Evidence:
     except NotTestable as reason:
         return reason
     return list(np.subtract(ours, theirs))
-
-
-def failures(arm: ArmRuns, baseline: ArmRuns, *, higher_is_better: bool) -> Failures:
-    """Compare the shares of diverged runs. Raises NotTestable where a run is neither finished nor diverged."""
-    for one in (arm, baseline):
-        open_ = [run for run in one.runs if run.state not in ("finished", "diverged")]
-        if open_:
-            raise NotTestable(f"{len(open_)} of {len(one.runs)} runs of {one.name} are neither finished nor diverged")
-    shares = compare_shares((len(arm.diverged), len(arm.runs)), (len(baseline.diverged), len(baseline.runs)))
-    return Failures(shares, higher_is_better)
 
 
 def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
@@ -152,7 +141,3 @@ def _identity(run: Run, what: str) -> str:
         return str(run.recipe.get(what))
     assert run.evaluation is not None
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
-
-
-def _runs(runs: Sequence[Run], values: Sequence[float | None]) -> str:
-    return ", ".join(run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None)

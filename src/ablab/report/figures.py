@@ -48,11 +48,11 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
                 "mode": "lines+markers" if len(line.x) <= 30 else "lines",
                 "x": line.x,
                 "y": line.mean,
-                "name": line.arm,
+                "name": line.marked,
                 "legendgroup": line.arm,
                 "line": {"color": look.colour, "width": 2, "dash": look.dash},
                 "marker": {"size": 5},
-                "hovertemplate": f"{line.arm}<br>{series.x} %{{x}}: %{{y:.4~g}}<extra></extra>",
+                "hovertemplate": f"{line.marked}<br>{series.x} %{{x}}: %{{y:.4~g}}<extra></extra>",
             }
         )
     return {
@@ -124,7 +124,7 @@ def _dots_of(line: LineOf, colour: str, shift: float) -> dict[str, Any]:
             "width": 0,
         },
         "marker": {"size": 8, "color": colour},
-        "hovertemplate": f"{line.arm}<br>%{{y:.4~g}}<extra></extra>",
+        "hovertemplate": f"{line.marked}<br>%{{y:.4~g}}<extra></extra>",
     }
 
 

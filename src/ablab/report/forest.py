@@ -92,13 +92,13 @@ def _of_arms(document: Document) -> Forest | None:
 
 
 def _claimed(claim: ClaimLine) -> ForestRow:
-    """Return the row of a claim; without an estimate where it was judged by shares of failures, which have another
-    scale.
+    """Return the row of a claim; without an estimate where it was judged by shares of failures or ranks, which have
+    another scale.
     """
     name = f"{claim.arm} - {claim.baseline}"
     if claim.title != claim.about:
-        return ForestRow(name, None, claim.digits, f"{claim.outcome}, by {claim.title}")
-    return ForestRow(name, _estimate(claim), claim.digits, claim.outcome, claim.margin)
+        return ForestRow(name, None, claim.digits, f"{claim.verdict}, by {claim.title}")
+    return ForestRow(name, _estimate(claim), claim.digits, claim.verdict, claim.margin)
 
 
 def _compared(line: DifferenceLine, digits: int) -> ForestRow:

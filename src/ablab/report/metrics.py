@@ -1,10 +1,11 @@
 """Measures by which arms are compared: one number per run for each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ablab.report.selection import Run
+from ablab.statistics.interval import NotTestable
 from ablab.store.records import Curve, Evaluation, Point
 
 
@@ -33,7 +34,8 @@ class Measure:
     """A quantity by which arms are compared. `value`: of one finished run, None where it has none.
 
     `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
-    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine.
+    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `validated`:
+    the name of a validation score, by which weights may have been selected.
     """
 
     title: str
@@ -43,6 +45,15 @@ class Measure:
     progress: Progress | None
     value: Callable[[Run], float | None]
     of_machine: bool = False
+    validated: str | None = None
+
+    def values(self, runs: Sequence[Run]) -> list[float]:
+        """Return the value of each run. Raises NotTestable where one has none."""
+        values = [self.value(run) for run in runs]
+        if None in values:
+            lacking = [run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None]
+            raise NotTestable(f"{', '.join(lacking)} have no {self.title}")
+        return [value for value in values if value is not None]
 
 
 def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float | None]:
@@ -53,10 +64,22 @@ MEASURES = {
     "test_bleu": Measure("test BLEU", "BLEU", 2, True, BLEU, _of_evaluation(lambda found: found.bleu)),
     "test_chrf": Measure("test chrF", "chrF", 2, True, BLEU, _of_evaluation(lambda found: found.chrf)),
     "valid_bleu": Measure(
-        "validation BLEU", "BLEU", 2, True, BLEU, lambda run: run.selected.bleu if run.selected else None
+        "validation BLEU",
+        "BLEU",
+        2,
+        True,
+        BLEU,
+        lambda run: run.selected.bleu if run.selected else None,
+        validated="valid_bleu",
     ),
     "valid_loss": Measure(
-        "validation loss", "nats per token", 4, False, LOSS, lambda run: run.selected.loss if run.selected else None
+        "validation loss",
+        "nats per token",
+        4,
+        False,
+        LOSS,
+        lambda run: run.selected.loss if run.selected else None,
+        validated="valid_loss",
     ),
     "training_speed": Measure(
         "training speed",

@@ -126,7 +126,7 @@ def _lines(text: str) -> int:
 def _curves(series: Series, looks: dict[str, Style]) -> Picture:
     has_bands = any(line.low != line.high for line in series.lines)
     caption = "Mean over seeds" + (", on a band from the lowest seed to the highest." if has_bands else ".")
-    arms = [wrapped(line.arm, 40) for line in series.lines]
+    arms = [wrapped(line.marked, 40) for line in series.lines]
     height = 2.9 + 0.19 * max(map(_lines, arms)) * -(-len(arms) // _columns(arms))
     return Picture(series.key, series.title, caption, height, partial(_draw_curves, series, looks), arms)
 

@@ -16,6 +16,7 @@ from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import SAME, united
+from ablab.study.survivors import survivors
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,16 @@ class ArmRuns:
     def diverged(self) -> list[Run]:
         """The runs that diverged: results too, but never averaged."""
         return [run for run in self.runs if run.state == "diverged"]
+
+    @property
+    def drawn(self) -> list[Run]:
+        """The trained runs whose mean is drawn: those that did not diverge, or all if every one did."""
+        trained = [run for run in self.runs if run.record is not None]
+        return [run for run in trained if run.state != "diverged"] or trained
+
+    def mark(self, shown: int) -> str:
+        """Return the mark of a mean over so many of its runs; empty where no run diverged."""
+        return survivors(shown, len(self.runs), len(self.diverged))
 
 
 class Registered(BaseModel):

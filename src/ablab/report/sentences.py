@@ -6,6 +6,7 @@ from ablab.files import read_lines
 from ablab.report.document import SentenceLine, Sentences
 from ablab.report.evidence import pairs
 from ablab.report.selection import Run, Selection
+from ablab.study.survivors import marked
 
 SHOWN = 6
 """Sentences shown per arm: half of them better than the baseline, half worse."""
@@ -23,7 +24,9 @@ def differing_sentences(selection: Selection) -> list[Sentences]:
         baseline = selection.baseline_of(arm)
         both = pairs(arm, baseline)
         if both.arm and (lines := _lines(both.arm[0], both.baseline[0], selection.outputs / "corpora")):
-            found.append(Sentences(arm=arm.name, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
+            arm_marked, baseline_marked = (marked(one.name, one.mark(len(one.finished))) for one in (arm, baseline))
+            names = {"arm": arm.name, "arm_marked": arm_marked, "baseline_marked": baseline_marked}
+            found.append(Sentences(**names, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
     return found
 
 

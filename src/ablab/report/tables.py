@@ -106,16 +106,16 @@ def _without_empty(table: Table) -> Table:
 
 
 def _claim(claim: ClaimLine) -> list[str]:
-    margin = f", margin {number(claim.margin, claim.digits)}" if claim.margin else ""
+    margin = f", margin {claim.margin:g}" if claim.margin else ""
     secondary = "secondary" if claim.secondary else None
     exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
     unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
     level = f" at {100 * claim.interval.level:.4g} %" if claim.interval else ""
     return [
         f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {claim.about}{margin}",
-        claim.outcome + (" (exploratory)" if claim.exploratory else ""),
+        claim.verdict + (" (exploratory)" if claim.exploratory else ""),
         "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note),
-        signed(claim.difference, claim.digits),
+        "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}",
         f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
         str(claim.n),
@@ -127,6 +127,8 @@ def _claim(claim: ClaimLine) -> list[str]:
 def _marks(claim: ClaimLine) -> Iterator[str]:
     if claim.near_failures:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
+    if claim.chosen is not None:
+        yield f"chosen by the same score: {claim.chosen}"
     if claim.other is not None:
         interval = interval_text(claim.other.interval, claim.digits)
         p = "" if claim.other.p is None else f", uncorrected p {p_text(claim.other.p)}"

@@ -1,4 +1,4 @@
-"""Shares of failures, by which arms with diverged runs are compared, instead of by the mean of the survivors."""
+"""Shares of failures, by which small arms with diverged runs are compared, instead of by the mean of the survivors."""
 
 from dataclasses import dataclass
 
@@ -31,6 +31,25 @@ class Shares:
     def difference(self) -> float:
         """Arm less baseline."""
         return self.arm.value - self.baseline.value
+
+    @property
+    def better(self) -> float:
+        """1 where the arm fails less often, -1 where it fails more often, else 0."""
+        return float((self.difference < 0) - (self.difference > 0))
+
+    @property
+    def beyond(self) -> float:
+        """The same as `p`: a share has no margin."""
+        return self.p
+
+    @property
+    def runs(self) -> int:
+        """Runs of the smaller arm."""
+        return min(self.arm.runs, self.baseline.runs)
+
+    @property
+    def method(self) -> str:
+        return "Boschloo's exact test"
 
 
 def share(failed: int, runs: int, level: float = 0.95) -> Share:

@@ -13,6 +13,7 @@ from ablab.statistics.multiple import family, simultaneous_level
 from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
 from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
+from ablab.statistics.ranks import Ranks
 from ablab.statistics.student import Floats
 
 Expectation = Literal["greater", "less", "equal", "not_less", "not_greater"]
@@ -36,7 +37,7 @@ Outcome = Literal[
 class Failures:
     """Evidence where runs diverged. A failure is always for the worse: a lower BLEU, a higher loss."""
 
-    shares: Shares
+    compared: Shares | Ranks
     higher_is_better: bool
 
 
@@ -44,8 +45,8 @@ class Failures:
 class Case:
     """A claim and its evidence: arm less baseline in the metric's units, or the reason why there is none.
 
-    Evidence is a moderated comparison, or differences paired by seed, which are judged by the paired t test, or shares
-    of failures. `margin` >= 0: the smallest difference that matters; 0: none was stated.
+    Evidence is a moderated comparison, or differences paired by seed, which are judged by the paired t test, or where
+    runs diverged shares of failures or ranks. `margin` >= 0: the smallest difference that matters; 0: none was stated.
     """
 
     expect: Expectation
@@ -57,13 +58,14 @@ class Case:
 class Verdict:
     """The verdict on one claim. None: the evidence has no such number.
 
-    `difference`: arm less baseline, whatever was expected; of metric, or of shares of failures. `interval`: the Holm
-    interval, at 1 - local; the claim is supported or refuted as it says. `narrow`: at 1 - 2 local, for equivalence.
+    `difference`: arm less baseline, whatever was expected; of metric, or of shares of failures; or the share of pairs
+    of runs won less lost, where runs were ranked. `interval`: the Holm interval, at 1 - local; the claim is supported
+    or refuted as it says. `narrow`: at 1 - 2 local, for equivalence.
     `simultaneous`: all claims' intervals at once (Bonferroni). `p`: two-sided, of no difference, uncorrected;
     `corrected`: over the family, of no difference, or for *equal* of whichever falls first, as large as the margin or
     smaller. `test`: the method, in words; `standard_error` and `df`: of its difference. `local`: the level that Holm
-    leaves to this claim. `small`: shown to be within the margin. `within`: the outcome is about lying within the
-    margin. `reason`: what is missing.
+    leaves to this claim. `small`: shown to be within the margin; `large`: shown to lie at or beyond it.
+    `within`: the outcome is about lying within the margin. `reason`: what is missing.
     """
 
     outcome: Outcome
@@ -79,6 +81,7 @@ class Verdict:
     df: float | None = None
     local: float | None = None
     small: bool = False
+    large: bool = False
     within: bool = False
     reason: str | None = None
 
@@ -117,7 +120,8 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
     (non-inferiority; Rothmann, Wiens & Chan 2012). *Not greater* mirrors it. Fewer than 3 seeds: not testable.
 
     What counts as false: supported, when the difference is 0 or has the other sign; refuted likewise; equivalent, or
-    smaller than matters, when it is as large as the margin; for *equal*, supported then, and refuted when it is not.
+    smaller than matters, when it is as large as the margin; for *equal*, supported then, and refuted when it is not;
+    beyond the margin (`large`), when it is smaller.
     Claims that cannot be tested stay in the family. Errors of direction rest on Shaffer (1980) and Finner (1999), whose
     proofs take the claims' estimates to be independent; for arms that share a baseline, as here, it is simulated.
     """
@@ -139,10 +143,11 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
         outcome = _outcome(case.expect, test.sign, different, small, large)
         decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
-        described = _described(outcome, evidence, decisive, small, float(corrected.local[i]), len(cases), alpha)
+        described = _described(outcome, evidence, decisive, float(corrected.local[i]), len(cases), alpha)
         bounded = case.expect == "equal" and outcome != "refuted" and case.margin > 0
         within = outcome == "equivalent" or bounded or case.expect in ONE_SIDED
-        results.append(replace(described, within=within))
+        measured = case.margin > 0 and not _are_shares(evidence)
+        results.append(replace(described, small=small and measured, large=large and measured, within=within))
     return results
 
 
@@ -152,8 +157,8 @@ def so_far(case: Case) -> Verdict:
     if isinstance(evidence, NotTestable):
         return Verdict("provisional", n=_seeds(case.evidence), reason=f"So far: {evidence}")
     if isinstance(evidence, Failures):
-        shares = evidence.shares
-        return Verdict("provisional", n=min(shares.arm.runs, shares.baseline.runs), difference=shares.difference)
+        compared = evidence.compared
+        return Verdict("provisional", n=compared.runs, difference=compared.difference, test=compared.method)
     return Verdict(
         "provisional",
         n=evidence.n,
@@ -177,7 +182,7 @@ def _judge(case: Case) -> tuple[Paired | Moderated | Failures | NotTestable, _Te
     if isinstance(case.evidence, NotTestable):
         return case.evidence, _Tests()
     if isinstance(case.evidence, Failures):
-        return case.evidence, _tests_of_shares(case.evidence, case.expect)
+        return case.evidence, _tests_of_failures(case.evidence, case.expect)
     try:
         found = case.evidence if isinstance(case.evidence, Moderated) else of_differences(case.evidence)
         if found.n < MINIMUM_SEEDS:
@@ -200,30 +205,42 @@ def _tests_of_differences(found: Paired | Moderated, expect: Expectation, margin
     return _Tests(zero, outside, inside, min(small, inside), float(np.sign(found.difference)))
 
 
-def _tests_of_shares(failures: Failures, expect: Expectation) -> _Tests:
-    """A share has no margin: it can show a difference, never the lack of one."""
-    p = failures.shares.p
-    better = -float(np.sign(failures.shares.difference))
-    sign = better if failures.higher_is_better else -better
+def _tests_of_failures(failures: Failures, expect: Expectation) -> _Tests:
+    """Shares and ranks can show a difference, and ranks one beyond the margin; neither shows the lack of one."""
+    compared = failures.compared
+    sign = compared.better if failures.higher_is_better else -compared.better
     if expect in ONE_SIDED:
-        p = p if sign == (-1 if expect == "not_less" else 1) else 1.0
-        return _Tests(inside=p, settled=p, sign=sign)
-    return _Tests(zero=1.0 if expect == "equal" else p, inside=p, settled=p, sign=sign)
+        worse = sign == (-1 if expect == "not_less" else 1)
+        beyond = compared.beyond if worse else 1.0
+        return _Tests(inside=beyond, settled=beyond, sign=sign)
+    if expect == "equal":
+        return _Tests(inside=compared.beyond, settled=compared.beyond, sign=sign)
+    return _Tests(compared.p, inside=compared.beyond, settled=max(compared.p, compared.beyond), sign=sign)
+
+
+def _are_shares(evidence: object) -> bool:
+    """Shares of failures have no margin."""
+    return isinstance(evidence, Failures) and isinstance(evidence.compared, Shares)
 
 
 def _described(
     outcome: Outcome,
     evidence: Paired | Moderated | Failures,
     corrected: float,
-    small: bool,
     local: float,
     claims: int,
     alpha: float,
 ) -> Verdict:
     if isinstance(evidence, Failures):
-        shares = evidence.shares
-        n = min(shares.arm.runs, shares.baseline.runs)
-        return Verdict(outcome, n=n, difference=shares.difference, p=shares.p, corrected=corrected)
+        compared = evidence.compared
+        return Verdict(
+            outcome,
+            n=compared.runs,
+            difference=compared.difference,
+            p=compared.p,
+            corrected=corrected,
+            test=compared.method,
+        )
     levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - alpha))
     holm, narrow, simultaneous = (evidence.at(level) for level in levels)
     return Verdict(
@@ -239,7 +256,6 @@ def _described(
         standard_error=evidence.standard_error,
         df=evidence.df,
         local=local,
-        small=small,
     )
 
 

@@ -5,14 +5,16 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from ablab.store.records import Curve, Point
+from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import Entry
 from ablab.study.study import Study
+from ablab.study.survivors import marked, survivors
 
 
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
     """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
 
+    Where runs diverged, the mean is that of the others, and its name says so.
     Returns False, without a file, where no run has a record.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -24,17 +26,17 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     drawn = False
     for panel, key, title in zip(panels, ("loss", "bleu"), ("validation loss", "validation BLEU"), strict=True):
         for number, (row, arm) in enumerate(study.first_of_rows.items()):
-            points: defaultdict[float, list[float]] = defaultdict(list)
-            seeds = 0
-            for validations in _validations(study, arm, entries):
-                drawn, seeds = True, seeds + 1
-                x, y = [v["step"] for v in validations], [v[key] for v in validations]
-                panel.plot(x, y, color=f"C{number % 10}", alpha=0.3, linewidth=0.8)
-                for step, value in zip(x, y, strict=True):
-                    points[step].append(value)
-            shared = sorted(step for step, values in points.items() if len(values) == seeds)
-            means = [statistics.fmean(points[step]) for step in shared]
-            panel.plot(shared, means, color=f"C{number % 10}", linewidth=1.8, label=row)
+            colour = f"C{number % 10}"
+            records = _records(study, arm, entries)
+            for record in records:
+                drawn = True
+                panel.plot(*_points(record, key), color=colour, alpha=0.3, linewidth=0.8)
+            averaged = [record for record in records if record.state != "diverged"] or records
+            steps, means = _mean_points([_points(record, key) for record in averaged])
+            planned = sum(cell.arm == arm for cell in study.cells)
+            diverged = sum(record.state == "diverged" for record in records)
+            label = marked(row, survivors(len(averaged), planned, diverged))
+            panel.plot(steps, means, color=colour, linewidth=1.8, label=label)
         panel.set_title(title)
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
@@ -65,9 +67,23 @@ def draw_depths(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
     return True
 
 
-def _validations(study: Study, arm: str, entries: Mapping[str, Entry]) -> list[list[dict[str, float]]]:
+def _records(study: Study, arm: str, entries: Mapping[str, Entry]) -> list[Record]:
     records = [entries[cell.key].record for cell in study.cells if cell.arm == arm]
-    return [record.validations for record in records if record is not None]
+    return [record for record in records if record is not None]
+
+
+def _points(record: Record, key: str) -> tuple[list[float], list[float]]:
+    """Return steps, and the validation scores after them."""
+    return [found["step"] for found in record.validations], [found[key] for found in record.validations]
+
+
+def _mean_points(curves: list[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
+    """Return the mean at each step that every curve has."""
+    at: defaultdict[float, list[float]] = defaultdict(list)
+    for step, value in (point for curve in curves for point in zip(*curve, strict=True)):
+        at[step].append(value)
+    shared = sorted(step for step, values in at.items() if len(values) == len(curves))
+    return shared, [statistics.fmean(at[step]) for step in shared]
 
 
 def _mean(curves: list[Curve]) -> Curve:

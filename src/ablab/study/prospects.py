@@ -1,14 +1,17 @@
 """What the seeds of a study can tell about each of its claims, before they are trained."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ablab.fields import flatten
 from ablab.statistics.moderated import prior
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import POWER, detectable_difference, equivalence_power, one_sided_power, two_sided_power
 from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.study.chosen import chosen_by
 from ablab.study.claims import Settled
 from ablab.study.noise import VALUES, Noise, known_noise
 from ablab.study.study import Study
@@ -28,6 +31,10 @@ ABSURD = {"test_bleu": 10.0, "valid_bleu": 10.0, "test_chrf": 10.0, "valid_loss"
 """Differences that no part of a model is expected to make: a claim that needs more is called hopeless."""
 
 
+OF_MACHINE = ("training_speed", "decoding_speed", "memory")
+"""Metrics of claims to which it is nothing whether runs diverge."""
+
+
 @dataclass(frozen=True)
 class Prospect:
     """What can be expected of a claim, in words. `is_hopeless`: it can hardly be answered, whatever is true."""
@@ -41,12 +48,16 @@ def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(VALUES))
     for claim in study.claims:
-        yield _prospect(study, claim, noises.get(claim.metric))
+        if _are_chosen_unlike(study, claim):
+            words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
+            yield Prospect(claim, words, True)
+            continue
+        found = _prospect(study, claim, noises.get(claim.metric))
+        yield replace(found, words=found.words + _if_chosen(study, claim) + _if_runs_diverge(study, claim))
 
 
 def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
-    family = [one for one in study.claims if one.secondary == claim.secondary]
-    seeds, level = len(study.seeds), ALPHA / len(family)
+    seeds, level = len(study.seeds), _level(study, claim)
     if seeds < MINIMUM_SEEDS:
         return Prospect(claim, f"cannot be judged by {seeds} seeds; a claim needs at least {MINIMUM_SEEDS}", True)
     if claim.expect == "equal" and not claim.margin:
@@ -62,6 +73,45 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
     return _from_noise(study, claim, noise, level)
+
+
+def _level(study: Study, claim: Settled) -> float:
+    """Return the level at which the claim starts: an equal share of that of its family."""
+    return ALPHA / sum(one.secondary == claim.secondary for one in study.claims)
+
+
+def _methods(study: Study, claim: Settled) -> set[str | None]:
+    """Return the methods by which the claim's metric chooses the weights that it scores; None: it does not."""
+    cells = [cell for cell in study.cells if cell.arm in claim.weights]
+    return {chosen_by(claim.metric, flatten(cell.planned.recipe)) for cell in cells}
+
+
+def _are_chosen_unlike(study: Study, claim: Settled) -> bool:
+    return len(_methods(study, claim)) > 1
+
+
+def _if_chosen(study: Study, claim: Settled) -> str:
+    if _methods(study, claim) <= {None}:
+        return ""
+    return f"; {claim.metric} also chooses the weights, the best of several validations: it is no estimate for new data"
+
+
+def _if_runs_diverge(study: Study, claim: Settled) -> str:
+    """Return what a claim about quality becomes where runs diverge, if its seeds could show nothing then."""
+    seeds, level = len(study.seeds), _level(study, claim)
+    if claim.metric in ("failures", *OF_MACHINE) or seeds < MINIMUM_SEEDS:
+        return ""
+    if claim.parts:
+        return "; should a run diverge, it cannot be tested"
+    if seeds >= FEWEST_RANKED:
+        p, way = compare_ranks([0.0] * seeds, [DIVERGED] * seeds).p, "all runs are ranked"
+    else:
+        p, way = compare_shares((0, seeds), (seeds, seeds)).p, "arms are compared by their shares of failures"
+    if p <= level:
+        return ""
+    most = f"even all failing against none has p = {p:.3f}, and it needs {level:.3g}"
+    more = f"; from {FEWEST_RANKED} seeds on, all runs are ranked" if seeds < FEWEST_RANKED else ""
+    return f"; should a run diverge, {way}, which cannot reach significance: {most}{more}"
 
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:

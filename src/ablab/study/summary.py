@@ -20,10 +20,12 @@ from ablab.tracking.tracker import RunCard, Tracker, WandbTracker, closing
 class Row(NamedTuple):
     """An arm: its test scores by seed, and the number of missing runs by state.
 
+    No scores where a run diverged; `finished` counts the others.
     `mixed`: number of runs whose code, libraries, threads or device changed during training.
     """
 
     arm: str
+    finished: int
     bleu: list[float]
     chrf: list[float]
     loss: list[float]
@@ -42,18 +44,21 @@ def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry]) -> Ro
     cells = [cell for cell in study.cells if cell.arm == first]
     found = [entries[cell.key] for cell in cells]
     records = [entry.record for entry in found if entry.record is not None and entry.state in RESULTS]
-    # A diverged run is counted, never averaged: a mean of the survivors would flatter the arm.
     finished = [cell for cell in cells if entries[cell.key].state is State.FINISHED]
-    evaluations = [cell.planned.folder.evaluation(cell.planned.evaluation_id) for cell in finished]
+    # A mean of the survivors would flatter the arm: where a run diverged, there is none.
+    scored = [] if any(record.state == "diverged" for record in records) else finished
+    evaluations = [cell.planned.folder.evaluation(cell.planned.evaluation_id) for cell in scored]
+    selected = [record.selected for cell in scored if (record := entries[cell.key].record) is not None]
     missing: dict[str, int] = {}
     for entry in found:
         if entry.state is not State.FINISHED:
             missing[entry.state.value] = missing.get(entry.state.value, 0) + 1
     return Row(
         arm,
+        len(finished),
         [evaluation.bleu for evaluation in evaluations if evaluation is not None],
         [evaluation.chrf for evaluation in evaluations if evaluation is not None],
-        [record.selected.loss for record in records if record.state == "finished" and record.selected is not None],
+        [chosen.loss for chosen in selected if chosen is not None],
         [record.cost.seconds for record in records],
         records[0].cost.parameters if records else None,
         missing,
@@ -76,7 +81,7 @@ def figures_of(row: Row) -> list[str | int | float | None]:
     spread = statistics.stdev(row.bleu) if len(row.bleu) > 1 else None
     missing = ", ".join(f"{number} {state}" for state, number in row.missing.items())
     means = (mean(row.chrf), mean(row.loss), row.parameters, mean(row.seconds))
-    return [row.arm, len(row.bleu), mean(row.bleu), spread, *means, missing, row.mixed]
+    return [row.arm, row.finished, mean(row.bleu), spread, *means, missing, row.mixed]
 
 
 def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
@@ -89,7 +94,7 @@ def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
         lines.append(
             [
                 f"{row.arm}{mark}",
-                f"{len(row.bleu)}",
+                f"{row.finished}",
                 _spread(row.bleu, 2),
                 _spread(row.chrf, 2),
                 _spread(row.loss, 3),
