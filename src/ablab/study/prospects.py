@@ -1,14 +1,15 @@
 """What the seeds of a study can tell about each of its claims, before they are trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ablab.statistics.moderated import prior
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import POWER, detectable_difference, equivalence_power, two_sided_power
 from ablab.statistics.proportions import compare_shares
+from ablab.store.scores import SCORES
 from ablab.study.claims import Settled
-from ablab.study.noise import VALUES, Noise, known_noise
+from ablab.study.noise import Noise, known_noise
 from ablab.study.study import Study
 
 ALPHA = 0.05
@@ -17,10 +18,8 @@ MOST_SEEDS = 100
 POOR = 0.2
 """Chance below which an *equal* claim is called hopeless."""
 
-UNITS = {"test_bleu": "BLEU", "valid_bleu": "BLEU", "test_chrf": "chrF", "valid_loss": "nats per token"}
-
-ABSURD = {"test_bleu": 10.0, "valid_bleu": 10.0, "test_chrf": 10.0, "valid_loss": 0.5}
-"""Differences that no part of a model is expected to make: a claim that needs more is called hopeless."""
+ABSURD: Mapping[str, float] = {"BLEU": 10.0, "chrF": 10.0, "nats per token": 0.5}
+"""Differences, by unit, that no part of a model is expected to make: a claim that needs more is called hopeless."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Prospect:
 
 def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
-    noises = known_noise(study, {claim.metric for claim in study.claims} & set(VALUES))
+    noises = known_noise(study, {claim.metric for claim in study.claims} & set(SCORES))
     for claim in study.claims:
         yield _prospect(study, claim, noises.get(claim.metric))
 
@@ -57,7 +56,7 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
             words = f"cannot be shown by {seeds} seeds: even all failing against none has p = {p:.3f}, and it needs"
             return Prospect(claim, f"{words} {level:.3g}", True)
         return Prospect(claim, f"all failing against none would be seen (p = {p:.3f}; it needs {level:.3g})")
-    if claim.metric not in VALUES:
+    if claim.metric not in SCORES:
         return Prospect(claim, "its noise is known only from the study itself")
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
@@ -65,7 +64,7 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
 
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
-    arms, seeds, unit = len(study.first_of_rows), len(study.seeds), UNITS[claim.metric]
+    arms, seeds, unit = len(study.first_of_rows), len(study.seeds), SCORES[claim.metric].unit
     borrows = study.experiment is None or study.experiment.error != "paired"
     error, df = _precision(noise, arms if borrows else None, seeds)
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
@@ -76,7 +75,7 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
     else:
         seen = detectable_difference(error, df, POWER, level)
         words = f"{seeds} seeds see a difference of {seen:.3g} {unit} with 80 % power {shown}"
-        is_hopeless = seen > ABSURD[claim.metric]
+        is_hopeless = seen > ABSURD[unit]
         chance = two_sided_power(claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)
