@@ -54,6 +54,7 @@ class ArmLine(Strict):
     minimum: float | None
     maximum: float | None
     chrf: float | None
+    test_loss: float | None
     valid_loss: float | None
     failed_share: Span | None
     parameters: int | None

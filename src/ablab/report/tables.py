@@ -38,8 +38,8 @@ def claims_table(document: Document) -> Table:
 def arms_table(document: Document) -> Table:
     """Return scores, seeds and cost of each arm, with missing runs marked."""
     columns = [
-        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "validation loss"),
-        *("parameters", "training time", "target tokens/s", "sentences/s"),
+        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "test loss"),
+        *("validation loss", "parameters", "training time", "target tokens/s", "sentences/s"),
     ]
     return _without_empty(Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms], left=2))
 
@@ -79,6 +79,7 @@ def effects_table(document: Document) -> Table:
 
 SPARSE = (
     "notes",
+    "test loss",
     "validation loss",
     "seeds and sentences",
     "p, seeds and sentences",
@@ -144,6 +145,7 @@ def _arm(document: Document, arm: ArmLine) -> list[str]:
         extent,
         str(arm.finished) if arm.finished == arm.planned else f"{arm.finished} of {arm.planned}",
         number(arm.chrf, 2),
+        "" if document.metric == "test_loss" else number(arm.test_loss, 3),
         "" if document.metric == "valid_loss" else number(arm.valid_loss, 3),
         number(arm.parameters, 0),
         "" if arm.train_seconds is None else duration(arm.train_seconds),

@@ -14,6 +14,7 @@ from ablab.scoring import looks_tokenised, score
 from ablab.store.records import Evaluation, Record, now
 from ablab.store.saved_model import of_run
 from ablab.training.callbacks import Callback
+from ablab.training.validation import spread_loss
 
 
 class Evaluator:
@@ -53,6 +54,7 @@ class Evaluator:
             sentences=len(self.sources),
             bleu=scores.bleu,
             chrf=scores.chrf,
+            loss=self._loss(translator, encoded),
             signatures=scores.signatures,
             brevity_penalty=scores.brevity_penalty,
             length_ratio=scores.length_ratio,
@@ -65,6 +67,15 @@ class Evaluator:
         )
         self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
         return evaluation
+
+    def _loss(self, translator: Translator, sources: Sentences) -> float | None:
+        """Return the loss on the references as on validation: over the pairs with two sides; None without any."""
+        pairs = zip(self.sources, self.references, strict=True)
+        kept = [row for row, pair in enumerate(pairs) if all(side.strip() for side in pair)]
+        if not kept:
+            return None
+        references = Sentences.of(translator.target.encode([self.references[row] for row in kept]))
+        return spread_loss(translator.model, sources.chosen(kept), references)
 
 
 def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:

@@ -166,7 +166,10 @@ class Record(Strict):
 
 
 class Evaluation(Strict):
-    """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence."""
+    """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence.
+
+    `loss`: nats per target token of the references, without label smoothing; older evaluations have none.
+    """
 
     schema_version: Literal[1, 2] = SCHEMA
     evaluation_id: str
@@ -175,6 +178,7 @@ class Evaluation(Strict):
     sentences: int
     bleu: float
     chrf: float
+    loss: float | None = None
     signatures: dict[str, str]
     brevity_penalty: float
     length_ratio: float

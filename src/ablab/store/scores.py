@@ -31,6 +31,7 @@ def _of_selected(read: Callable[[Selected], float]) -> Value:
 SCORES: Mapping[str, Score] = {
     "test_bleu": Score("test BLEU", "BLEU", 2, True, _of_evaluation(lambda found: found.bleu)),
     "test_chrf": Score("test chrF", "chrF", 2, True, _of_evaluation(lambda found: found.chrf)),
+    "test_loss": Score("test loss", "nats per token", 4, False, _of_evaluation(lambda found: found.loss)),
     "valid_bleu": Score("validation BLEU", "BLEU", 2, True, _of_selected(lambda selected: selected.bleu)),
     "valid_loss": Score("validation loss", "nats per token", 4, False, _of_selected(lambda selected: selected.loss)),
 }

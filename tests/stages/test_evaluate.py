@@ -1,0 +1,49 @@
+"""The evaluation judges the weights that validation chose, by the same definitions."""
+
+import pytest
+
+from ablab.store.run_folder import RunFolder
+from tests.run.conftest import TINY, typed
+
+TRAIN = [(f"a b c {n}", f"x y {n} z") for n in range(60)]
+HELD_OUT = [("a b 1", "x 1 z"), ("", "z"), ("c 7", "x y 7"), ("a 3", " "), ("b " * 700, "y " * 700)]
+"""Two pairs with an empty side, and one longer than any table of positions."""
+
+
+def written(folder, name, pairs):
+    for side, language in enumerate(("en", "de")):
+        (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    return f"data.{name}={folder / name}"
+
+
+def trained(folder, *words):
+    """A run on these files, and what its line printed."""
+    line = (
+        *("data=text", written(folder, "train", TRAIN), written(folder, "valid", HELD_OUT), "data.vocab_size=40"),
+        *("training.max_steps=8", "training.valid_every=4", "training.select=last", "logger=none"),
+        *("decoding.max_extra_tokens=3", f"outputs={folder / 'outputs'}", *TINY, "drophead=none", *words),
+    )
+    said = typed(*line)
+    assert said.code == 0, said.out
+    (run,) = (folder / "outputs" / "runs").glob("r*")
+    return RunFolder(run), said.out
+
+
+def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
+    """Of the whole model, and of each pruned one."""
+    run, out = trained(tmp_path, f"data.test={tmp_path / 'valid'}", "pruning=every_other")
+    (curve,) = run.curves()
+    losses = {evaluation.evaluation_id: evaluation.loss for evaluation in run.evaluations()}
+    assert len(losses) > 1
+    assert losses == {point.evaluation_id: pytest.approx(point.valid_loss, rel=1e-5) for point in curve.points}
+    (whole,) = (evaluation for evaluation in run.evaluations() if "kept" not in evaluation.settings)
+    assert whole.loss == pytest.approx(run.record().selected.loss, rel=1e-5)
+    assert f"test loss   {whole.loss:.3f} nats per token" in out
+
+
+def test_a_test_set_without_a_pair_of_two_sides_has_no_loss(tmp_path):
+    pairs = [("", "z"), ("a 3", " "), ("a b", "x y")]
+    run, out = trained(tmp_path, written(tmp_path, "test", pairs), "data.test_pairs=2", "pruning=none")
+    (evaluation,) = run.evaluations()
+    assert (evaluation.sentences, evaluation.loss) == (2, None)
+    assert "test loss" not in out
