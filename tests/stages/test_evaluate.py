@@ -2,6 +2,8 @@
 
 import pytest
 
+from ablab.report.by_test_set import set_bleu
+from ablab.scoring import score
 from ablab.store.run_folder import RunFolder
 from tests.run.conftest import TINY, typed
 
@@ -39,6 +41,26 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     (whole,) = (evaluation for evaluation in run.evaluations() if "kept" not in evaluation.settings)
     assert whole.loss == pytest.approx(run.record().selected.loss, rel=1e-5)
     assert f"test loss   {whole.loss:.3f} nats per token" in out
+
+
+def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
+    """As their concatenation is; what the statistics of each give is its own BLEU."""
+    news, talks = [("a b 1", "x 1 z"), ("c 7", "x y 7")], [(f"a {n}", f"x y {n}") for n in range(3)]
+    words = [written(tmp_path, name, pairs).partition("=")[2] for name, pairs in (("news", news), ("talks", talks))]
+    both = written(tmp_path, "both", [*news, *talks]).partition("=")[2]
+    run, out = trained(tmp_path, f"data.test=[{','.join(words)}]", "pruning=none")
+    assert "test        news + talks, 5 sentences" in out
+    again, _ = trained(tmp_path, f"data.test={both}", "pruning=none")
+    assert again == run
+    together, apart = sorted(run.evaluations(), key=lambda evaluation: evaluation.test_name)
+    assert apart.evaluation_id != together.evaluation_id
+    for name in ("bleu", "chrf", "loss", "statistics"):
+        assert getattr(apart, name) == getattr(together, name)
+    assert [(one.name, one.sentences) for one in apart.test_sets] == [("news", 2), ("talks", 3)]
+    assert together.test_sets is None
+    hypotheses = run.hypotheses(apart.evaluation_id)
+    alone = [score(hypotheses[:2], [tgt for _, tgt in news]), score(hypotheses[2:], [tgt for _, tgt in talks])]
+    assert set_bleu(apart) == pytest.approx([found.bleu for found in alone])
 
 
 def test_a_test_set_without_a_pair_of_two_sides_has_no_loss(tmp_path):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ablab.report.arms import arm_line
+from ablab.report.by_test_set import set_lines
 from ablab.report.claims import judge
 from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import OnSentences, difference_line
@@ -105,6 +106,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         arms=[arm_line(arm, baseline, measure, selection.folder) for arm in selection.rows],
         differences=differences,
         effects=effects,
+        test_sets=set_lines(selection),
         series=pictured(selection),
         artefacts=side_by_side(selection),
         differing=differing_sentences(selection),

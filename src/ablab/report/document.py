@@ -155,6 +155,17 @@ class EffectLine(Strict):
     refused: str | None = None
 
 
+class SetLine(Strict):
+    """Test BLEU of an arm on one of several test sets: mean and standard deviation over `n` seeds."""
+
+    test_set: str
+    sentences: int
+    arm: str
+    mean: float | None
+    sd: float | None
+    n: int
+
+
 class LineOf(Strict):
     """One arm in a picture: mean and range over seeds, at each x that all seeds have."""
 
@@ -262,6 +273,7 @@ class Document(Strict):
     arms: list[ArmLine]
     differences: list[DifferenceLine]
     effects: list[EffectLine]
+    test_sets: list[SetLine]
     series: list[Series]
     artefacts: list[Facets | Matrices]
     differing: list[Sentences]

@@ -19,14 +19,14 @@ class Table:
     left: int = 1
 
 
-TABLES = frozenset(("claims", "arms", "differences", "effects"))
+TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets"))
 """Keys of all tables."""
 
 
 def tables(document: Document) -> list[Table]:
     """Return the tables that have rows, in reading order."""
-    found = [claims_table(document), arms_table(document), differences_table(document), effects_table(document)]
-    return [table for table in found if table.rows]
+    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table)
+    return [table for make in made if (table := make(document)).rows]
 
 
 def claims_table(document: Document) -> Table:
@@ -42,6 +42,23 @@ def arms_table(document: Document) -> Table:
         *("validation loss", "parameters", "training time", "target tokens/s", "sentences/s"),
     ]
     return _without_empty(Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms], left=2))
+
+
+def test_sets_table(document: Document) -> Table:
+    """Return BLEU of each arm on each of several test sets."""
+    columns = ["test set", "arm", "sentences", "test BLEU", "sd", "seeds"]
+    rows = [
+        [
+            line.test_set,
+            line.arm + (" (baseline)" if line.arm == document.baseline else ""),
+            f"{line.sentences:,}",
+            number(line.mean, 2),
+            number(line.sd, 2),
+            str(line.n),
+        ]
+        for line in document.test_sets
+    ]
+    return Table("test_sets", "By test set", columns, rows, left=2)
 
 
 def differences_table(document: Document) -> Table:
