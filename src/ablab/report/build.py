@@ -13,6 +13,7 @@ from ablab.report.effects import effect_lines
 from ablab.report.evidence import measure_of
 from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection
+from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import NOTHING_LEARNT, now
@@ -81,6 +82,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     effects, hole = _effects(selection, measure)
+    metrics = metric_lines(selection)
     on_sentences = _on_sentences(selection, baseline, resamples)
     for arm in selection.rows:
         if arm is not baseline:
@@ -107,10 +109,11 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         differences=differences,
         effects=effects,
         test_sets=set_lines(selection),
+        metrics=metrics,
         series=pictured(selection),
         artefacts=side_by_side(selection),
         differing=differing_sentences(selection),
-        methods=list(methods(selection, resamples)),
+        methods=[*methods(selection, resamples), *([METHOD] if metrics else [])],
     )
 
 

@@ -166,6 +166,27 @@ class SetLine(Strict):
     n: int
 
 
+class MetricLine(Strict):
+    """How well a metric tells the arms apart. `declared`: by the experiment file.
+
+    `between`, `within`: standard deviations, in the metric's unit, of the arms' means without the noise in them and of
+    runs within an arm; `ratio`: of the two. `f`, `omega_squared`: of a one-way analysis of variance.
+    """
+
+    metric: str
+    title: str
+    unit: str
+    digits: int
+    declared: bool
+    arms: int
+    runs: int
+    between: float
+    within: float
+    ratio: float
+    f: float
+    omega_squared: float
+
+
 class LineOf(Strict):
     """One arm in a picture: mean and range over seeds, at each x that all seeds have."""
 
@@ -274,6 +295,7 @@ class Document(Strict):
     differences: list[DifferenceLine]
     effects: list[EffectLine]
     test_sets: list[SetLine]
+    metrics: list[MetricLine]
     series: list[Series]
     artefacts: list[Facets | Matrices]
     differing: list[Sentences]

@@ -122,7 +122,7 @@ class Selection:
     which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
     launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `awaited`: runs
     that were registered, and have neither ended nor been given up; until then there is no verdict. `late`: runs that
-    finished after they had been given up.
+    finished after they had been given up. `declared`: the metric of the experiment file; None without one.
     """
 
     name: str
@@ -141,6 +141,7 @@ class Selection:
     error: ErrorEstimate = "moderated"
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
+    declared: str | None = None
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

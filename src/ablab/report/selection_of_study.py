@@ -48,6 +48,7 @@ def of_study(study: Study) -> Selection:
         ),
         error=_error(experiment, registered),
         awaited=awaited,
+        declared=None if experiment is None else experiment.metric,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
     )
 

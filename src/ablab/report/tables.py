@@ -19,13 +19,13 @@ class Table:
     left: int = 1
 
 
-TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets"))
+TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics"))
 """Keys of all tables."""
 
 
 def tables(document: Document) -> list[Table]:
     """Return the tables that have rows, in reading order."""
-    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table)
+    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table, metrics_table)
     return [table for make in made if (table := make(document)).rows]
 
 
@@ -92,6 +92,25 @@ def effects_table(document: Document) -> Table:
         left=3,
     )
     return _without_empty(table)
+
+
+def metrics_table(document: Document) -> Table:
+    """Return how well each metric tells the arms apart."""
+    columns = ["metric", "sd between arms", "sd within arms", "signal to noise", "F", "omega squared", "arms", "runs"]
+    rows = [
+        [
+            line.title + (" (declared)" if line.declared else ""),
+            number(line.between, line.digits),
+            number(line.within, line.digits),
+            number(line.ratio, 2),
+            number(line.f, 2),
+            number(line.omega_squared, 2),
+            str(line.arms),
+            str(line.runs),
+        ]
+        for line in document.metrics
+    ]
+    return Table("metrics", "Which metric sees best (exploratory)", columns, rows)
 
 
 SPARSE = (
