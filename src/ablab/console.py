@@ -143,6 +143,8 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
         rows["test"] = f"{evaluation.test_name}, {evaluation.sentences:,} sentences, {_search(evaluation)}"
         rows["BLEU"] = f"{evaluation.bleu:.2f}   {evaluation.signatures['bleu']}"
         rows["chrF"] = f"{evaluation.chrf:.2f}   {evaluation.signatures['chrf']}"
+        if evaluation.loss is not None:
+            rows["test loss"] = f"{evaluation.loss:.3f} nats per token"
     if record.selected is not None:
         chosen = record.selected
         rows["validation"] = (

@@ -73,6 +73,11 @@ class TestWithoutTheIndex:
         assert configured("mtdata", path="/elsewhere").train_digest() == plain.train_digest()
         assert configured("mtdata", test="wmt20").train_digest() == plain.train_digest()
         assert configured("mtdata", test="wmt20").test_digest() != plain.test_digest()
+        assert configured("mtdata", test=["wmt19"]).test_digest() == plain.test_digest()
+        several = configured("mtdata", test=["wmt18", "wmt19"])
+        several.check()
+        assert several.test_name == "wmt18 + wmt19"
+        assert several.test_digest() != plain.test_digest()
         assert configured("mtdata", valid="wmt17").train_digest() != plain.train_digest()
         assert configured("mtdata", train=[NEWS, NEWS]).train_digest() != plain.train_digest()
 

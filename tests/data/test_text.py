@@ -88,3 +88,53 @@ def test_a_missing_file_names_the_key(tmp_path: Path, configured: Configured, fi
 def test_two_languages_are_needed(tmp_path: Path, configured: Configured, fill: Fill) -> None:
     with pytest.raises(UserError, match="two languages, got en"):
         configured("text", **fill(tmp_path), tgt="en").check()
+
+
+@pytest.fixture
+def two(tmp_path: Path, fill: Fill, write: Callable[[Path, Sequence[str]], None]) -> dict[str, object]:
+    """A corpus with two test sets of one name in two folders."""
+    prefixes = fill(tmp_path / "news")
+    for language in ("en", "de"):
+        write(tmp_path / "talks" / f"test.{language}", [f"talk {n} {language}" for n in range(3)])
+    return {**prefixes, "test": [prefixes["test"], str(tmp_path / "talks" / "test")]}
+
+
+def test_several_test_sets_follow_each_other(configured: Configured, two: dict[str, object]) -> None:
+    corpus = configured("text", **two)
+    corpus.check()
+    assert corpus.test_names == ["news/test", "talks/test"]
+    assert corpus.test_name == corpus.test_split().name == "news/test + talks/test"
+    news, talks = corpus.test_splits()
+    assert (len(news.pairs), len(talks.pairs)) == (2, 3)
+    assert corpus.test_split().pairs == [*news.pairs, *talks.pairs]
+
+
+def test_a_list_of_one_test_set_is_that_test_set(configured: Configured, two: dict[str, object]) -> None:
+    together, plain, single = (
+        configured("text", **{**two, "test": test}) for test in (two["test"], two["test"][0], [two["test"][0]])
+    )
+    assert (plain.test_name, digests(plain)) == (single.test_name, digests(single))
+    assert digests(together)[0] == digests(plain)[0]
+    assert digests(together)[1] != digests(plain)[1]
+
+
+def test_the_order_of_test_sets_counts(configured: Configured, two: dict[str, object]) -> None:
+    turned = configured("text", **{**two, "test": two["test"][::-1]})
+    assert turned.test_digest() != configured("text", **two).test_digest()
+
+
+def test_as_many_pairs_are_taken_of_each_test_set(configured: Configured, two: dict[str, object]) -> None:
+    configured("text", **two, test_pairs=2).check_pairs()
+    with pytest.raises(UserError, match=r"data\.test_pairs=3: the smallest test set has 2 test pairs"):
+        configured("text", **two, test_pairs=3).check_pairs()
+
+
+def test_one_test_set_under_two_prefixes_is_refused(configured: Configured, two: dict[str, object]) -> None:
+    first = Path(two["test"][0])
+    with pytest.raises(UserError, match=r"data\.test=\[.*\]: allowed: each test set once"):
+        configured("text", **{**two, "test": [str(first), f"{first.parent}/../news/test"]}).check()
+
+
+def test_each_of_several_prefixes_is_needed(configured: Configured, two: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=r"data\.test is needed"):
+        configured("text", **{**two, "test": ["", "x"]}).check()

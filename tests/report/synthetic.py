@@ -178,6 +178,7 @@ def _evaluation(cell: Cell, found: Scores, corpus_name: str, noise: float) -> Ev
         sentences=SENTENCES,
         bleu=found.bleu,
         chrf=found.chrf,
+        loss=2.1 + noise / 50,
         signatures=found.signatures,
         brevity_penalty=found.brevity_penalty,
         length_ratio=found.length_ratio,

@@ -44,6 +44,8 @@ def with_last_fifth(arm, key, gain):
         ("bleu", 2.0, "valid_loss", 0.05, False),
         ("bleu", 2.0, "training_speed", 0.0, False),
         ("loss", -0.2, "valid_loss", 0.05, True),
+        ("loss", -0.2, "test_loss", 0.05, True),
+        ("bleu", 2.0, "test_loss", 0.05, False),
         ("loss", -0.2, "valid_loss", 0.5, False),
         ("loss", -0.2, "test_bleu", 0.05, False),
     ],
@@ -55,6 +57,19 @@ def test_each_measure_has_its_own_curve_to_come_to_rest(reported, key, gain, met
     assert (isinstance(found, NotTestable) and "under-trained" in str(found)) == is_under_trained
     if not is_under_trained:
         assert len(found) == 5
+
+
+def test_evaluations_from_before_there_was_a_test_loss_have_no_evidence_of_it(reported):
+    arms = of_study(reported.study).arms[:2]
+    usual, other = (
+        ArmRuns(
+            arm.name, [replace(run, evaluation=run.evaluation.model_copy(update={"loss": None})) for run in arm.runs]
+        )
+        for arm in arms
+    )
+    found = evidence(other, usual, MEASURES["test_loss"], 0.0)
+    assert isinstance(found, NotTestable)
+    assert str(found).endswith("have no test loss")
 
 
 @pytest.mark.parametrize(("slowest", "is_refused"), [(95.0, False), (50.0, True)])

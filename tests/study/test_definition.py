@@ -130,3 +130,22 @@ def test_an_arm_that_no_value_trains_is_said(place):
 def test_a_single_run_says_how_to_sweep(capsys):
     assert main(["train", "experiment=norms"]) == 2
     assert "python train.py -m experiment=norms" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "sets"),
+    [
+        ("[test_2016_flickr,test_2017_flickr]", [["test_2016_flickr", "test_2017_flickr"]]),
+        ("test_2016_flickr,test_2017_flickr", ["test_2016_flickr", "test_2017_flickr"]),
+        (
+            "[test_2016_flickr,test_2017_flickr],test_2016_flickr",
+            [["test_2016_flickr", "test_2017_flickr"], "test_2016_flickr"],
+        ),
+    ],
+)
+def test_brackets_make_test_sets_one_value(value, sets, tmp_path):
+    """Without them a sweep evaluates the same run on each."""
+    study = define(("data=multi30k", f"data.test={value}", "seed=1,2", "logger=none", f"outputs={tmp_path}"))
+    assert [cell.planned.config.data.test for cell in study.cells if cell.planned.config.seed == 1] == sets
+    assert len({cell.planned.run_id for cell in study.cells}) == 2
+    assert len({cell.planned.evaluation_id for cell in study.cells}) == len(sets)

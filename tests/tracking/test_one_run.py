@@ -114,6 +114,7 @@ def test_the_summary_has_the_scores(mirrored):
     evaluation = mirrored.run.evaluation(identity.evaluation_id(identity.evaluation(compose(mirrored.line).config)))
     assert summary["test/bleu"] == pytest.approx(evaluation.bleu)
     assert summary["test/chrf"] == pytest.approx(evaluation.chrf)
+    assert summary["test/loss"] == pytest.approx(evaluation.loss)
     assert summary["test/bleu_signature"] == evaluation.signatures["bleu"]
     assert summary["selected/bleu"] == pytest.approx(record.selected.bleu)
     assert summary["selected/loss"] == pytest.approx(record.selected.loss)

@@ -11,7 +11,7 @@ from ablab.data.batches import Sentences, collate
 from ablab.data.tokenizer import Tokenizer
 from ablab.model.tokens import SPECIAL
 from ablab.training import validation
-from ablab.training.validation import Validator
+from ablab.training.validation import Validator, spread_loss
 from tests.model.arms import ALL_RATES, NO_DROPOUT, VOCAB, build, stir
 
 NOTHING_DROPS = {
@@ -94,3 +94,22 @@ def test_a_model_in_evaluation_stays_there(validator):
     model = with_everything_that_drops().eval()
     validator(model, 1)
     assert not any(module.training for module in model.modules())
+
+
+def test_the_loss_spread_over_threads_is_the_loss(validator, monkeypatch):
+    """With a batch for each sentence or two, whichever thread ends first; and nothing is left changed."""
+    monkeypatch.setattr(validation, "SPREAD_TOKENS", 9)
+    model = with_everything_that_drops()
+    expected, state = validator.loss(model), torch.get_rng_state()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = [spread_loss(model, validator.src, validator.tgt) for _ in range(3)]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert found == [pytest.approx(expected, rel=1e-6)] * 3
+    assert len(set(found)) == 1
+    assert model.training
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(parameter.grad is None for parameter in model.parameters())

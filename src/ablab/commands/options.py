@@ -90,16 +90,17 @@ class ReportOptions(Options):
     """finished runs, each by its id, a prefix of it, or its path, with commas between; the first is the baseline"""
     where: str | None = None
     """conditions, key=value with spaces between: all finished runs of the store that meet them"""
-    metric: Literal["test_bleu", "test_chrf", "valid_bleu", "valid_loss", "training_speed", "decoding_speed"] | None = (
-        None
-    )
+    metric: (
+        Literal["test_bleu", "test_chrf", "test_loss", "valid_bleu", "valid_loss", "training_speed", "decoding_speed"]
+        | None
+    ) = None
     """metric by which arms are compared; by default that of the experiment, otherwise test_bleu"""
     baseline: str | None = None
     """arm that the others are compared with; by default that of the experiment, or the first of runs"""
     resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000
     """number of resamples of each resampling test"""
     verify: bool = False
-    """true: first compute every score again from the stored translations and the raw references"""
+    """true: first compute BLEU and chrF again from the stored translations and the raw references"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 

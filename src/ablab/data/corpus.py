@@ -3,8 +3,11 @@
 import abc
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, Count, Group
@@ -32,8 +35,8 @@ class Corpus(Group):
     digests may read bytes, but decode nothing and avoid the network where possible. The splits return all pairs;
     preparation takes `train_pairs`, `valid_pairs` and `test_pairs` of them, and `check_pairs` checks beforehand that
     there are as many.
-    Each kind adds a field `test` that names its test set. Fields have no defaults: those stand only in
-    `conf/data/<kind>.yaml`.
+    Each kind adds a field `test` that names its test set, or a list of them: together they are one test set, and
+    `test_pairs` is taken of each. Fields have no defaults: those stand only in `conf/data/<kind>.yaml`.
     """
 
     kind: str
@@ -52,7 +55,10 @@ class Corpus(Group):
             raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
 
     def pairs_in(self, split: str) -> int | None:
-        """Return the number of pairs of a split; None if only the network could tell. Reads at most what digests do."""
+        """Return the number of pairs of a split, of the smallest of several test sets.
+
+        None if only the network could tell. Reads at most what digests do.
+        """
         return None
 
     def check_pairs(self) -> None:
@@ -65,15 +71,21 @@ class Corpus(Group):
         """Raise UserError when the options ask for more than the `count` pairs of a split."""
         wanted: int | None = getattr(self, f"{split}_pairs")
         if wanted is not None and wanted > count:
+            having = "the smallest test set" if split == "test" and len(self.test_names) > 1 else "the corpus"
             raise UserError(
-                f"data.{split}_pairs={wanted}: the corpus has {count:,} {SPLITS[split]} pairs; "
+                f"data.{split}_pairs={wanted}: {having} has {count:,} {SPLITS[split]} pairs; "
                 f"allowed: 1 to {count}, or null for all"
             )
 
     @property
-    @abc.abstractmethod
     def test_name(self) -> str:
-        """Name of the test set in tables; equals `test_split().name`, and reads nothing."""
+        """Name of the test set in tables, such as `test_2016_flickr + test_2017_flickr`."""
+        return " + ".join(self.test_names)
+
+    @property
+    @abc.abstractmethod
+    def test_names(self) -> list[str]:
+        """Name of each test set in tables, in the order of `test`; no two are equal, and nothing is read."""
 
     @abc.abstractmethod
     def train_digest(self) -> str:
@@ -91,9 +103,37 @@ class Corpus(Group):
     def valid_split(self) -> Split:
         """Return the validation pairs."""
 
-    @abc.abstractmethod
     def test_split(self) -> Split:
-        """Return the pairs of the test set that `test` names."""
+        """Return the pairs of all test sets, one after the other."""
+        return Split(self.test_name, [pair for split in self.test_splits() for pair in split.pairs])
+
+    @abc.abstractmethod
+    def test_splits(self) -> list[Split]:
+        """Return the pairs of each test set that `test` names, in this order."""
+
+
+def listed(names: str | Sequence[str]) -> list[str]:
+    """Return one name or several as a list."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _distinct(names: object) -> object:
+    """Check the value of `test` before its type, so that a wrong one gives one error."""
+    several = [names] if isinstance(names, str) else names
+    if not (isinstance(several, list) and several and all(isinstance(name, str) for name in several)):
+        raise ValueError("allowed: a test set, or a list of them, such as [one,another]")
+    if len(set(several)) < len(several):
+        raise ValueError("allowed: each test set once")
+    return names
+
+
+OneOrMore = BeforeValidator(_distinct)
+"""Marks a field `test` that takes a name or a list of different names."""
+
+
+def joint_digest(digests: Sequence[str]) -> str:
+    """Return the digest of several test sets; that of a single one stays what it is."""
+    return digests[0] if len(digests) == 1 else digest_of(list(digests))
 
 
 def digest_of(content: object) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from ablab.data import sacrebleu_sets
-from ablab.data.corpus import Corpus, Pair, Split, digest_of
+from ablab.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, listed
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
 from ablab.lines import one_line
@@ -34,7 +34,7 @@ class MtData(Corpus):
     kind: Literal["mtdata"]
     train: list[str]
     valid: str
-    test: Annotated[str, EVALUATION]
+    test: Annotated[str | list[str], EVALUATION, OneOrMore]
     path: Annotated[str | None, RUNTIME]
 
     def check(self) -> None:
@@ -45,24 +45,25 @@ class MtData(Corpus):
             raise UserError("data.train needs at least one mtdata id, such as Statmt-news_commentary-16-deu-eng.")
         for name in self.train:
             _check_id("train", name)
-        for key, name in (("valid", self.valid), ("test", self.test)):
+        for key, name in (("valid", self.valid), *(("test", name) for name in self.test_names)):
             if sacrebleu_sets.is_named(name):
                 sacrebleu_sets.check(name, self.src, self.tgt)
             else:
                 _check_id(key, name)
 
     @property
-    def test_name(self) -> str:
-        """Name of the test set in sacrebleu or mtdata."""
-        return self.test
+    def test_names(self) -> list[str]:
+        """Names of the test sets in sacrebleu or mtdata."""
+        return listed(self.test)
 
     def train_digest(self) -> str:
         """Return the digest of the names of the training and validation corpora and mtdata's version."""
         return digest_of(["mtdata", _version(), self.src, self.tgt, self.train, self.valid])
 
     def test_digest(self) -> str:
-        """Return the digest of the test set's name and mtdata's version."""
-        return digest_of(["mtdata", _version(), self.src, self.tgt, self.test])
+        """Return the digest of the names of the test sets and mtdata's version."""
+        names = self.test_names
+        return digest_of(["mtdata", _version(), self.src, self.tgt, names[0] if len(names) == 1 else names])
 
     def train_split(self) -> Split:
         """Return the corpora of `train`, concatenated."""
@@ -71,8 +72,8 @@ class MtData(Corpus):
     def valid_split(self) -> Split:
         return self._checked("valid", Split(self.valid, self._held_out(self.valid)))
 
-    def test_split(self) -> Split:
-        return Split(self.test, self._held_out(self.test))
+    def test_splits(self) -> list[Split]:
+        return [Split(name, self._held_out(name)) for name in self.test_names]
 
     def _checked(self, key: str, split: Split) -> Split:
         """Check the number of pairs, known only after reading. Not for test sets: these are read after training."""

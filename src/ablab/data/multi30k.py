@@ -1,14 +1,18 @@
 """The Multi30k corpus (Elliott et al. 2016): image captions in four languages, 29,000 training pairs."""
 
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ablab.data.corpus import Corpus, Split, digest_of
+from pydantic import BeforeValidator
+
+from ablab.data.corpus import Corpus, OneOrMore, Split, digest_of, joint_digest, listed
 from ablab.data.text_files import content_digest, count_pairs, locate, read_pairs
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.fields import EVALUATION, RUNTIME
 
 Language = Literal["en", "de", "fr", "cs"]
+TestSet = Literal["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr"]
 
 TEST_LANGUAGES = {
     "test_2016_flickr": ("cs", "de", "en", "fr"),
@@ -51,6 +55,14 @@ SIZES = {
 """Number of pairs in the official files."""
 
 
+def _official(names: str | list[str]) -> str | list[str]:
+    """Check names, after `OneOrMore` and before the type, whose error would name each of its parts."""
+    for name in listed(names):
+        if name not in TEST_LANGUAGES:
+            raise ValueError(choices(name, TEST_LANGUAGES))
+    return names
+
+
 class Multi30k(Corpus):
     """Multi30k from a folder, or downloaded from the official repository to the user's cache.
 
@@ -61,28 +73,28 @@ class Multi30k(Corpus):
     kind: Literal["multi30k"]
     src: Language
     tgt: Language
-    test: Annotated[Literal["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr"], EVALUATION]
+    test: Annotated[TestSet | list[TestSet], EVALUATION, BeforeValidator(_official), OneOrMore]
     path: Annotated[str | None, RUNTIME]
     url: Annotated[str, RUNTIME]
 
     def check(self) -> None:
         """Raise UserError for a test set without one of the languages, or a file that is neither local nor known."""
         super().check()
-        for language in (self.src, self.tgt):
-            if language not in TEST_LANGUAGES[self.test]:
+        for test, language in product(self.test_names, (self.src, self.tgt)):
+            if language not in TEST_LANGUAGES[test]:
                 raise UserError(
-                    f"data.test={self.test} does not exist in {language}, only in "
-                    f"{', '.join(TEST_LANGUAGES[self.test])}; in {language} there are "
+                    f"data.test={test} does not exist in {language}, only in "
+                    f"{', '.join(TEST_LANGUAGES[test])}; in {language} there are "
                     f"{', '.join(name for name, has in TEST_LANGUAGES.items() if language in has)}."
                 )
-        for split in ("train", "val", self.test):
+        for split in ("train", "val", *self.test_names):
             for language in (self.src, self.tgt):
                 self._local(split, language) if self.path else _checksum(split, language)
 
     @property
-    def test_name(self) -> str:
-        """The official name of the test set."""
-        return self.test
+    def test_names(self) -> list[str]:
+        """The official names of the test sets."""
+        return listed(self.test)
 
     def train_digest(self) -> str:
         """Return the digest of the sentences of the training and validation files."""
@@ -90,14 +102,14 @@ class Multi30k(Corpus):
 
     def test_digest(self) -> str:
         """Return the digest of the sentences of the test files."""
-        return self._digest(self.test)
+        return joint_digest([self._digest(name) for name in self.test_names])
 
     def pairs_in(self, split: str) -> int:
         """Return the number of lines of the files in the folder; without a folder, of the official files."""
-        name = {"train": "train", "valid": "val", "test": self.test}[split]
+        names = {"train": ["train"], "valid": ["val"], "test": self.test_names}[split]
         if not self.path:
-            return SIZES[name]
-        return count_pairs(self._local(name, self.src), self._local(name, self.tgt))
+            return min(SIZES[name] for name in names)
+        return min(count_pairs(self._local(name, self.src), self._local(name, self.tgt)) for name in names)
 
     def train_split(self) -> Split:
         """Return the training pairs, 29,000 in the official files."""
@@ -107,9 +119,9 @@ class Multi30k(Corpus):
         """Return the validation pairs: `val` in the official files, 1,014 pairs."""
         return self._split("val")
 
-    def test_split(self) -> Split:
-        """Return the test pairs: 1,000 in the official files, 461 for mscoco, 1,071 for 2018."""
-        return self._split(self.test)
+    def test_splits(self) -> list[Split]:
+        """Return the pairs of each test set: 1,000 in the official files, 461 for mscoco, 1,071 for 2018."""
+        return [self._split(name) for name in self.test_names]
 
     def _split(self, split: str) -> Split:
         return Split(split, read_pairs(self._file(split, self.src), self._file(split, self.tgt)))

@@ -37,9 +37,9 @@ class Numbers(Corpus):
                 raise UserError(f"data.{key}={language} is unknown to num2words; {choices(language, known)}.")
 
     @property
-    def test_name(self) -> str:
+    def test_names(self) -> list[str]:
         """Name of the only test set."""
-        return self.test
+        return [self.test]
 
     def train_digest(self) -> str:
         """Return the digest of the options that decide training and validation text, and the versions."""
@@ -59,8 +59,8 @@ class Numbers(Corpus):
     def valid_split(self) -> Split:
         return Split("valid", list(self._pairs()[self.train_size : self.train_size + self.valid_size]))
 
-    def test_split(self) -> Split:
-        return Split(self.test, list(self._pairs()[self.train_size + self.valid_size :]))
+    def test_splits(self) -> list[Split]:
+        return [Split(self.test, list(self._pairs()[self.train_size + self.valid_size :]))]
 
     def _pairs(self) -> tuple[Pair, ...]:
         size = self.train_size + self.valid_size + self.test_size

@@ -10,7 +10,7 @@ from ablab.provenance import representative
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.estimates import span
 from ablab.report.evidence import EVEN, convergence
-from ablab.report.metrics import BLEU, Measure, Progress
+from ablab.report.metrics import BLEU, MEASURES, Measure, Progress
 from ablab.report.origins import odd, unlike
 from ablab.report.selection import ArmRuns, Run
 from ablab.statistics.interval import NotTestable
@@ -26,7 +26,6 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
     summary = summarise(values) if values and not arm.diverged else None
     states = Counter(run.state for run in arm.runs)
     costs = [run.record.cost for run in arm.runs if run.record is not None]
-    kept = not arm.diverged
     return ArmLine(
         name=arm.name,
         is_baseline=arm is baseline,
@@ -39,8 +38,9 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         interval=span(summary.interval) if summary and summary.interval else None,
         minimum=None if summary is None else summary.minimum,
         maximum=None if summary is None else summary.maximum,
-        chrf=mean([run.evaluation.chrf for run in arm.finished if run.evaluation]) if kept else None,
-        valid_loss=mean([run.selected.loss for run in arm.finished if run.selected]) if kept else None,
+        chrf=_mean_of(arm, MEASURES["test_chrf"]),
+        test_loss=_mean_of(arm, MEASURES["test_loss"]),
+        valid_loss=_mean_of(arm, MEASURES["valid_loss"]),
         failed_share=span(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
         parameters=costs[0].parameters if costs else None,
         steps=mean([cost.steps for cost in costs]),
@@ -53,6 +53,13 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         notes=_arm_notes(arm, baseline, measure),
         runs=[_run(run, measure, place) for run in arm.runs],
     )
+
+
+def _mean_of(arm: ArmRuns, measure: Measure) -> float | None:
+    """Return the mean over the finished seeds; None where one of them has no value, or where runs diverged."""
+    values = [measure.value(run) for run in arm.finished]
+    whole = [value for value in values if value is not None]
+    return None if arm.diverged or len(whole) < len(values) else mean(whole)
 
 
 def _run(run: Run, measure: Measure, place: Path) -> RunLine:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ablab.report.arms import arm_line
+from ablab.report.by_test_set import set_lines
 from ablab.report.chosen import chosen
 from ablab.report.claims import judge
 from ablab.report.comparisons import pictured, side_by_side
@@ -13,6 +14,7 @@ from ablab.report.effects import effect_lines
 from ablab.report.evidence import measure_of
 from ablab.report.metrics import MEASURES, Measure
 from ablab.report.selection import ArmRuns, Selection
+from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.ranks import FEWEST_RANKED
@@ -96,6 +98,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     effects, hole = _effects(selection, measure)
+    metrics = metric_lines(selection)
     on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
     for arm in selection.rows:
         baseline = selection.baseline_of(arm)
@@ -123,10 +126,12 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         arms=[arm_line(arm, selection.baseline_of(arm), measure, selection.folder) for arm in selection.rows],
         differences=differences,
         effects=effects,
+        test_sets=set_lines(selection),
+        metrics=metrics,
         series=pictured(selection),
         artefacts=side_by_side(selection),
         differing=differing_sentences(selection),
-        methods=list(methods(selection, resamples)),
+        methods=[*methods(selection, resamples), *([METHOD] if metrics else [])],
     )
 
 

@@ -55,6 +55,7 @@ class ArmLine(Strict):
     minimum: float | None
     maximum: float | None
     chrf: float | None
+    test_loss: float | None
     valid_loss: float | None
     failed_share: Span | None
     parameters: int | None
@@ -169,6 +170,38 @@ class EffectLine(Strict):
     interval: Span | None = None
     p: float | None = None
     refused: str | None = None
+
+
+class SetLine(Strict):
+    """Test BLEU of an arm on one of several test sets: mean and standard deviation over `n` seeds."""
+
+    test_set: str
+    sentences: int
+    arm: str
+    mean: float | None
+    sd: float | None
+    n: int
+
+
+class MetricLine(Strict):
+    """How well a metric tells the arms apart. `declared`: by the experiment file.
+
+    `between`, `within`: standard deviations, in the metric's unit, of the arms' means without the noise in them and of
+    runs within an arm; `ratio`: of the two. `f`, `omega_squared`: of a one-way analysis of variance.
+    """
+
+    metric: str
+    title: str
+    unit: str
+    digits: int
+    declared: bool
+    arms: int
+    runs: int
+    between: float
+    within: float
+    ratio: float
+    f: float
+    omega_squared: float
 
 
 class LineOf(Strict):
@@ -303,6 +336,8 @@ class Document(Strict):
     arms: list[ArmLine]
     differences: list[DifferenceLine]
     effects: list[EffectLine]
+    test_sets: list[SetLine]
+    metrics: list[MetricLine]
     series: list[Series]
     artefacts: list[Facets | Matrices]
     differing: list[Sentences]

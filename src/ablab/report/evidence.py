@@ -52,7 +52,7 @@ def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -
     """
     progress = measure.progress
     if progress is not None and scores_matter(arm, baseline):
-        matters = margin if margin and measure.unit == progress.unit else progress.enough
+        matters = margin if margin and measure.unit == progress.score.unit else progress.enough
         try:
             for one in (arm, baseline):
                 _check_quality(one, progress, matters)
@@ -94,7 +94,7 @@ def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
         assert run.record is not None
         steps = [validation["step"] for validation in run.record.validations]
         curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
-    return drift(curves, threshold=threshold, higher_is_better=progress.higher_is_better)
+    return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
 
 
 def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
@@ -108,7 +108,7 @@ def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
         raise NotTestable(f"{arm.name} has no finished run")
     state = convergence(arm, progress, threshold)
     if state.state == "moving":
-        gained = f"{progress.title} got better by {number(state.improvement, progress.digits)}"
+        gained = f"{progress.score.title} got better by {number(state.improvement, progress.score.digits)}"
         raise NotTestable(f"{arm.name} is under-trained: {gained} in the last fifth of training")
 
 

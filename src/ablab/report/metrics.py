@@ -1,32 +1,31 @@
 """Measures by which arms are compared: one number per run for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ablab.report.selection import Run
 from ablab.statistics.interval import NotTestable
-from ablab.store.records import Curve, Evaluation, Point
+from ablab.store.records import Curve, Point
+from ablab.store.scores import COSTS, SCORES, Score
+from ablab.study.chosen import MONITORED
 
 
 @dataclass(frozen=True)
 class Progress:
     """A validation curve that shows whether training has converged. `key`: its name in a record's validations.
 
-    `enough`: the largest gain over the last fifth of training that still counts as converged, where a claim states no
-    margin.
+    `score`: of the selected weights on the same curve. `enough`: the largest gain over the last fifth of training that
+    still counts as converged, where a claim states no margin.
     """
 
     key: str
-    title: str
-    unit: str
-    digits: int
-    higher_is_better: bool
+    score: Score
     enough: float
 
 
-BLEU = Progress("bleu", "validation BLEU", "BLEU", 2, True, 0.5)
-LOSS = Progress("loss", "validation loss", "nats per token", 4, False, 0.01)
+BLEU = Progress("bleu", SCORES["valid_bleu"], 0.5)
+LOSS = Progress("loss", SCORES["valid_loss"], 0.01)
 
 
 @dataclass(frozen=True)
@@ -56,58 +55,19 @@ class Measure:
         return [value for value in values if value is not None]
 
 
-def _of_evaluation(read: Callable[[Evaluation], float]) -> Callable[[Run], float | None]:
-    return lambda run: None if run.evaluation is None else read(run.evaluation)
+def _measure(name: str, score: Score, progress: Progress | None, *, of_machine: bool = False) -> Measure:
+    def value(run: Run) -> float | None:
+        return None if run.record is None else score.value(run.record, run.evaluation)
+
+    validated = name if name in MONITORED else None
+    return Measure(
+        score.title, score.unit, score.digits, score.higher_is_better, progress, value, of_machine, validated
+    )
 
 
-MEASURES = {
-    "test_bleu": Measure("test BLEU", "BLEU", 2, True, BLEU, _of_evaluation(lambda found: found.bleu)),
-    "test_chrf": Measure("test chrF", "chrF", 2, True, BLEU, _of_evaluation(lambda found: found.chrf)),
-    "valid_bleu": Measure(
-        "validation BLEU",
-        "BLEU",
-        2,
-        True,
-        BLEU,
-        lambda run: run.selected.bleu if run.selected else None,
-        validated="valid_bleu",
-    ),
-    "valid_loss": Measure(
-        "validation loss",
-        "nats per token",
-        4,
-        False,
-        LOSS,
-        lambda run: run.selected.loss if run.selected else None,
-        validated="valid_loss",
-    ),
-    "training_speed": Measure(
-        "training speed",
-        "target tokens/s",
-        0,
-        True,
-        None,
-        lambda run: run.record.cost.tokens_per_second if run.record else None,
-        of_machine=True,
-    ),
-    "memory": Measure(
-        "peak memory of training",
-        "MiB",
-        0,
-        False,
-        None,
-        lambda run: run.record.cost.peak_memory_bytes / 2**20 if run.record else None,
-        of_machine=True,
-    ),
-    "decoding_speed": Measure(
-        "decoding speed",
-        "sentences/s",
-        0,
-        True,
-        None,
-        _of_evaluation(lambda found: found.sentences_per_second),
-        of_machine=True,
-    ),
+MEASURES: Mapping[str, Measure] = {
+    **{name: _measure(name, score, LOSS if score.unit == LOSS.score.unit else BLEU) for name, score in SCORES.items()},
+    **{name: _measure(name, cost, None, of_machine=True) for name, cost in COSTS.items()},
 }
 """Measures by their names in experiment files. Shares of failures and depths are compared in other ways."""
 

@@ -9,7 +9,14 @@ from ablab.report.charts import charts
 from ablab.report.document import Document, Facets, Matrices
 from ablab.report.figures import styles
 from ablab.report.forest import forests
-from ablab.report.tables import arms_table, claims_table, differences_table, effects_table
+from ablab.report.tables import (
+    arms_table,
+    claims_table,
+    differences_table,
+    effects_table,
+    metrics_table,
+    test_sets_table,
+)
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""
@@ -29,8 +36,10 @@ def page(document: Document) -> str:
         looks={name: (style.colour, STROKES[style.dash]) for name, style in styles(document).items()},
         claims=claims_table(document),
         arms=arms_table(document),
+        test_sets=test_sets_table(document),
         differences=differences_table(document),
         effects=effects_table(document),
+        metrics=metrics_table(document),
         charts=drawn,
         forests=forests(document),
         sections=_sections(document),

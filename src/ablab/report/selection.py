@@ -134,7 +134,8 @@ class Selection:
     launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `within`: the factor in
     each level of which arms have a baseline of their own, and `baselines`: those, by arm; empty: all have one.
     `awaited`: runs that were registered, and have neither ended nor been given up; until then there is no verdict.
-    `late`: runs that finished after they had been given up.
+    `late`: runs that finished after they had been given up. `declared`: the metric of the experiment file; None without
+    one.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Selection:
     baselines: Mapping[str, str] = field(default_factory=dict)
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
+    declared: str | None = None
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

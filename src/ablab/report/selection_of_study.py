@@ -50,6 +50,7 @@ def of_study(study: Study) -> Selection:
         within=None if experiment is None else experiment.within,
         baselines=study.baselines,
         awaited=awaited,
+        declared=None if experiment is None else experiment.metric,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
     )
 

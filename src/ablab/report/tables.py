@@ -20,14 +20,14 @@ class Table:
     left: int = 1
 
 
-TABLES = frozenset(("claims", "arms", "differences", "effects"))
+TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics"))
 """Keys of all tables."""
 
 
 def tables(document: Document) -> list[Table]:
     """Return the tables that have rows, in reading order."""
-    found = [claims_table(document), arms_table(document), differences_table(document), effects_table(document)]
-    return [table for table in found if table.rows]
+    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table, metrics_table)
+    return [table for make in made if (table := make(document)).rows]
 
 
 def claims_table(document: Document) -> Table:
@@ -39,10 +39,27 @@ def claims_table(document: Document) -> Table:
 def arms_table(document: Document) -> Table:
     """Return scores, seeds and cost of each arm, with missing runs marked."""
     columns = [
-        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "validation loss"),
-        *("parameters", "training time", "target tokens/s", "sentences/s"),
+        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "test loss"),
+        *("validation loss", "parameters", "training time", "target tokens/s", "sentences/s"),
     ]
     return _without_empty(Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms], left=2))
+
+
+def test_sets_table(document: Document) -> Table:
+    """Return BLEU of each arm on each of several test sets."""
+    columns = ["test set", "arm", "sentences", "test BLEU", "sd", "seeds"]
+    rows = [
+        [
+            line.test_set,
+            line.arm + (" (baseline)" if line.arm == document.baseline else ""),
+            f"{line.sentences:,}",
+            number(line.mean, 2),
+            number(line.sd, 2),
+            str(line.n),
+        ]
+        for line in document.test_sets
+    ]
+    return Table("test_sets", "By test set", columns, rows, left=2)
 
 
 def differences_table(document: Document) -> Table:
@@ -79,8 +96,28 @@ def effects_table(document: Document) -> Table:
     return _without_empty(table)
 
 
+def metrics_table(document: Document) -> Table:
+    """Return how well each metric tells the arms apart."""
+    columns = ["metric", "sd between arms", "sd within arms", "signal to noise", "F", "omega squared", "arms", "runs"]
+    rows = [
+        [
+            line.title + (" (declared)" if line.declared else ""),
+            number(line.between, line.digits),
+            number(line.within, line.digits),
+            number(line.ratio, 2),
+            number(line.f, 2),
+            number(line.omega_squared, 2),
+            str(line.arms),
+            str(line.runs),
+        ]
+        for line in document.metrics
+    ]
+    return Table("metrics", "Which metric sees best (exploratory)", columns, rows)
+
+
 SPARSE = (
     "notes",
+    "test loss",
     "validation loss",
     "seeds and sentences",
     "p, seeds and sentences",
@@ -148,6 +185,7 @@ def _arm(document: Document, arm: ArmLine) -> list[str]:
         extent,
         str(arm.finished) if arm.finished == arm.planned else f"{arm.finished} of {arm.planned}",
         number(arm.chrf, 2),
+        "" if document.metric == "test_loss" else number(arm.test_loss, 3),
         "" if document.metric == "valid_loss" else number(arm.valid_loss, 3),
         number(arm.parameters, 0),
         "" if arm.train_seconds is None else duration(arm.train_seconds),

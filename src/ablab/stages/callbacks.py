@@ -157,6 +157,8 @@ class TrackerCallback(Callback):
             figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
         if evaluation is not None:
             figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
+            if evaluation.loss is not None:
+                figures["test/loss"] = evaluation.loss
             figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
         self.tracker.summary(figures)
 

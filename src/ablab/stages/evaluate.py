@@ -6,14 +6,16 @@ from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
+from ablab.data.corpus import Split
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.files import json_digest, write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
 from ablab.scoring import looks_tokenised, score
-from ablab.store.records import Evaluation, Record, now
+from ablab.store.records import EvaluatedSet, Evaluation, Record, now
 from ablab.store.saved_model import of_run
 from ablab.training.callbacks import Callback
+from ablab.training.validation import spread_loss
 
 
 class Evaluator:
@@ -21,15 +23,16 @@ class Evaluator:
 
     def __init__(self, planned: Planned, callbacks: Callback) -> None:
         config = planned.config
-        test = config.data.test_split()
-        pairs = test.pairs[: config.data.test_pairs]
-        self.planned, self.callbacks, self.name = planned, callbacks, test.name
+        splits = [Split(split.name, split.pairs[: config.data.test_pairs]) for split in config.data.test_splits()]
+        pairs = [pair for split in splits for pair in split.pairs]
+        self.planned, self.callbacks, self.name = planned, callbacks, config.data.test_name
+        self.sets = [EvaluatedSet(name=split.name, sentences=len(split.pairs)) for split in splits]
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
-        self.raw = keep_raw(planned.outputs / "corpora", test.name, self.sources, self.references)
+        self.raw = keep_raw(planned.outputs / "corpora", self.name, self.sources, self.references)
         self.search: DecodingConfig = build_search(config)
         if looks_tokenised(self.references):
             callbacks.on_message(
-                f"{test.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
+                f"{self.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
             )
 
     def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
@@ -53,6 +56,7 @@ class Evaluator:
             sentences=len(self.sources),
             bleu=scores.bleu,
             chrf=scores.chrf,
+            loss=self._loss(translator, encoded),
             signatures=scores.signatures,
             brevity_penalty=scores.brevity_penalty,
             length_ratio=scores.length_ratio,
@@ -62,9 +66,19 @@ class Evaluator:
             statistics=scores.sentences,
             provenance_code=code_digest("evaluation"),
             ended=now(),
+            test_sets=self.sets if len(self.sets) > 1 else None,
         )
         self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
         return evaluation
+
+    def _loss(self, translator: Translator, sources: Sentences) -> float | None:
+        """Return the loss on the references as on validation: over the pairs with two sides; None without any."""
+        pairs = zip(self.sources, self.references, strict=True)
+        kept = [row for row, pair in enumerate(pairs) if all(side.strip() for side in pair)]
+        if not kept:
+            return None
+        references = Sentences.of(translator.target.encode([self.references[row] for row in kept]))
+        return spread_loss(translator.model, sources.chosen(kept), references)
 
 
 def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:

@@ -165,16 +165,29 @@ class Record(Strict):
         return ", ".join([*code, *changed]) or None
 
 
+class EvaluatedSet(Strict):
+    """One of several test sets that are evaluated together, in their order."""
+
+    name: str
+    sentences: int
+
+
 class Evaluation(Strict):
-    """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence."""
+    """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence.
+
+    `loss`: nats per target token of the references, without label smoothing; older evaluations have none.
+    `test_sets`: where there are several; the scores are over all of their sentences.
+    """
 
     schema_version: Literal[1, 2] = SCHEMA
     evaluation_id: str
     settings: dict[str, Any]
     test_name: str
     sentences: int
+    test_sets: list[EvaluatedSet] | None = None
     bleu: float
     chrf: float
+    loss: float | None = None
     signatures: dict[str, str]
     brevity_penalty: float
     length_ratio: float
@@ -189,6 +202,8 @@ class Evaluation(Strict):
     def _every_sentence(self) -> "Evaluation":
         if len(self.statistics) != self.sentences:
             raise ValueError(f"statistics of {len(self.statistics)} sentences, not of {self.sentences}")
+        if self.test_sets is not None and sum(each.sentences for each in self.test_sets) != self.sentences:
+            raise ValueError(f"test sets must have {self.sentences} sentences in all")
         return self
 
 

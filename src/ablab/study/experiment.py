@@ -19,11 +19,12 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-Metric = Literal["test_bleu", "test_chrf", "valid_bleu", "valid_loss"]
+Metric = Literal["test_bleu", "test_chrf", "test_loss", "valid_bleu", "valid_loss"]
 
 Claimed = Literal[
     "test_bleu",
     "test_chrf",
+    "test_loss",
     "valid_bleu",
     "valid_loss",
     "training_speed",

@@ -1,26 +1,16 @@
 """The noise of runs that is known before a study has ended: how much scores scatter from seed to seed."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ablab.fields import flatten
 from ablab.statistics.moderated import near_failures
-from ablab.store.records import Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.store.scores import SCORES
 from ablab.study.study import Study
-
-VALUES: Mapping[str, Callable[[Record, Evaluation | None], float | None]] = {
-    "test_bleu": lambda record, evaluation: None if evaluation is None else evaluation.bleu,
-    "test_chrf": lambda record, evaluation: None if evaluation is None else evaluation.chrf,
-    "valid_bleu": lambda record, evaluation: record.selected.bleu if record.selected else None,
-    "valid_loss": lambda record, evaluation: record.selected.loss if record.selected else None,
-}
-"""Metrics whose noise is known from finished runs, and their values."""
-
-LOWER_IS_BETTER = {"valid_loss"}
 
 KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
 """Fields of a recipe that runs of like kind share."""
@@ -77,12 +67,12 @@ def _pooled(arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin
                 continue
             if record.state == "diverged":
                 break
-            value = VALUES[metric](record, folder.evaluation(evaluation_id))
+            value = SCORES[metric].value(record, folder.evaluation(evaluation_id))
             values += [] if value is None else [value]
         else:
             if len(values) > 1:
                 scores[str(number)] = np.array(values)
-    for failing in near_failures(scores, higher_is_better=metric not in LOWER_IS_BETTER):
+    for failing in near_failures(scores, higher_is_better=SCORES[metric].higher_is_better):
         del scores[failing]
     df = sum(values.size - 1 for values in scores.values())
     if not df:

@@ -1,6 +1,6 @@
 """What the seeds of a study can tell about each of its claims, before they are trained."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +11,10 @@ from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import POWER, detectable_difference, equivalence_power, one_sided_power, two_sided_power
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.store.scores import COSTS, SCORES
 from ablab.study.chosen import chosen_by
 from ablab.study.claims import Settled
-from ablab.study.noise import VALUES, Noise, known_noise
+from ablab.study.noise import Noise, known_noise
 from ablab.study.study import Study
 
 ALPHA = 0.05
@@ -25,14 +26,8 @@ BOUNDED = ("equal", "not_worse")
 POOR = 0.2
 """Chance below which such a claim is called hopeless."""
 
-UNITS = {"test_bleu": "BLEU", "valid_bleu": "BLEU", "test_chrf": "chrF", "valid_loss": "nats per token"}
-
-ABSURD = {"test_bleu": 10.0, "valid_bleu": 10.0, "test_chrf": 10.0, "valid_loss": 0.5}
-"""Differences that no part of a model is expected to make: a claim that needs more is called hopeless."""
-
-
-OF_MACHINE = ("training_speed", "decoding_speed", "memory")
-"""Metrics of claims to which it is nothing whether runs diverge."""
+ABSURD: Mapping[str, float] = {"BLEU": 10.0, "chrF": 10.0, "nats per token": 0.5}
+"""Differences, by unit, that no part of a model is expected to make: a claim that needs more is called hopeless."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class Prospect:
 
 def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
-    noises = known_noise(study, {claim.metric for claim in study.claims} & set(VALUES))
+    noises = known_noise(study, {claim.metric for claim in study.claims} & set(SCORES))
     for claim in study.claims:
         if _are_chosen_unlike(study, claim):
             words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
@@ -68,7 +63,7 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
             words = f"cannot be shown by {seeds} seeds: even all failing against none has p = {p:.3f}, and it needs"
             return Prospect(claim, f"{words} {level:.3g}", True)
         return Prospect(claim, f"all failing against none would be seen (p = {p:.3f}; it needs {level:.3g})")
-    if claim.metric not in VALUES:
+    if claim.metric not in SCORES:
         return Prospect(claim, "its noise is known only from the study itself")
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
@@ -99,7 +94,7 @@ def _if_chosen(study: Study, claim: Settled) -> str:
 def _if_runs_diverge(study: Study, claim: Settled) -> str:
     """Return what a claim about quality becomes where runs diverge, if its seeds could show nothing then."""
     seeds, level = len(study.seeds), _level(study, claim)
-    if claim.metric in ("failures", *OF_MACHINE) or seeds < MINIMUM_SEEDS:
+    if claim.metric in ("failures", *COSTS) or seeds < MINIMUM_SEEDS:
         return ""
     if claim.parts:
         return "; should a run diverge, it cannot be tested"
@@ -115,7 +110,7 @@ def _if_runs_diverge(study: Study, claim: Settled) -> str:
 
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
-    seeds, unit = len(study.seeds), UNITS[claim.metric]
+    seeds, unit = len(study.seeds), SCORES[claim.metric].unit
     layout = _Layout.of(study, claim)
     error, df = layout.precision(noise.sd, seeds)
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
@@ -126,7 +121,7 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
     else:
         seen = detectable_difference(error, df, POWER, level)
         words = f"{seeds} seeds see a difference of {seen:.3g} {unit} with 80 % power {shown}"
-        is_hopeless = seen > ABSURD[claim.metric]
+        is_hopeless = seen > ABSURD[unit]
         chance = two_sided_power(claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)

@@ -19,6 +19,10 @@ LOGITS_ON_GPU = 1 << 25
 VALID_TOKENS = 8192
 """Padded target tokens per batch of the validation loss."""
 
+SPREAD_TOKENS = 1024
+"""Padded target tokens per batch where batches are spread over threads; few, so that no thread waits long at the end.
+"""
+
 
 def loss_rows(vocab: int, device: torch.device) -> int:
     """Return the number of hidden vectors whose logits the loss holds at a time."""

@@ -42,7 +42,9 @@ def projected_cross_entropy(
     Smoothed: (1 - e) (-log p_label) + e mean over the vocabulary of (-log p) (Szegedy et al. 2016, section 7; the
     same as `F.cross_entropy(label_smoothing=e)`). Only the smoothed sum has a gradient.
     """
-    smoothed, true = _ProjectedCrossEntropy.apply(as_products_take_it(hidden), matrix, labels, label_smoothing)
+    # Its forward pass computes gradients for whatever requires one, even where nothing will ask for them.
+    table = matrix if torch.is_grad_enabled() else matrix.detach()
+    smoothed, true = _ProjectedCrossEntropy.apply(as_products_take_it(hidden), table, labels, label_smoothing)
     return smoothed, true
 
 

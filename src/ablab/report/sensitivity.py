@@ -1,0 +1,82 @@
+"""The metric that sees best: how far apart each one puts the arms, beside its noise from seed to seed."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ablab.report.document import MetricLine
+from ablab.report.evidence import check_comparable
+from ablab.report.metrics import MEASURES, Measure
+from ablab.report.selection import ArmRuns, Selection
+from ablab.statistics.anova import one_way
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.moderated import near_failures
+from ablab.statistics.student import Floats
+from ablab.store.scores import SCORES
+
+METHOD = (
+    "Which metric sees best: the standard deviation between the means of arms, without the noise in them, over that of "
+    "runs within an arm; F and omega squared of a one-way analysis of variance (Fisher 1925; Hays 1963). Of arms with "
+    "two seeds or more, none of which diverged or nearly failed. This is for the next study: to choose the metric "
+    "after looking is exploratory."
+)
+
+
+def metric_lines(selection: Selection) -> list[MetricLine]:
+    """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""
+    arms = _whole(selection)
+    lines = [line for name in SCORES if (line := _line(selection, name, arms)) is not None]
+    return sorted(lines, key=lambda line: -line.f)
+
+
+def _line(selection: Selection, name: str, arms: Sequence[ArmRuns]) -> MetricLine | None:
+    """Return the line of a metric; None where a run has no value of it, or runs do not vary."""
+    measure = MEASURES[name]
+    groups = [values for arm in arms if (values := _values(arm, measure)) is not None]
+    if len(groups) < max(2, len(arms)):
+        return None
+    try:
+        found = one_way(groups)
+    except NotTestable:
+        return None
+    return MetricLine(
+        metric=name,
+        title=measure.title,
+        unit=measure.unit,
+        digits=measure.digits,
+        declared=name == selection.declared,
+        arms=len(groups),
+        runs=sum(group.size for group in groups),
+        between=found.between,
+        within=found.within,
+        ratio=found.signal_to_noise,
+        f=found.f,
+        omega_squared=found.omega_squared,
+    )
+
+
+def _whole(selection: Selection) -> list[ArmRuns]:
+    """Return the arms whose scores can be compared and vary by noise alone."""
+    arms = [arm for arm in _comparable(selection) if not arm.diverged and len(arm.finished) > 1]
+    failing: set[str] = set()
+    for name, score in SCORES.items():
+        found = {arm.name: _values(arm, MEASURES[name]) for arm in arms}
+        known = {arm: values for arm, values in found.items() if values is not None}
+        failing |= set(near_failures(known, higher_is_better=score.higher_is_better))
+    return [arm for arm in arms if arm.name not in failing]
+
+
+def _comparable(selection: Selection) -> Iterator[ArmRuns]:
+    """Yield the arms with the test text, scoring and corpus of the baseline."""
+    for arm in selection.rows:
+        try:
+            check_comparable(arm, selection.baseline_row)
+        except NotTestable:
+            continue
+        yield arm
+
+
+def _values(arm: ArmRuns, measure: Measure) -> Floats | None:
+    values = [measure.value(run) for run in arm.finished]
+    whole = [value for value in values if value is not None]
+    return np.array(whole) if len(whole) == len(values) else None

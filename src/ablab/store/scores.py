@@ -1,0 +1,51 @@
+"""Scores of a trained run: title, unit and direction of each, and where it stands in the run's files."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ablab.store.records import Evaluation, Record, Selected
+
+Value = Callable[[Record, Evaluation | None], float | None]
+"""Reads a score from a run's record and evaluation; None where they do not hold it."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number per run, by which runs are compared. `digits`: after the decimal point."""
+
+    title: str
+    unit: str
+    digits: int
+    higher_is_better: bool
+    value: Value
+
+
+def _of_evaluation(read: Callable[[Evaluation], float | None]) -> Value:
+    return lambda record, evaluation: None if evaluation is None else read(evaluation)
+
+
+def _of_selected(read: Callable[[Selected], float]) -> Value:
+    return lambda record, evaluation: None if record.selected is None else read(record.selected)
+
+
+SCORES: Mapping[str, Score] = {
+    "test_bleu": Score("test BLEU", "BLEU", 2, True, _of_evaluation(lambda found: found.bleu)),
+    "test_chrf": Score("test chrF", "chrF", 2, True, _of_evaluation(lambda found: found.chrf)),
+    "test_loss": Score("test loss", "nats per token", 4, False, _of_evaluation(lambda found: found.loss)),
+    "valid_bleu": Score("validation BLEU", "BLEU", 2, True, _of_selected(lambda selected: selected.bleu)),
+    "valid_loss": Score("validation loss", "nats per token", 4, False, _of_selected(lambda selected: selected.loss)),
+}
+"""Scores of quality, by their names in experiment files."""
+
+COSTS: Mapping[str, Score] = {
+    "training_speed": Score(
+        "training speed", "target tokens/s", 0, True, lambda record, evaluation: record.cost.tokens_per_second
+    ),
+    "memory": Score(
+        "peak memory of training", "MiB", 0, False, lambda record, evaluation: record.cost.peak_memory_bytes / 2**20
+    ),
+    "decoding_speed": Score(
+        "decoding speed", "sentences/s", 0, True, _of_evaluation(lambda found: found.sentences_per_second)
+    ),
+}
+"""Speeds and memory, by their names in experiment files. They also depend on the machine and its load."""

@@ -1,0 +1,84 @@
+"""Which metric sees best: of the same arms for all metrics, none of them failing."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+from scipy import stats
+
+from ablab.report.selection import ArmRuns
+from ablab.report.selection_of_study import of_study
+from ablab.report.sensitivity import METHOD, metric_lines
+from ablab.store.scores import SCORES
+
+
+@pytest.fixture(scope="module")
+def selection(reported):
+    return of_study(reported.study)
+
+
+def changed(selection, arm, number, **figures):
+    """The selection with other figures in the evaluation of one run."""
+
+    def told(runs):
+        run = runs[number]
+        evaluation = run.evaluation.model_copy(update=figures)
+        return [*runs[:number], replace(run, evaluation=evaluation), *runs[number + 1 :]]
+
+    return replace(
+        selection,
+        arms=[ArmRuns(one.name, told(one.runs)) if one.name == arm else one for one in selection.arms],
+    )
+
+
+def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
+    lines = metric_lines(selection)
+    assert {line.metric for line in lines} == set(SCORES)
+    assert {(line.arms, line.runs) for line in lines} == {(3, 15)}
+    assert [line.metric for line in lines if line.declared] == ["test_bleu"]
+    values = [[run.evaluation.bleu for run in arm.runs] for arm in selection.arms if not arm.diverged]
+    (bleu,) = (line for line in lines if line.metric == "test_bleu")
+    assert bleu.f == pytest.approx(stats.f_oneway(*values).statistic)
+    assert bleu.ratio == pytest.approx(bleu.between / bleu.within)
+
+
+def test_the_best_stands_first(selection):
+    f = [line.f for line in metric_lines(selection)]
+    assert f == sorted(f, reverse=True)
+    ratios = [line.ratio for line in metric_lines(selection)]
+    assert ratios == sorted(ratios, reverse=True)
+
+
+def test_a_run_that_nearly_failed_takes_its_arm_out_for_every_metric(selection):
+    lines = metric_lines(changed(selection, "layerdrop=0.1", 2, bleu=1.0))
+    assert {(line.arms, line.runs) for line in lines} == {(2, 10)}
+
+
+def test_a_metric_that_a_run_lacks_is_left_out(selection):
+    lines = metric_lines(changed(selection, "layerdrop=0.1", 2, loss=None))
+    assert {line.metric for line in lines} == set(SCORES) - {"test_loss"}
+    assert {line.arms for line in lines} == {3}
+
+
+def test_one_arm_or_one_seed_says_nothing(selection):
+    assert metric_lines(replace(selection, arms=selection.arms[:1])) == []
+    single = [ArmRuns(arm.name, arm.runs[:1]) for arm in selection.arms]
+    assert metric_lines(replace(selection, arms=single)) == []
+
+
+def test_another_metric_of_the_report_is_not_the_declared_one(selection):
+    lines = metric_lines(replace(selection, metric="test_chrf"))
+    assert [line.metric for line in lines if line.declared] == ["test_bleu"]
+
+
+def test_every_format_has_the_table_and_its_warning(reported):
+    first = reported.data["metrics"][0]
+    with (reported.folder / "metrics.csv").open() as file:
+        row = next(csv.DictReader(file))
+    assert row["metric"].removesuffix(" (declared)") == first["title"]
+    assert row["F"] == f"{first['f']:,.2f}"
+    assert METHOD in reported.data["methods"]
+    for name in ("report.md", "report.tex", "report.html"):
+        text = reported.text(name)
+        assert "which metric sees best (exploratory)" in text.lower()
+        assert row["F"] in text

@@ -1,0 +1,71 @@
+"""The evaluation judges the weights that validation chose, by the same definitions."""
+
+import pytest
+
+from ablab.report.by_test_set import set_bleu
+from ablab.scoring import score
+from ablab.store.run_folder import RunFolder
+from tests.run.conftest import TINY, typed
+
+TRAIN = [(f"a b c {n}", f"x y {n} z") for n in range(60)]
+HELD_OUT = [("a b 1", "x 1 z"), ("", "z"), ("c 7", "x y 7"), ("a 3", " "), ("b " * 700, "y " * 700)]
+"""Two pairs with an empty side, and one longer than any table of positions."""
+
+
+def written(folder, name, pairs):
+    for side, language in enumerate(("en", "de")):
+        (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    return f"data.{name}={folder / name}"
+
+
+def trained(folder, *words):
+    """A run on these files, and what its line printed."""
+    line = (
+        *("data=text", written(folder, "train", TRAIN), written(folder, "valid", HELD_OUT), "data.vocab_size=40"),
+        *("training.max_steps=8", "training.valid_every=4", "training.select=last", "logger=none"),
+        *("decoding.max_extra_tokens=3", f"outputs={folder / 'outputs'}", *TINY, "drophead=none", *words),
+    )
+    said = typed(*line)
+    assert said.code == 0, said.out
+    (run,) = (folder / "outputs" / "runs").glob("r*")
+    return RunFolder(run), said.out
+
+
+def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
+    """Of the whole model, and of each pruned one."""
+    run, out = trained(tmp_path, f"data.test={tmp_path / 'valid'}", "pruning=every_other")
+    (curve,) = run.curves()
+    losses = {evaluation.evaluation_id: evaluation.loss for evaluation in run.evaluations()}
+    assert len(losses) > 1
+    assert losses == {point.evaluation_id: pytest.approx(point.valid_loss, rel=1e-5) for point in curve.points}
+    (whole,) = (evaluation for evaluation in run.evaluations() if "kept" not in evaluation.settings)
+    assert whole.loss == pytest.approx(run.record().selected.loss, rel=1e-5)
+    assert f"test loss   {whole.loss:.3f} nats per token" in out
+
+
+def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
+    """As their concatenation is; what the statistics of each give is its own BLEU."""
+    news, talks = [("a b 1", "x 1 z"), ("c 7", "x y 7")], [(f"a {n}", f"x y {n}") for n in range(3)]
+    words = [written(tmp_path, name, pairs).partition("=")[2] for name, pairs in (("news", news), ("talks", talks))]
+    both = written(tmp_path, "both", [*news, *talks]).partition("=")[2]
+    run, out = trained(tmp_path, f"data.test=[{','.join(words)}]", "pruning=none")
+    assert "test        news + talks, 5 sentences" in out
+    again, _ = trained(tmp_path, f"data.test={both}", "pruning=none")
+    assert again == run
+    together, apart = sorted(run.evaluations(), key=lambda evaluation: evaluation.test_name)
+    assert apart.evaluation_id != together.evaluation_id
+    for name in ("bleu", "chrf", "loss", "statistics"):
+        assert getattr(apart, name) == getattr(together, name)
+    assert [(one.name, one.sentences) for one in apart.test_sets] == [("news", 2), ("talks", 3)]
+    assert together.test_sets is None
+    hypotheses = run.hypotheses(apart.evaluation_id)
+    alone = [score(hypotheses[:2], [tgt for _, tgt in news]), score(hypotheses[2:], [tgt for _, tgt in talks])]
+    assert set_bleu(apart) == pytest.approx([found.bleu for found in alone])
+
+
+def test_a_test_set_without_a_pair_of_two_sides_has_no_loss(tmp_path):
+    pairs = [("", "z"), ("a 3", " "), ("a b", "x y")]
+    run, out = trained(tmp_path, written(tmp_path, "test", pairs), "data.test_pairs=2", "pruning=none")
+    (evaluation,) = run.evaluations()
+    assert (evaluation.sentences, evaluation.loss) == (2, None)
+    assert "test loss" not in out
