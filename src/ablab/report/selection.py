@@ -122,7 +122,9 @@ class Selection:
     which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
     launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `awaited`: runs
     that were registered, and have neither ended nor been given up; until then there is no verdict. `late`: runs that
-    finished after they had been given up.
+    finished after they had been given up. `study`: the folder of the study, of the selection of one. `flaws`: where
+    the selection is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of
+    earlier reports that it never had.
     """
 
     name: str
@@ -141,6 +143,10 @@ class Selection:
     error: ErrorEstimate = "moderated"
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
+    study: Path | None = None
+    flaws: Sequence[str] = ()
+    stamp: str | None = None
+    lost_stamps: Sequence[str] = ()
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

@@ -49,6 +49,7 @@ def of_study(study: Study) -> Selection:
         error=_error(experiment, registered),
         awaited=awaited,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
+        study=study.folder,
     )
 
 
