@@ -19,6 +19,7 @@ def run(planned: Planned, console: Console) -> Record | None:
     """Train, evaluate and measure the pruning curve, as far as they are missing; return None if interrupted."""
     folder = planned.folder
     with locked(folder), heartbeat(folder.pulse) as beating:
+        folder.tidy()
         if _is_to_be_replaced(planned) and (aside := folder.set_aside()):
             console.say(f"The earlier run was moved to {aside}")
         record = folder.record()
@@ -40,7 +41,6 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
     from ablab.stages.prune_curve import prune_curve
     from ablab.stages.train import train
 
-    planned.folder.tidy()
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     with open_tracker(planned, console.say) as tracker:
         callbacks = run_callbacks(planned.folder, console, beating, tracker)

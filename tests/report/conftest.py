@@ -66,7 +66,7 @@ def _make_reported(place: Path) -> Reported:
     outputs = place / "outputs"
     words = (f"experiment={place / 'claims.yaml'}",)
     study = define((*words, f"outputs={outputs}"))
-    register(study, already_done=0)
+    register(study)
     fill(words, ERRORS, outputs=outputs, diverged=frozenset({("layerdrop=0.5", 4)}), pruned=True)
     code, out, err = typed(*words, f"outputs={outputs}", "resamples=1000")
     assert err == "", err

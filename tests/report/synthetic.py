@@ -48,15 +48,19 @@ def fill(
     *,
     outputs: Path,
     diverged: frozenset = frozenset(),
+    missing: frozenset = frozenset(),
     pruned: bool = False,
 ) -> Study:
-    """A study all of whose runs are there: an error rate for each arm, (arm, seed) pairs that diverged.
+    """A study all of whose runs are there, but for the (arm, seed) pairs that are missing; others diverged.
 
+    errors: a rate for each arm. Runs that are there already stay as they are.
     pruned: with translations of the models along the curves; without, no depth changes the score.
     """
     study = define((*words, f"outputs={outputs}"))
     name, references = corpus(outputs)
     for cell in study.cells:
+        if (cell.arm, cell.seed) in missing or cell.planned.folder.record() is not None:
+            continue
         error = errors[cell.arm] + random.Random(cell.seed).gauss(0, 0.01)
         write(
             cell,

@@ -64,7 +64,8 @@ def test_arms_that_share_no_way_of_judging_are_told(tmp_path):
             _judged_anew(cell, 99.0)
             usual = cell.planned.folder.path / "evaluations" / f"{cell.planned.evaluation_id}.json"
             usual.unlink()
-    (note,) = _reported(tmp_path)["notes"]
+    gone, note = _reported(tmp_path)["notes"]
+    assert gone.startswith("results that were entered are gone: ")
     assert note.startswith("arms are judged in different ways")
     assert "the defaults on" in note
     assert "beam_size=12" in note

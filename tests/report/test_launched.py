@@ -48,7 +48,7 @@ def test_leaving_out_seeds_is_told_and_replaces_nothing(reported):
 def test_settings_that_came_later_make_another_study(tmp_path):
     (tmp_path / "x.yaml").write_text(EXPERIMENT)
     words = (f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}")
-    register(define(words), already_done=0)
+    register(define(words))
     code, _, err = typed(*words, "optim.lr=0.002")
     assert code == 2
     assert err.endswith(f"; launched there was: {' '.join(words)}\n")
@@ -122,7 +122,7 @@ def test_what_claims_leave_to_the_study_is_registered_with_them(reported, tmp_pa
 def test_another_way_to_judge_makes_another_study(tmp_path):
     (tmp_path / "x.yaml").write_text(EXPERIMENT)
     words = (f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}")
-    register(define(words), already_done=0)
+    register(define(words))
     greedy = (words[0], "decoding=greedy")
     fill(greedy, ERRORS, outputs=tmp_path)
     assert typed(*greedy, words[1], "resamples=1000")[0] == 0

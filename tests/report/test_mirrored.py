@@ -21,7 +21,7 @@ def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):
     line = (*words, "resamples=1000")
     assert typed(*line)[0] == 0
     assert not study.folder.exists()  # never launched: there is no such run
-    register(study, already_done=0)
+    register(study)
     (tmp_path / "reports" / "told" / "report.json").unlink()
     assert typed(*line)[::2] == (0, "")
     assert typed(*line)[::2] == (0, "")  # nothing new

@@ -9,21 +9,30 @@ import pytest
 from ablab.cli import main
 from ablab.errors import BAD_INPUT
 from ablab.study.definition import define
+from ablab.study.ledger import register
 from tests.report.conftest import ERRORS, typed
 from tests.report.synthetic import fill
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
+MISSING = frozenset({("layerdrop=0.2", 4), ("layerdrop=0.2", 5)})
+DIVERGED = frozenset({("layerdrop=0.5", 4)})
+
+
+@pytest.fixture(scope="module")
+def launched(reported, tmp_path_factory):
+    """The store of the study without the runs of the last two seeds of one arm."""
+    outputs = tmp_path_factory.mktemp("launched") / "outputs"
+    register(define((reported.words[0], f"outputs={outputs}")))
+    fill((reported.words[0],), ERRORS, outputs=outputs, diverged=DIVERGED, missing=MISSING, pruned=True)
+    return outputs
+
+
 @pytest.fixture
-def unfinished(reported, tmp_path):
-    """The words of a copy of the study that lacks the runs of the last two seeds of one arm."""
-    outputs = shutil.copytree(reported.study.outputs, tmp_path / "outputs")
-    words = (reported.words[0], f"outputs={outputs}")
-    for cell in define(words).cells:
-        if cell.arm == "layerdrop=0.2" and cell.seed > 3:
-            shutil.rmtree(cell.planned.folder.path)
-    return words
+def unfinished(reported, launched, tmp_path):
+    """The words of a copy of that study."""
+    return (reported.words[0], f"outputs={shutil.copytree(launched, tmp_path / 'outputs')}")
 
 
 def report(words):
@@ -75,13 +84,7 @@ def test_runs_that_are_given_up_end_the_study(unfinished, capsys):
 def test_a_run_that_comes_after_all_makes_the_claims_exploratory(unfinished, reported, capsys):
     """Otherwise a study could be closed, looked at, and gone on with."""
     assert close(unfinished, "no time", capsys)[0] == 0
-    fill(
-        (reported.words[0],),
-        ERRORS,
-        outputs=define(unfinished).outputs,
-        diverged=frozenset({("layerdrop=0.5", 4)}),
-        pruned=True,
-    )
+    fill((reported.words[0],), ERRORS, outputs=define(unfinished).outputs, diverged=DIVERGED, pruned=True)
     data, _ = report(unfinished)
     assert {claim["exploratory"] for claim in data["claims"]} == {"2 runs were given up, and finished after that"}
 

@@ -73,7 +73,8 @@ def test_figures_agree_across_all_renderings(reported):
     assert [table.key for table in tables(document)] == ["claims", "arms", "differences", "metrics"]
     for table in tables(document):
         with (reported.folder / f"{table.key}.csv").open(newline="") as file:
-            assert list(csv.reader(file)) == [list(table.columns), *(list(row) for row in table.rows)]
+            stamped = [[*table.columns, "register"], *([*row, document.stamp] for row in table.rows)]
+            assert list(csv.reader(file)) == stamped
         assert len(set(table.columns)) == len(table.columns)
         cells = re.findall(r"<td[^>]*>(.*?)</td>", page, flags=re.S)
         parts = [part.removesuffix("</p>") for cell in cells for part in cell.split('<p class="aside">')]
@@ -82,6 +83,8 @@ def test_figures_agree_across_all_renderings(reported):
             assert "| " + " | ".join(row) + " |" in markdown
             assert " & ".join(map(_escaped, row)) in latex
             assert set(row) <= written
+    stamp = f"register {document.stamp}"
+    assert all(stamp in text for text in (page, latex, markdown, reported.out))
 
 
 def test_it_says_where_lower_is_better(reported):

@@ -14,7 +14,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from ablab.store.chain import Chain
 from ablab.store.metrics import read_metrics
+from ablab.store.register import file_digest
 from ablab.store.run_folder import RunFolder
 from ablab.training import loop
 from tests.run.conftest import TINY, typed
@@ -60,11 +62,15 @@ KILLS = {
     "telling the callbacks": ("ablab.stages.callbacks.MetricsCallback.on_validation", 1, "after"),
     "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
+    "with the record written and not entered": ("ablab.store.register.Register.append", 0, "before"),
+    "with the record entered and without its name": ("ablab.store.register.Register.append", 0, "after"),
     "with the record": ("ablab.store.run_folder.RunFolder.write_record", 0, "after"),
     "during the evaluation": ("ablab.store.run_folder.RunFolder.write_evaluation", 0, "before"),
-    "writing the evaluation": ("ablab.store.run_folder.write_json", 1, "before"),
+    "writing the evaluation": ("ablab.store.register.write_json", 1, "before"),
+    "with the evaluation entered and without its name": ("ablab.store.register.Register.append", 1, "after"),
     "during the curve": ("ablab.store.run_folder.RunFolder.write_evaluation", 1, "after"),
     "before the curve is written": ("ablab.store.run_folder.RunFolder.write_curve", 0, "before"),
+    "with the curve entered and without its name": ("ablab.store.register.Register.append", 3, "after"),
     "drawing": ("ablab.pruning.curve_files.draw", 0, "before"),
 }
 
@@ -186,3 +192,11 @@ def same(run, undisturbed):
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     for mine, other in zip(left(run), left(undisturbed), strict=True):
         assert mine == other
+    assert entered(run) == {name: file_digest(run.path / name) for name in entered(undisturbed)}
+
+
+def entered(run):
+    """The digest of each file that the register has of the run, none of which was ever made twice."""
+    history = Chain.of(run.outputs).histories[run.run_id]
+    assert (history.replaced, history.made_again, history.times_set_aside) == ([], set(), 0)
+    return history.files

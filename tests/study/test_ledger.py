@@ -62,7 +62,7 @@ def test_two_launches_at_once_are_both_registered(study):
         study.folder.mkdir(parents=True)
         with FileLock(study.folder / ".registered.lock"):
             for seeds in ((1, 2), (1, 2, 3)):
-                started.append(pool.submit(register, replace(study, seeds=seeds), already_done=0))
+                started.append(pool.submit(register, replace(study, seeds=seeds)))
             time.sleep(0.3)
             assert not any(launch.done() for launch in started)
         for launch in started:

@@ -71,6 +71,7 @@ def _shapes(config: Config) -> Iterator[str]:
 
 def _curve(planned: Planned, record: Record, console: Console) -> Curve:
     with locked(planned.folder):
+        planned.folder.tidy()
         known = planned.folder.curve(planned.curve_id)
         if known is not None:
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")

@@ -2,12 +2,13 @@
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ablab.commands.options import ReportOptions, split_words
 from ablab.config.overrides import UnknownKeyError
@@ -17,6 +18,7 @@ from ablab.files import read_json, write_json, write_text
 from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.document import Document
+from ablab.report.flaws import checked
 from ablab.report.latex import latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_pictures
@@ -71,6 +73,7 @@ def report(arguments: Sequence[str]) -> int:
         launched = f"; launched there was: {' '.join(first)}" if first else ""
         raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
     console = Console()
+    selection = checked(selection)
     if options.verify and not verify(selection, console):
         console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
@@ -142,7 +145,7 @@ def _write(document: Document, folder: Path) -> bool:
         write_text(made / "report.md", markdown(document))
         write_text(made / "report.tex", latex(document))
         for table in tables(document):
-            write_text(made / f"{table.key}.csv", comma_separated(table))
+            write_text(made / f"{table.key}.csv", comma_separated(table, document.stamp))
         folder.mkdir(exist_ok=True)
         names = {path.name for path in made.iterdir()}
         for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
@@ -150,14 +153,19 @@ def _write(document: Document, folder: Path) -> bool:
                 path.unlink(missing_ok=True)  # left by an earlier report, which this one replaces
         for name in names:
             (made / name).replace(folder / name)
-    return before != {**data, "made": None}
+    return before != _content(data)
 
 
-def _previous(path: Path) -> object:
-    """Return the previous report without its time; None if there is none."""
+def _content(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report without its time and stamp: other runs of the store move them and are no news of this one."""
+    return {key: value for key, value in data.items() if key not in ("made", "stamp")}
+
+
+def _previous(path: Path) -> dict[str, Any] | None:
+    """Return the content of the previous report; None if there is none."""
     try:
-        return {**read_json(path), "made": None}
-    except (OSError, UserError, TypeError):
+        return _content(read_json(path))
+    except (OSError, UserError, AttributeError):
         return None
 
 
@@ -176,6 +184,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
             for line in aligned([table.columns[:6], *(row[:6] for row in table.rows)], left=1):
                 console.say(line.rstrip())
     console.say("")
+    for words in document.register_words:
+        console.say(f"Stamp: {words}")
     console.say(
         f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv and pictures beside it"
     )

@@ -27,6 +27,12 @@ NOISE = {
     "paired": "Noise of claims: paired t over seeds, as the experiment declares or its registration says.",
 }
 
+REGISTER = (
+    "Register: the store enters each result and registration in a line that holds a digest of the line before. So it "
+    "shows a result or a registration that was edited, deleted, made again or put in by hand. It cannot show that the "
+    "whole store was rewritten, register included; only the stamp of an earlier report can."
+)
+
 
 def methods(selection: Selection, resamples: int) -> Iterator[str]:
     """Yield a sentence or two on each statistical method that this report uses."""
@@ -45,6 +51,8 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
     if selection.choosing is not None:
         yield selection.choosing
     yield "Weights were chosen on validation."
+    if selection.stamp is not None:
+        yield REGISTER
     if any(arm.diverged for arm in selection.arms):
         yield (
             "An arm with diverged runs has no mean: all runs are ranked, diverged ones last, and compared by the exact "
@@ -63,7 +71,7 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
                 "arm, and is no estimate for new data."
             )
     if any(measure.of_machine for measure in compared):
-        yield "Speeds are of the machine as it was: seeds are no repetitions of what else it had to do."
+        yield "Speeds and memory are of the machine as it was: seeds are no repetitions of what else it had to do."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
         yield f"Lower is better: {', '.join(lower)}."
 
@@ -132,6 +140,8 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         artefacts=side_by_side(selection),
         differing=differing_sentences(selection),
         methods=[*methods(selection, resamples), *([METHOD] if metrics else [])],
+        stamp=selection.stamp,
+        lost_stamps=list(selection.lost_stamps),
     )
 
 
@@ -154,7 +164,7 @@ def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], 
 
 def _notes(selection: Selection) -> list[str]:
     """Return notes for the top of the page: missing runs, lost files, smoke runs, unregistered claims."""
-    notes = list(selection.notes)
+    notes = [*selection.flaws, *selection.notes]
     states = Counter(run.state for arm in selection.rows for run in arm.runs)
     total = sum(states.values())
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}

@@ -226,6 +226,8 @@ def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:
 def _exploratory(selection: Selection, claim: Settled) -> str | None:
     """Return why the claim is exploratory, that is, not fixed before results were known; None if it is confirmatory."""
     registered = selection.registered
+    if selection.flaws:
+        return "; ".join(selection.flaws)
     if registered is None:
         return "the study was never launched as one: its claims were not registered"
     if asked(claim) not in [asked(one) for one in registered.claims]:

@@ -314,7 +314,10 @@ class Sentences(Strict):
 
 
 class Document(Strict):
-    """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None."""
+    """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None.
+
+    `stamp`, `lost_stamps`: as of `Selection`; older reports have none.
+    """
 
     name: str
     question: str
@@ -342,3 +345,10 @@ class Document(Strict):
     artefacts: list[Facets | Matrices]
     differing: list[Sentences]
     methods: list[str]
+    stamp: str | None = None
+    lost_stamps: list[str] = Field(default_factory=list)
+
+    @property
+    def register_words(self) -> list[str]:
+        """The stamp as methods show it: `register 57:3f9a1c0d2b4e5f60`; empty where the store has no register."""
+        return [] if self.stamp is None else [f"register {self.stamp}"]

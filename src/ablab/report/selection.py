@@ -135,7 +135,8 @@ class Selection:
     each level of which arms have a baseline of their own, and `baselines`: those, by arm; empty: all have one.
     `awaited`: runs that were registered, and have neither ended nor been given up; until then there is no verdict.
     `late`: runs that finished after they had been given up. `declared`: the metric of the experiment file; None without
-    one.
+    one. `study`: the folder of the study, of the selection of one. `flaws`: where the selection is not what the store's
+    register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that it never had.
     """
 
     name: str
@@ -157,6 +158,10 @@ class Selection:
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
     declared: str | None = None
+    study: Path | None = None
+    flaws: Sequence[str] = ()
+    stamp: str | None = None
+    lost_stamps: Sequence[str] = ()
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

@@ -52,6 +52,7 @@ def of_study(study: Study) -> Selection:
         awaited=awaited,
         declared=None if experiment is None else experiment.metric,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
+        study=study.folder,
     )
 
 

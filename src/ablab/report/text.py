@@ -21,16 +21,17 @@ def markdown(document: Document) -> str:
         lines += [f"## {table.title}", "", *_markdown_table(table), ""]
     for picture in curves(document):
         lines += [f"## {picture.title}", "", *_markdown_picture(picture)]
-    lines += ["## Methods", "", *(f"- {method}" for method in document.methods), *_signatures(document, "`"), ""]
+    methods = [*document.methods, *_signatures(document, "`"), *document.register_words]
+    lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
 
 
-def comma_separated(table: Table) -> str:
-    """Return one table as CSV."""
+def comma_separated(table: Table, stamp: str | None) -> str:
+    """Return one table as CSV, with the register's stamp as the last column of each row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
+    writer.writerow([*table.columns, "register"])
+    writer.writerows([*row, stamp or ""] for row in table.rows)
     return text.getvalue()
 
 
@@ -39,7 +40,7 @@ def _exploratory(reason: str | None) -> str:
 
 
 def _signatures(document: Document, quote: str) -> list[str]:
-    return [f"- {name}: {quote}{signature}{quote}" for name, signature in document.signatures.items()]
+    return [f"{name}: {quote}{signature}{quote}" for name, signature in document.signatures.items()]
 
 
 def _markdown_picture(picture: Picture) -> list[str]:

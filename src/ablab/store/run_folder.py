@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import half_written, read_lines, write_json, write_lines, write_text
+from ablab.files import half_written, read_lines, write_lines, write_text
+from ablab.store.chain import complete
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
+from ablab.store.register import Register, is_waiting, waited_for
 
 SELECTED = "selected.safetensors"
 """File of the selected weights, in the folder of checkpoints."""
@@ -99,8 +101,8 @@ class RunFolder:
     def tidy(self) -> None:
         """Remove half-written files that a kill has left, and, once there is a record, weights that were not selected.
 
-        Call it only while holding the run's lock: otherwise a temporary file may belong to a process that is writing
-        it.
+        A file that was entered in the register before the kill gets its name instead. Call it only while holding the
+        run's lock: otherwise a temporary file may belong to a process that is writing it.
         """
         places = (
             self.path,
@@ -110,8 +112,11 @@ class RunFolder:
             self.path / "evaluations",
             self.path / "curves",
         )
-        for path in (path for place in places for path in half_written(place)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in [path for place in places for path in half_written(place)]:
+            if is_waiting(path):
+                complete(self.outputs, waited_for(path))
+            else:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         if (self.path / "record.json").exists():
             for path in self.checkpoints.glob(f"{CANDIDATE}*"):
                 path.unlink()
@@ -140,7 +145,7 @@ class RunFolder:
 
     def write_record(self, record: Record) -> None:
         """Write record.json atomically; from then on the run counts as trained."""
-        write_json(self.path / "record.json", record.model_dump())
+        self._enter("record.json", record.model_dump())
 
     def evaluation(self, evaluation_id: str) -> Evaluation | None:
         """Return an earlier evaluation, or None."""
@@ -177,7 +182,7 @@ class RunFolder:
         write_lines(self.translations(evaluation.evaluation_id), hypotheses)
         if n_best is not None:
             write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
-        write_json(folder / f"{evaluation.evaluation_id}.json", evaluation.model_dump())
+        self._enter(f"evaluations/{evaluation.evaluation_id}.json", evaluation.model_dump())
 
     def curve(self, curve_id: str) -> Curve | None:
         """Return an earlier pruning curve, or None."""
@@ -191,7 +196,11 @@ class RunFolder:
 
     def write_curve(self, curve: Curve) -> None:
         """Write a pruning curve atomically."""
-        write_json(self.path / "curves" / f"{curve.curve_id}.json", curve.model_dump())
+        self._enter(f"curves/{curve.curve_id}.json", curve.model_dump())
+
+    def _enter(self, file: str, content: Any) -> None:
+        """Write a file that the store's register covers."""
+        Register(self.outputs).write(self.path / file, content, "written", run=self.run_id, file=file)
 
     def set_aside(self) -> Path | None:
         """Move the folder, if it exists, to `superseded/` and return its new path; nothing is ever overwritten."""
@@ -202,7 +211,9 @@ class RunFolder:
         number = 1
         while (aside / f"{self.run_id}-{number}").exists():
             number += 1
-        return Path(shutil.move(self.path, aside / f"{self.run_id}-{number}"))
+        moved = Path(shutil.move(self.path, aside / f"{self.run_id}-{number}"))
+        Register(self.outputs).append("set aside", run=self.run_id)
+        return moved
 
 
 def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:

@@ -5,8 +5,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from ablab.errors import UserError
-from ablab.files import read_json, write_json
+from ablab.files import read_json
+from ablab.store.chain import complete
 from ablab.store.records import now
+from ablab.store.register import Register
 from ablab.study.ledger import RESULTS, State, ledger
 from ablab.study.study import Study
 
@@ -36,6 +38,8 @@ def close(study: Study, reason: str) -> Closing:
         raise UserError("close=: says nothing; allowed: the reason, such as close='the machine is gone'")
     if not (study.folder / "registered.json").exists():
         raise UserError(f"close={reason}: {study.name} was never launched; only a launched study can be closed")
+    path = study.folder / "closed.json"
+    complete(study.outputs, path)
     before = closings(study.folder)
     given_up = {run for closing in before for run in closing.runs}
     missing = {
@@ -50,5 +54,6 @@ def close(study: Study, reason: str) -> Closing:
     if not missing:
         raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
     closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
-    write_json(study.folder / "closed.json", [entry.model_dump() for entry in (*before, closing)])
+    content = [entry.model_dump() for entry in (*before, closing)]
+    Register(study.outputs).write(path, content, "closed", study=study.folder.name)
     return closing

@@ -16,9 +16,11 @@ from ablab.files import folder_name, json_digest, read_json, write_json, writing
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import other_origin
+from ablab.store.chain import Chain, complete
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.locks import is_running
 from ablab.store.records import Failure, Record, now, read_failure
+from ablab.store.register import Register, ended_runs
 from ablab.study.study import Cell, Study
 
 
@@ -92,18 +94,19 @@ def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure
     return State.INTERRUPTED if (folder.path / "recipe.yaml").exists() else State.PLANNED
 
 
-def register(study: Study, *, already_done: int) -> None:
-    """Write down claims and seeds that are new, and how many runs had finished by then.
+def register(study: Study) -> None:
+    """Write down claims and seeds that are new, and how many runs had ended by then.
 
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
     # Two launches at once would each read the register without the other's entry, and one would be lost.
     with writing_in(study.folder), FileLock(study.folder / ".registered.lock"):
-        _register(study, already_done)
+        _register(study)
 
 
-def _register(study: Study, already_done: int) -> None:
+def _register(study: Study) -> None:
     path = study.folder / "registered.json"
+    complete(study.outputs, path)
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
     declared = _declared(study)
     if not known or known[-1]["digest"] != declared["digest"]:
@@ -112,11 +115,11 @@ def _register(study: Study, already_done: int) -> None:
             "conditions": conditions(study),
             "judged": judged(study),
             "registered": now(),
-            "runs_already_done": already_done,
+            "runs_already_done": len(_ever_ended(study)),
             "runs": len(study.runs),
             "typed": list(study.typed),
         }
-        write_json(path, [*known, entry])
+        Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
     write_json(
         study.folder / "runs.json",
         [
@@ -124,6 +127,12 @@ def _register(study: Study, already_done: int) -> None:
             for cell in study.cells
         ],
     )
+
+
+def _ever_ended(study: Study) -> set[str]:
+    """Return the study's runs that were ever trained, whatever they were judged by, even if they are gone by now."""
+    ended = {*ended_runs(study.outputs), *Chain.of(study.outputs).ended}
+    return ended & {cell.planned.run_id for cell in study.cells}
 
 
 def conditions(study: Study) -> dict[str, str]:

@@ -35,7 +35,7 @@ def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: 
             )
         if search.experiment is not None and not trials.all():
             # Before any trial: claims registered later could be chosen by the results of trials.
-            register(announced(search), already_done=0)
+            register(announced(search))
         _handle_of(search).write(search.folder)
         return _SearchSweep(search, trials, policy, console).run(launch)
 

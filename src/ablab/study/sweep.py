@@ -65,7 +65,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     for prospect in prospects(study) if study.claims else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
-    register(study, already_done=len(_done(board)))
+    register(study)
     _set_aside(board, policy, console)
     console.rich.print(summary(list(board.entries.values())))
     before = _done(board)

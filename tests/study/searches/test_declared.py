@@ -47,7 +47,7 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
     (registered,) = json.loads((search.folder / "registered.json").read_text())
     assert registered["claims"][0]["arm"] == "best"
     study = define(words)
-    register(study, already_done=0)
+    register(study)
     assert len(json.loads((search.folder / "registered.json").read_text())) == 1  # before any trial, and unchanged
     assert [arm.name for arm in study.arms] == ["usual", "best"]
     assert {cell.seed for cell in study.cells} == {101, 102}

@@ -1,0 +1,85 @@
+"""Flaws of a selection: where runs and registrations are not what the store's register has of them.
+
+Each flaw is one line. It marks the claims as exploratory, and stands at the top of the report.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.files import read_json
+from ablab.report.flaws_of_runs import FROM_ELSEWHERE, is_another, lies, named, of_runs
+from ablab.report.selection import Selection
+from ablab.store.chain import Chain
+
+
+def checked(selection: Selection) -> Selection:
+    """Return the selection with its flaws and the register's stamp.
+
+    Runs must have been read before the register is: one that ends now is then missing, and not unknown.
+    """
+    chain = Chain.of(selection.outputs)
+    lost = [stamp for stamp in _stamps(selection.folder / "report.json") if not chain.bears(stamp)]
+    flaws = [
+        *_of_chain(chain),
+        *map(_lost, lost),
+        *(() if selection.study is None or not chain.digests else _of_study(chain, selection.study)),
+        *of_runs(chain, selection),
+    ]
+    return replace(selection, flaws=flaws, stamp=chain.stamp, lost_stamps=lost)
+
+
+def _of_chain(chain: Chain) -> Iterator[str]:
+    if not chain.digests:
+        yield "the store has no register: it is older than registers, or its register was deleted"
+    if chain.unreadable:
+        yield f"lines of the register cannot be read: {named(chain.unreadable)}"
+    if chain.broken:
+        yield (
+            "the register is broken, since lines do not follow those before them, of which some were changed, moved, "
+            f"removed or put in: {named(chain.broken)}"
+        )
+
+
+def _stamps(report: Path) -> list[str]:
+    """Return the stamps of earlier reports of the same name: of the last one, and those that it had missed itself."""
+    try:
+        earlier = read_json(report)
+        return list(dict.fromkeys([*earlier.get("lost_stamps", []), *filter(None, [earlier.get("stamp")])]))
+    except (OSError, UserError, AttributeError):
+        return []
+
+
+def _lost(stamp: str) -> str:
+    return (
+        f"an earlier report of this name bears register {stamp}, which this register never had: its end was cut, or "
+        "it was replaced"
+    )
+
+
+def _of_study(chain: Chain, study: Path) -> Iterator[str]:
+    """Yield flaws of what the study keeps beside its runs."""
+    if _place(study, "registered") in chain.older_files:
+        yield "the study was registered before the register began"
+    for what in ("registered", "closed"):
+        yield from _of_file(chain, study, what)
+
+
+def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:
+    path, entries = study / f"{what}.json", chain.of_study(study.name, what)
+    digest = chain.files.get(_place(study, what))
+    when = f" on {entries[0].at[:10]}" if entries else ""
+    if digest is None:
+        if path.exists():
+            yield f"{path.name} was never entered in the register: it {FROM_ELSEWHERE}"
+    elif not lies(path, digest):
+        yield f"{path.name} is gone, and the study was {what}{when}"
+    elif is_another(path, digest):
+        yield f"{path.name} is not what was entered: it was edited"
+    elif path.exists() and (there := len(read_json(path))) < len(entries):
+        yield f"{path.name} was made anew: the study was {what}{when}, and {there} of {len(entries)} entries are left"
+
+
+def _place(study: Path, what: str) -> str:
+    return f"studies/{study.name}/{what}.json"
