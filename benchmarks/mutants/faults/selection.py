@@ -10,8 +10,8 @@ SELECTION = [
     Fault(
         "validation: the loss with dropout on",
         "training/validation.py",
-        "    with evaluating(model):\n",
-        "    if model is not None:\n",
+        "    with evaluating(model):\n        for rows",
+        "    if model is not None:\n        for rows",
         VALIDATION,
     ),
     Fault(

@@ -129,9 +129,9 @@ STEPS = [
     Fault(
         "label smoothing: e is shared among the V - 1 other types",
         "training/loss.py",
-        "_ProjectedCrossEntropy.apply(as_products_take_it(hidden), matrix, labels, label_smoothing)",
+        "_ProjectedCrossEntropy.apply(as_products_take_it(hidden), table, labels, label_smoothing)",
         "_ProjectedCrossEntropy.apply(\n"
-        "        as_products_take_it(hidden), matrix, labels, label_smoothing * len(matrix) / (len(matrix) - 1)\n"
+        "        as_products_take_it(hidden), table, labels, label_smoothing * len(table) / (len(table) - 1)\n"
         "    )",
         LOSS,
     ),

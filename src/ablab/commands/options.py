@@ -91,7 +91,16 @@ class ReportOptions(Options):
     where: str | None = None
     """conditions, key=value with spaces between: all finished runs of the store that meet them"""
     metric: (
-        Literal["test_bleu", "test_chrf", "test_loss", "valid_bleu", "valid_loss", "training_speed", "decoding_speed"]
+        Literal[
+            "test_bleu",
+            "test_chrf",
+            "test_loss",
+            "valid_bleu",
+            "valid_loss",
+            "training_speed",
+            "decoding_speed",
+            "memory",
+        ]
         | None
     ) = None
     """metric by which arms are compared; by default that of the experiment, otherwise test_bleu"""

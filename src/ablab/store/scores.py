@@ -41,11 +41,11 @@ COSTS: Mapping[str, Score] = {
     "training_speed": Score(
         "training speed", "target tokens/s", 0, True, lambda record, evaluation: record.cost.tokens_per_second
     ),
-    "memory": Score(
-        "peak memory of training", "MiB", 0, False, lambda record, evaluation: record.cost.peak_memory_bytes / 2**20
-    ),
     "decoding_speed": Score(
         "decoding speed", "sentences/s", 0, True, _of_evaluation(lambda found: found.sentences_per_second)
+    ),
+    "memory": Score(
+        "peak memory of training", "MiB", 0, False, lambda record, evaluation: record.cost.peak_memory_bytes / 2**20
     ),
 }
 """Speeds and memory, by their names in experiment files. They also depend on the machine and its load."""
