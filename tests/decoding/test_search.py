@@ -144,7 +144,9 @@ class _Letters(Tokenizer):
         return [" ".join(str(i) for i in sequence) for sequence in ids]
 
 
-@pytest.mark.parametrize("search", [DecodingConfig(), DecodingConfig(beam_size=3, length_penalty=0.6)])
+@pytest.mark.parametrize(
+    "search", [DecodingConfig(max_extra_tokens=8), DecodingConfig(beam_size=3, length_penalty=0.6, max_extra_tokens=8)]
+)
 def test_translations_come_back_in_order_and_leave_the_mode_alone(model, search):
     sentences = ["5 6 7 8", "", "9", "10 11 12 13 14 15", "16 17"]
     translator = Translator(model, (_Letters(), _Letters()))

@@ -159,7 +159,8 @@ def test_the_undisturbed_run_ends_by_patience(undisturbed):
     assert undisturbed.curves()
 
 
-OFTEN = ("mid-accumulation",)
+OFTEN = ("with the record entered and without its name",)
+"""In every run of the tests, beside the interruptions in the midst of training of test_interruption."""
 
 
 @pytest.mark.parametrize("where", [pytest.param(w, marks=[] if w in OFTEN else pytest.mark.slow) for w in KILLS])
