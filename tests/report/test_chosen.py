@@ -8,7 +8,7 @@ from ablab.report.build import methods
 from ablab.report.claims import judge
 from ablab.report.evidence import observed
 from ablab.report.metrics import MEASURES
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 

@@ -10,7 +10,7 @@ import pytest
 from ablab.report.charts import charts
 from ablab.report.comparisons import MOST_ARMS, side_by_side
 from ablab.report.document import Document
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.store.artefacts import MatrixArtefact, Slice, comparable_artefacts, write_artefact
 from ablab.study.definition import define

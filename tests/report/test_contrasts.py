@@ -10,7 +10,7 @@ from ablab.report.claims import judge
 from ablab.report.contrasts import readings, shared_scores
 from ablab.report.effects import effect_lines
 from ablab.report.metrics import MEASURES
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts

@@ -6,7 +6,7 @@ import pytest
 
 from ablab.report.effects import effect_lines
 from ablab.report.metrics import MEASURES
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import effects_table
 from tests.report.conftest import EXPERIMENT

@@ -9,7 +9,8 @@ from ablab.report.build import methods
 from ablab.report.claims import judge
 from ablab.report.estimates import borrowed, nearly_failed
 from ablab.report.metrics import MEASURES
-from ablab.report.selection import ArmRuns, Registered
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Registered
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import paired_difference

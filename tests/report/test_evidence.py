@@ -6,7 +6,7 @@ import pytest
 
 from ablab.report.evidence import evidence
 from ablab.report.metrics import MEASURES
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 

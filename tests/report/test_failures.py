@@ -15,7 +15,7 @@ from ablab.report.evidence import evidence, observed
 from ablab.report.forest import forests
 from ablab.report.metrics import MEASURES
 from ablab.report.page import page
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import claims_table
 from ablab.statistics.interval import NotTestable

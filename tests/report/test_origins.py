@@ -11,7 +11,7 @@ from ablab.report.document import ClaimLine
 from ablab.report.evidence import evidence
 from ablab.report.metrics import MEASURES
 from ablab.report.origins import odd, unlike
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import Stretch

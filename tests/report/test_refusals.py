@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
         (["where=layerdrop=0.9"], "none of the 20 finished runs"),
         (["where=layerdrop"], "allowed: key=value"),
         (["runs=nobody"], "no such run"),
-        (["runs=r1", "norm=pre"], "norm=pre: with runs= and where= allowed"),
+        (["runs=r1", "norm=pre"], "norm=pre: with runs=, where= and table= allowed"),
         (["runz=r1"], "runz: no such key; did you mean runs?"),
         (["layerdorp=0.1"], "did you mean layerdrop?"),
         (["metric=bleu"], "did you mean test_bleu?"),

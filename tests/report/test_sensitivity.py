@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.store.scores import SCORES

@@ -84,12 +84,15 @@ class ReportOptions(Options):
         "python report.py experiment=<name> [key=value ...]",
         "python report.py runs=<id>,<id>,... [key=value ...]",
         "python report.py where='model=tiny data=multi30k' [key=value ...]",
+        "python report.py table=results.csv [key=value ...]",
     )
 
     runs: str | None = None
     """finished runs, each by its id, a prefix of it, or its path, with commas between; the first is the baseline"""
     where: str | None = None
     """conditions, key=value with spaces between: all finished runs of the store that meet them"""
+    table: str | None = None
+    """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
     metric: (
         Literal[
             "test_bleu",

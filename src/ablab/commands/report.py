@@ -25,6 +25,7 @@ from ablab.report.pictures import drawn, write_pictures
 from ablab.report.selection import Selection
 from ablab.report.selection_ad_hoc import of_runs, where
 from ablab.report.selection_of_study import of_study
+from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
 from ablab.report.verify import verify
@@ -65,15 +66,13 @@ def report(arguments: Sequence[str]) -> int:
     """Compute the report, write it, and print where it is."""
     options, words = split_words(ReportOptions, arguments)
     study = None
-    if options.runs is None and options.where is None:
+    if options.runs is None and options.where is None and options.table is None:
         study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
     selection = _asked_for(_ad_hoc(options, words) if study is None else of_study(study), options)
-    if not selection.where(lambda run: run.folder.path.exists()):
-        first = selection.registered.typed if selection.registered and selection.departed else []
-        launched = f"; launched there was: {' '.join(first)}" if first else ""
-        raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
+    if selection.origin is None:
+        _check_begun(selection)
+        selection = checked(selection)
     console = Console()
-    selection = checked(selection)
     if options.verify and not verify(selection, console):
         console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
@@ -86,6 +85,13 @@ def report(arguments: Sequence[str]) -> int:
     return DONE
 
 
+def _check_begun(selection: Selection) -> None:
+    if not selection.where(lambda run: run.folder.path.exists()):
+        first = selection.registered.typed if selection.registered and selection.departed else []
+        launched = f"; launched there was: {' '.join(first)}" if first else ""
+        raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
+
+
 def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:
     """Return whether W&B has a run for this report: only a launched study does, and only for its declared report."""
     return study.folder.exists() and selection.name == study.name
@@ -93,7 +99,9 @@ def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:
 
 def _study(words: Sequence[str]) -> Study:
     if not words:
-        raise UserError("report: say experiment=<name>, the words of a sweep, runs=<id>,<id> or where='model=tiny'")
+        raise UserError(
+            "report: say experiment=<name>, the words of a sweep, runs=<id>,<id>, where='model=tiny' or table=<file>"
+        )
     try:
         return define(tuple(words))
     except UnknownKeyError as unknown:
@@ -105,10 +113,16 @@ def _study(words: Sequence[str]) -> Study:
 
 def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> Selection:
     if words:
-        raise UserError(f"{words[0]}: with runs= and where= allowed: {', '.join(ReportOptions.model_fields)}")
+        allowed = ", ".join(ReportOptions.model_fields)
+        raise UserError(f"{words[0]}: with runs=, where= and table= allowed: {allowed}")
     store = Path(options.outputs)
-    if options.runs is not None and options.where is not None:
-        raise UserError("where=: not together with runs=; say one of them")
+    given = [key for key in ("runs", "where", "table") if getattr(options, key) is not None]
+    if len(given) > 1:
+        raise UserError(f"{given[1]}=: not together with {given[0]}=; say one of them")
+    if options.table is not None:
+        if options.verify:
+            raise UserError("verify=true: a table has no translations; allowed with runs of a store")
+        return of_table(Path(options.table), store)
     if options.runs is not None:
         return of_runs(options.runs, store)
     return where(options.where or "", store)
@@ -119,6 +133,8 @@ def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
     if options.baseline is not None and selection.arm(options.baseline) is None:
         names = [arm.name for arm in selection.arms]
         raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
+    if options.metric is not None and options.metric not in selection.measures:
+        raise UserError(f"metric={options.metric}: the table has none; {choices(options.metric, selection.measures)}")
     metric, baseline = options.metric or selection.metric, options.baseline or selection.baseline
     news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
     if not news:
@@ -145,7 +161,7 @@ def _write(document: Document, folder: Path) -> bool:
         write_text(made / "report.md", markdown(document))
         write_text(made / "report.tex", latex(document))
         for table in tables(document):
-            write_text(made / f"{table.key}.csv", comma_separated(table, document.stamp))
+            write_text(made / f"{table.key}.csv", comma_separated(table, document.origin or document.stamp or ""))
         folder.mkdir(exist_ok=True)
         names = {path.name for path in made.iterdir()}
         for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
@@ -184,7 +200,7 @@ def _say(document: Document, folder: Path, console: Console) -> None:
             for line in aligned([table.columns[:6], *(row[:6] for row in table.rows)], left=1):
                 console.say(line.rstrip())
     console.say("")
-    for words in document.register_words:
+    for words in document.custody:
         console.say(f"Stamp: {words}")
     console.say(
         f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv and pictures beside it"

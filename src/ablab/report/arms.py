@@ -12,7 +12,7 @@ from ablab.report.estimates import span
 from ablab.report.evidence import EVEN, convergence
 from ablab.report.metrics import BLEU, MEASURES, Measure, Progress
 from ablab.report.origins import odd, unlike
-from ablab.report.selection import ArmRuns, Run
+from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share

@@ -11,9 +11,9 @@ from ablab.report.comparisons import pictured, side_by_side
 from ablab.report.differences import OnSentences, difference_line
 from ablab.report.document import Document, EffectLine
 from ablab.report.effects import effect_lines
-from ablab.report.evidence import measure_of
-from ablab.report.metrics import MEASURES, Measure
-from ablab.report.selection import ArmRuns, Selection
+from ablab.report.metrics import Measure
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Selection
 from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
@@ -36,21 +36,23 @@ REGISTER = (
 
 def methods(selection: Selection, resamples: int) -> Iterator[str]:
     """Yield a sentence or two on each statistical method that this report uses."""
-    yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
+    if selection.origin is None:
+        yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
     yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
     if selection.claims:
         primary = [claim for claim in selection.claims if not claim.secondary]
         yield f"Claims: {_errors(len(primary), len(selection.claims) - len(primary))} At least 3 seeds."
         yield "Equivalence: two one-sided tests at 5 % within the margin. Not worse: one such test, against the margin."
         yield NOISE[selection.error]
-    if selection.metric == "test_bleu":
+    if selection.measure.items is not None:
         yield (
             f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
             "for all runs). Test set alone: approximate randomisation of the same runs."
         )
     if selection.choosing is not None:
         yield selection.choosing
-    yield "Weights were chosen on validation."
+    if selection.origin is None:
+        yield "Weights were chosen on validation."
     if selection.stamp is not None:
         yield REGISTER
     if any(arm.diverged for arm in selection.arms):
@@ -79,7 +81,7 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
 def _compared(selection: Selection) -> list[Measure]:
     """Return the report's metric and those of the claims, without shares of failures."""
     claims = [claim for claim in selection.claims if claim.metric != "failures"]
-    return [MEASURES[selection.metric], *(measure_of(claim) for claim in claims)]
+    return [selection.measure, *map(selection.measure_of, claims)]
 
 
 def _errors(primary: int, secondary: int) -> str:
@@ -102,7 +104,7 @@ MOST_NAMED = 5
 
 def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
     """Compute statistics, verdicts and curves. `advance` is called after each arm has been compared."""
-    measure = MEASURES[selection.metric]
+    measure = selection.measure
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     effects, hole = _effects(selection, measure)
@@ -141,17 +143,20 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         differing=differing_sentences(selection),
         methods=[*methods(selection, resamples), *([METHOD] if metrics else [])],
         stamp=selection.stamp,
+        origin=selection.origin,
         lost_stamps=list(selection.lost_stamps),
     )
 
 
 def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> OnSentences | None:
-    """Return the tests over sentences, or None where the metric is not test BLEU or no baseline run was evaluated.
+    """Return the tests over sentences, or None where the metric is not made of any, or no baseline run has them.
 
     Arms evaluated on another test set than the baseline are not compared.
     """
-    judged = next((run.evaluation for run in baseline.finished if run.evaluation), None)
-    return None if judged is None or selection.metric != "test_bleu" else OnSentences(judged.sentences, resamples)
+    items = selection.measure.items
+    read = map(items.read, baseline.finished) if items else iter(())
+    first = next((found for found in read if found is not None), None)
+    return None if items is None or first is None else OnSentences(items, len(first), resamples)
 
 
 def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], list[str]]:
@@ -189,6 +194,6 @@ def _notes(selection: Selection) -> list[str]:
             f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "
             "verdicts until they have, or are given up (study.py close='the reason')"
         )
-    if selection.registered is None and selection.claims:
+    if selection.registered is None and selection.claims and selection.origin is None:
         notes.append("this study was never launched as one: its claims were not registered before its runs")
     return notes

@@ -7,7 +7,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ablab.report.document import SetLine
-from ablab.report.selection import ArmRuns, Selection
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Selection
 from ablab.statistics.sentences import corpus_bleu
 from ablab.store.records import EvaluatedSet, Evaluation
 

@@ -1,7 +1,7 @@
 """Claims about a validation score that also chose the weights."""
 
 from ablab.report.metrics import Measure
-from ablab.report.selection import ArmRuns, Run
+from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.interval import NotTestable
 from ablab.study.chosen import BEST_OF_SEVERAL, chosen_by
 

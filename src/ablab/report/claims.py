@@ -7,12 +7,13 @@ from ablab.report.chosen import chosen
 from ablab.report.contrasts import arms_of
 from ablab.report.document import ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
-from ablab.report.evidence import Evidence, measure_of
+from ablab.report.evidence import Evidence
 from ablab.report.failures import RANK, SHARE, compared, failures, instead
 from ablab.report.format import interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
 from ablab.report.origins import unlike
-from ablab.report.selection import ArmRuns, Selection
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
@@ -22,7 +23,7 @@ from ablab.study.study import SAME
 
 def judge(selection: Selection) -> list[ClaimLine]:
     """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary."""
-    claimed = [(claim, _measure(claim)) for claim in selection.claims]
+    claimed = [(claim, _measure(selection, claim)) for claim in selection.claims]
     # Once for each measure: with many arms this takes longer than all tests.
     borrowing = dict.fromkeys(measure for claim, measure in claimed if borrows(claim, measure))
     failing = {measure: nearly_failed(selection.rows, measure) for measure in borrowing}
@@ -43,8 +44,8 @@ def _by_family(claims: Sequence[Settled], cases: Sequence[Case]) -> list[Verdict
     return [judged[number] for number in range(len(claims))]
 
 
-def _measure(claim: Settled) -> Measure:
-    return SHARE if claim.metric == "failures" else measure_of(claim)
+def _measure(selection: Selection, claim: Settled) -> Measure:
+    return SHARE if claim.metric == "failures" else selection.measure_of(claim)
 
 
 def _evidence(
@@ -200,7 +201,7 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family
         return f"{claimed}: {verdict.outcome}. {verdict.reason}."
     strength = _strength(claim, verdict, shown)
     outcome = verdict.outcome if strength is None else f"{verdict.outcome}, {strength}"
-    difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}"
+    difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}".rstrip()
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
     sentence = f"{claimed}: {outcome}. {instead(measure, shown)}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
-from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.report.runs import ArmRuns, Run
+from ablab.report.selection import Selection
 from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact, comparable_artefacts
 
 Points = Iterable[tuple[float, float]]

@@ -6,7 +6,8 @@ import numpy as np
 
 from ablab.report.evidence import Evidence, evidence
 from ablab.report.metrics import Measure
-from ablab.report.selection import ArmRuns, Selection
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled

@@ -10,8 +10,9 @@ from ablab.report.document import DifferenceLine
 from ablab.report.estimates import span
 from ablab.report.evidence import Pairs, evidence, observed, pairs
 from ablab.report.format import p_words
-from ablab.report.metrics import Measure
-from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.report.metrics import Items, Measure
+from ablab.report.runs import ArmRuns, Run
+from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect, seeds_needed
@@ -26,12 +27,13 @@ SEED = 20190527
 
 
 class OnSentences:
-    """Tests on one test set: over seeds and sentences, and over sentences alone.
+    """Tests on one test set: over seeds and sentences, or other items, and over these alone.
 
-    Sentences are drawn once, and a baseline is read and scored once for all arms that are compared with it.
+    They are drawn once, and a baseline is read and scored once for all arms that are compared with it.
     """
 
-    def __init__(self, sentences: int, resamples: int) -> None:
+    def __init__(self, items: Items, sentences: int, resamples: int) -> None:
+        self._items = items
         self._resamples = Resamples(sentences, resamples, np.random.default_rng(SEED))
         self._swaps = Swaps(sentences, resamples, np.random.default_rng(SEED))
         self._baselines: dict[tuple[int, ...], tuple[Floats, Scores]] = {}
@@ -43,26 +45,26 @@ class OnSentences:
             self._baselines[seeds] = self._scored(both.baseline)
         baseline, baseline_scores = self._baselines[seeds]
         fields: dict[str, Any] = {}
-        arm = _statistics(both.arm)
+        arm = self._statistics(both.arm)
         try:
-            found = crossed(self._resamples.scores(arm), baseline_scores, sentences=arm.shape[1])
+            ours = self._resamples.scores(arm, self._items.score)
+            found = crossed(ours, baseline_scores, sentences=arm.shape[1])
             fields |= {"crossed": span(found.interval), "crossed_p": found.p}
         except NotTestable as reason:
             fields["crossed_refused"] = str(reason)
         try:
-            fields["randomisation_p"] = self._swaps.judge(arm, baseline).p
+            fields["randomisation_p"] = self._swaps.judge(arm, baseline, self._items.score).p
         except NotTestable as reason:
             fields["randomisation_refused"] = str(reason)
         return fields
 
     def _scored(self, runs: Sequence[Run]) -> tuple[Floats, Scores]:
-        statistics = _statistics(runs)
-        return statistics, self._resamples.scores(statistics)
+        statistics = self._statistics(runs)
+        return statistics, self._resamples.scores(statistics, self._items.score)
 
-
-def _statistics(runs: Sequence[Run]) -> Floats:
-    """Return sufficient statistics [seeds, sentences, k] of the runs that were evaluated."""
-    return np.array([run.evaluation.statistics for run in runs if run.evaluation], dtype=np.float64)
+    def _statistics(self, runs: Sequence[Run]) -> Floats:
+        """Return sufficient statistics [seeds, sentences, k] of the runs that have them."""
+        return np.array([found for run in runs if (found := self._items.read(run)) is not None])
 
 
 def difference_line(
@@ -120,7 +122,8 @@ def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure:
     claims = [one for one in selection.claims if one.margin and (one.arm, one.baseline, one.metric) == about]
     if not claims or isinstance(evidence(arm, baseline, measure, claims[0].margin), NotTestable):
         return {}
-    seconds = statistics.median(run.record.cost.seconds for run in (*arm.finished, *baseline.finished) if run.record)
+    costs = [run.record.cost.seconds for run in (*arm.finished, *baseline.finished) if run.record]
+    seconds = statistics.median(costs) if costs else 0.0
     level = 0.05 / len(selection.family(claims[0]))
     try:
         needed = seeds_needed(claims[0].margin, sd, alpha=level, seconds_per_run=seconds)

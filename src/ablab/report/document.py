@@ -316,7 +316,8 @@ class Sentences(Strict):
 class Document(Strict):
     """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None.
 
-    `stamp`, `lost_stamps`: as of `Selection`; older reports have none.
+    `stamp`, `lost_stamps`: as of `Selection`; older reports have none. `origin`: where the figures are not from runs of
+    a store, that it was not verified.
     """
 
     name: str
@@ -347,8 +348,12 @@ class Document(Strict):
     methods: list[str]
     stamp: str | None = None
     lost_stamps: list[str] = Field(default_factory=list)
+    origin: str | None = None
 
     @property
-    def register_words(self) -> list[str]:
-        """The stamp as methods show it: `register 57:3f9a1c0d2b4e5f60`; empty where the store has no register."""
-        return [] if self.stamp is None else [f"register {self.stamp}"]
+    def custody(self) -> list[str]:
+        """What vouches for the figures: `register 57:3f9a1c0d2b4e5f60`; empty where the store has no register.
+
+        Or that nothing does: `origin not verified`.
+        """
+        return [*([] if self.stamp is None else [f"register {self.stamp}"]), *([self.origin] if self.origin else [])]

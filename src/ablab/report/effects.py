@@ -9,7 +9,8 @@ from ablab.report.document import EffectLine
 from ablab.report.estimates import span
 from ablab.report.evidence import evidence
 from ablab.report.metrics import Measure
-from ablab.report.selection import ArmRuns, Selection
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Selection
 from ablab.statistics.factorial import Effect, effects
 from ablab.statistics.interval import NotTestable
 from ablab.study.design import name_of

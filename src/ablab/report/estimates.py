@@ -9,7 +9,8 @@ from ablab.report.contrasts import arms_of, evidence_of, shared_scores
 from ablab.report.document import OtherTest, Span
 from ablab.report.evidence import Evidence, check_comparable
 from ablab.report.metrics import Measure
-from ablab.report.selection import ArmRuns, Run, Selection
+from ablab.report.runs import ArmRuns, Run
+from ablab.report.selection import Selection
 from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
 from ablab.statistics.paired import Paired, of_differences

@@ -8,13 +8,12 @@ import numpy as np
 from ablab.report.chosen import check_chosen_alike
 from ablab.report.failures import any_diverged, are_ranked, failures, ranked, scores_matter
 from ablab.report.format import number
-from ablab.report.metrics import MEASURES, Measure, Progress, depth_measure, pruned_measure
+from ablab.report.metrics import Measure, Progress
 from ablab.report.origins import unlike
-from ablab.report.selection import ArmRuns, Run
+from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
-from ablab.study.claims import Settled
 
 Evidence = Sequence[float] | Failures | NotTestable
 
@@ -36,13 +35,6 @@ def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
     theirs = {run.seed: run for run in baseline.finished}
     ours = {run.seed: run for run in arm.finished if run.seed in theirs}
     return Pairs([ours[seed] for seed in sorted(ours)], [theirs[seed] for seed in sorted(ours)])
-
-
-def measure_of(claim: Settled) -> Measure:
-    """Return the measure that the claim is about. Not for shares of failures, which no single run has."""
-    if claim.fall is not None:
-        return depth_measure(claim.fall)
-    return MEASURES[claim.metric] if claim.layers is None else pruned_measure(claim.layers)
 
 
 def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:
@@ -69,7 +61,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
     """
     try:
         check_comparable(arm, baseline)
-        if measure.progress is not None and any_diverged(arm, baseline):
+        if not measure.of_machine and any_diverged(arm, baseline):
             if are_ranked(arm, baseline):
                 check_chosen_alike(measure, arm, baseline)
                 return ranked(arm, baseline, measure, margin)
@@ -91,7 +83,8 @@ def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     """Test whether validation was still improving at the end. Raises NotTestable where that cannot be decided."""
     curves = []
     for run in arm.finished:
-        assert run.record is not None
+        if run.record is None:
+            raise NotTestable(f"the validations of {arm.name} are unknown")
         steps = [validation["step"] for validation in run.record.validations]
         curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
     return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
@@ -131,13 +124,17 @@ def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> N
 def check_comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
     """Raise NotTestable unless test text, scoring and training corpus are the same in both arms."""
     for what in ("references", "signatures", "data.digest"):
-        values = {_identity(run, what) for one in (arm, baseline) for run in one.finished}
+        values = {_identity(run, what) for one in (arm, baseline) for run in one.finished} - {None}
         if len(values) > 1:
-            raise NotTestable(f"{what} differ between {arm.name} and {baseline.name}: {'; '.join(sorted(values))}")
+            raise NotTestable(
+                f"{what} differ between {arm.name} and {baseline.name}: {'; '.join(sorted(map(str, values)))}"
+            )
 
 
-def _identity(run: Run, what: str) -> str:
+def _identity(run: Run, what: str) -> str | None:
+    """Return what the run was compared on; None where only its scores are known."""
     if what == "data.digest":
         return str(run.recipe.get(what))
-    assert run.evaluation is not None
+    if run.evaluation is None:
+        return None
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))

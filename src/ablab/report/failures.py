@@ -1,7 +1,7 @@
 """Comparison of arms with diverged runs: by ranks of all runs, or by shares of failures where runs are few."""
 
 from ablab.report.metrics import Measure
-from ablab.report.selection import ArmRuns
+from ablab.report.runs import ArmRuns
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, Ranks, compare_ranks

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.report.selection import Run, Selection
+from ablab.report.runs import Run
+from ablab.report.selection import Selection
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.register import file_digest, waiting_for
 

@@ -69,7 +69,7 @@ def _table(document: Document, table: Table) -> str:
     if table.key == "arms":
         caption += [f"{name}: {signature}." for name, signature in document.signatures.items()]
     if table.key == "claims" or (not document.claims and table.key == "arms"):
-        caption += [*document.methods, *(f"{words}." for words in document.register_words)]
+        caption += [*document.methods, *(f"{words}." for words in document.custody)]
     return "\n".join(
         [
             "\\begin{table}",

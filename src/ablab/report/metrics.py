@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ablab.report.selection import Run
+import numpy as np
+
+from ablab.report.runs import Run
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.sentences import Metric, corpus_bleu
+from ablab.statistics.student import Floats
 from ablab.store.records import Curve, Point
 from ablab.store.scores import COSTS, SCORES, Score
 from ablab.study.chosen import MONITORED
@@ -29,12 +33,24 @@ LOSS = Progress("loss", SCORES["valid_loss"], 0.01)
 
 
 @dataclass(frozen=True)
+class Items:
+    """The parts of a test set that a score is made of, such as sentences.
+
+    `read`: sufficient statistics of one run, [items, k]; None where it has none. `score`: of their sums.
+    """
+
+    read: Callable[[Run], Floats | None]
+    score: Metric
+
+
+@dataclass(frozen=True)
 class Measure:
     """A quantity by which arms are compared. `value`: of one finished run, None where it has none.
 
     `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
     where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `validated`:
-    the name of a validation score, by which weights may have been selected.
+    the name of a validation score, by which weights may have been selected. `items`: those it can be computed from
+    again, on resamples of them.
     """
 
     title: str
@@ -45,6 +61,7 @@ class Measure:
     value: Callable[[Run], float | None]
     of_machine: bool = False
     validated: str | None = None
+    items: Items | None = None
 
     def values(self, runs: Sequence[Run]) -> list[float]:
         """Return the value of each run. Raises NotTestable where one has none."""
@@ -55,13 +72,27 @@ class Measure:
         return [value for value in values if value is not None]
 
 
+def _of_sentences(run: Run) -> Floats | None:
+    return None if run.evaluation is None else np.array(run.evaluation.statistics, dtype=np.float64)
+
+
+SENTENCES = Items(_of_sentences, corpus_bleu)
+
+
 def _measure(name: str, score: Score, progress: Progress | None, *, of_machine: bool = False) -> Measure:
     def value(run: Run) -> float | None:
         return None if run.record is None else score.value(run.record, run.evaluation)
 
-    validated = name if name in MONITORED else None
     return Measure(
-        score.title, score.unit, score.digits, score.higher_is_better, progress, value, of_machine, validated
+        score.title,
+        score.unit,
+        score.digits,
+        score.higher_is_better,
+        progress,
+        value,
+        of_machine,
+        validated=name if name in MONITORED else None,
+        items=SENTENCES if name == "test_bleu" else None,
     )
 
 

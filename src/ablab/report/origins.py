@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ablab.provenance import NUMERICAL, representative
-from ablab.report.selection import ArmRuns, Run
+from ablab.report.runs import ArmRuns, Run
 from ablab.store.records import Record
 
 Facts = Mapping[str, object]

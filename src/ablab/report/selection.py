@@ -1,92 +1,20 @@
-"""The subject of a report: arms, their runs as stored, and the claims made of them."""
+"""The subject of a report: arms with their runs, and the claims made of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
-from ablab.store.metrics import read_metrics
-from ablab.store.records import Curve, Evaluation, Record, Selected
-from ablab.store.run_folder import RunFolder
+from ablab.report.metrics import MEASURES, Measure, depth_measure, pruned_measure
+from ablab.report.runs import ArmRuns, Run
+from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import SAME, united
-from ablab.study.survivors import survivors
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, keyed by dotted names."""
-
-    folder: RunFolder
-    seed: int
-    state: str
-    record: Record | None
-    evaluation: Evaluation | None
-    curve: Curve | None
-    recipe: Mapping[str, Any]
-
-    @property
-    def selected(self) -> Selected | None:
-        """The selected checkpoint, or None where training selected none."""
-        return None if self.record is None else self.record.selected
-
-    @property
-    def has_finished(self) -> bool:
-        """True if it finished with evaluated weights."""
-        return self.state == "finished"
-
-    @property
-    def has_ended(self) -> bool:
-        """True if it finished or diverged."""
-        return self.state in ("finished", "diverged")
-
-    @cached_property
-    def metrics(self) -> list[dict[str, float]]:
-        """Rows of its training curves; empty where the file is gone."""
-        return read_metrics(self.folder.metrics) if self.folder.metrics.exists() else []
-
-    def hypotheses(self) -> list[str]:
-        """Return its translations of the test set, one line per sentence; empty where the file is gone."""
-        return [] if self.evaluation is None else self.folder.hypotheses(self.evaluation.evaluation_id)
-
-    @property
-    def has_lost_translations(self) -> bool:
-        """True if it was evaluated but its translations are gone."""
-        return self.evaluation is not None and not self.folder.translations(self.evaluation.evaluation_id).exists()
-
-
-@dataclass(frozen=True)
-class ArmRuns:
-    """An arm and all of its planned runs."""
-
-    name: str
-    runs: Sequence[Run]
-
-    @property
-    def finished(self) -> list[Run]:
-        """The runs that were evaluated."""
-        return [run for run in self.runs if run.has_finished]
-
-    @property
-    def diverged(self) -> list[Run]:
-        """The runs that diverged: results too, but never averaged."""
-        return [run for run in self.runs if run.state == "diverged"]
-
-    @property
-    def drawn(self) -> list[Run]:
-        """The trained runs whose mean is drawn: those that did not diverge, or all if every one did."""
-        trained = [run for run in self.runs if run.record is not None]
-        return [run for run in trained if run.state != "diverged"] or trained
-
-    def mark(self, shown: int) -> str:
-        """Return the mark of a mean over so many of its runs; empty where no run diverged."""
-        return survivors(shown, len(self.runs), len(self.diverged))
 
 
 class Registered(BaseModel):
@@ -135,7 +63,8 @@ class Selection:
     each level of which arms have a baseline of their own, and `baselines`: those, by arm; empty: all have one.
     `awaited`: runs that were registered, and have neither ended nor been given up; until then there is no verdict.
     `late`: runs that finished after they had been given up. `declared`: the metric of the experiment file; None without
-    one. `study`: the folder of the study, of the selection of one. `flaws`: where the selection is not what the store's
+    one. `measures`: what its runs are measured by. `origin`: said wherever figures do not come from runs of a store.
+    `study`: the folder of the study, of the selection of one. `flaws`: where the selection is not what the store's
     register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that it never had.
     """
 
@@ -158,10 +87,23 @@ class Selection:
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
     declared: str | None = None
+    measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
+    origin: str | None = None
     study: Path | None = None
     flaws: Sequence[str] = ()
     stamp: str | None = None
     lost_stamps: Sequence[str] = ()
+
+    @property
+    def measure(self) -> Measure:
+        """The measure by which arms are compared."""
+        return self.measures[self.metric]
+
+    def measure_of(self, claim: Settled) -> Measure:
+        """Return the measure that a claim is about. Not for shares of failures, which no single run has."""
+        if claim.fall is not None:
+            return depth_measure(claim.fall)
+        return self.measures[claim.metric] if claim.layers is None else pruned_measure(claim.layers)
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm of this name, or None."""

@@ -10,7 +10,8 @@ from ablab.errors import UserError, choices
 from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
-from ablab.report.selection import ArmRuns, Run, Selection, way_of
+from ablab.report.runs import ArmRuns, Run
+from ablab.report.selection import Selection, way_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs

@@ -5,7 +5,8 @@ from typing import Any
 
 from ablab.fields import flatten
 from ablab.files import json_digest
-from ablab.report.selection import ArmRuns, Registered, Run, Selection, way_of
+from ablab.report.runs import ArmRuns, Run
+from ablab.report.selection import Registered, Selection, way_of
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.closing import Closing, closings

@@ -6,13 +6,13 @@ import numpy as np
 
 from ablab.report.document import MetricLine
 from ablab.report.evidence import check_comparable
-from ablab.report.metrics import MEASURES, Measure
-from ablab.report.selection import ArmRuns, Selection
+from ablab.report.metrics import Measure
+from ablab.report.runs import ArmRuns
+from ablab.report.selection import Selection
 from ablab.statistics.anova import one_way
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import near_failures
 from ablab.statistics.student import Floats
-from ablab.store.scores import SCORES
 
 METHOD = (
     "Which metric sees best: the standard deviation between the means of arms, without the noise in them, over that of "
@@ -25,13 +25,18 @@ METHOD = (
 def metric_lines(selection: Selection) -> list[MetricLine]:
     """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""
     arms = _whole(selection)
-    lines = [line for name in SCORES if (line := _line(selection, name, arms)) is not None]
+    lines = [line for name in _scores(selection) if (line := _line(selection, name, arms)) is not None]
     return sorted(lines, key=lambda line: -line.f)
+
+
+def _scores(selection: Selection) -> dict[str, Measure]:
+    """Return the measures of quality, by name."""
+    return {name: measure for name, measure in selection.measures.items() if not measure.of_machine}
 
 
 def _line(selection: Selection, name: str, arms: Sequence[ArmRuns]) -> MetricLine | None:
     """Return the line of a metric; None where a run has no value of it, or runs do not vary."""
-    measure = MEASURES[name]
+    measure = selection.measures[name]
     groups = [values for arm in arms if (values := _values(arm, measure)) is not None]
     if len(groups) < max(2, len(arms)):
         return None
@@ -59,10 +64,10 @@ def _whole(selection: Selection) -> list[ArmRuns]:
     """Return the arms whose scores can be compared and vary by noise alone."""
     arms = [arm for arm in _comparable(selection) if not arm.diverged and len(arm.finished) > 1]
     failing: set[str] = set()
-    for name, score in SCORES.items():
-        found = {arm.name: _values(arm, MEASURES[name]) for arm in arms}
+    for measure in _scores(selection).values():
+        found = {arm.name: _values(arm, measure) for arm in arms}
         known = {arm: values for arm, values in found.items() if values is not None}
-        failing |= set(near_failures(known, higher_is_better=score.higher_is_better))
+        failing |= set(near_failures(known, higher_is_better=measure.higher_is_better))
     return [arm for arm in arms if arm.name not in failing]
 
 

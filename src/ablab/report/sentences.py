@@ -5,7 +5,8 @@ from pathlib import Path
 from ablab.files import read_lines
 from ablab.report.document import SentenceLine, Sentences
 from ablab.report.evidence import pairs
-from ablab.report.selection import Run, Selection
+from ablab.report.runs import Run
+from ablab.report.selection import Selection
 from ablab.study.survivors import marked
 
 SHOWN = 6

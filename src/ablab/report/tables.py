@@ -116,7 +116,7 @@ def metrics_table(document: Document) -> Table:
 
 
 SPARSE = (
-    "notes",
+    *("notes", "chrF", "parameters", "training time", "target tokens/s", "sentences/s"),
     "test loss",
     "validation loss",
     "seeds and sentences",
@@ -152,7 +152,7 @@ def _claim(claim: ClaimLine) -> list[str]:
         f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {claim.about}{margin}",
         claim.verdict + (" (exploratory)" if claim.exploratory else ""),
         "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note),
-        "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}",
+        "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip(),
         f"{interval_text(claim.interval, claim.digits)}{level}",
         p_text(claim.corrected),
         str(claim.n),

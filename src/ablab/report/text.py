@@ -21,17 +21,17 @@ def markdown(document: Document) -> str:
         lines += [f"## {table.title}", "", *_markdown_table(table), ""]
     for picture in curves(document):
         lines += [f"## {picture.title}", "", *_markdown_picture(picture)]
-    methods = [*document.methods, *_signatures(document, "`"), *document.register_words]
+    methods = [*document.methods, *_signatures(document, "`"), *document.custody]
     lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
 
 
-def comma_separated(table: Table, stamp: str | None) -> str:
-    """Return one table as CSV, with the register's stamp as the last column of each row."""
+def comma_separated(table: Table, custody: str) -> str:
+    """Return one table as CSV, with what vouches for its figures as the last column of each row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*table.columns, "register"])
-    writer.writerows([*row, stamp or ""] for row in table.rows)
+    writer.writerows([*row, custody] for row in table.rows)
     return text.getvalue()
 
 

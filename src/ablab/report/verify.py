@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ablab.console import Console
 from ablab.files import read_lines
-from ablab.report.selection import Run, Selection
+from ablab.report.runs import Run
+from ablab.report.selection import Selection
 from ablab.scoring import score
 from ablab.store.records import Evaluation, Point
 

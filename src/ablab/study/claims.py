@@ -1,6 +1,6 @@
 """Claims in the complete form in which they are judged, validated before any run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -10,7 +10,7 @@ from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.pruning.strategies import Depths, targets
 from ablab.study.contrasts import Part, compared
-from ablab.study.experiment import Claim, Claimed, Experiment
+from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
 
 OF_CURVES = {
@@ -23,7 +23,7 @@ EXPECTED = {"greater": "above", "less": "below", "equal": "level with", "not_wor
 """What a claim says of an arm and its baseline, in words."""
 
 
-class Settled(Claim):
+class Settled(Expectation):
     """A claim with its own baseline and metric, filled in from the study where the file omits them.
 
     `parts`: the differences that a comparison of more than two arms weighs. `arm` and `baseline` then say in words what
@@ -32,7 +32,7 @@ class Settled(Claim):
 
     arm: str
     baseline: str
-    metric: Claimed
+    metric: str
     parts: list[Part] = Field(default_factory=list)
 
     @property
@@ -70,20 +70,20 @@ class Settled(Claim):
         return {key: value for key, value in self.model_dump(mode="json").items() if value or key not in added}
 
 
-def settled(experiment: Experiment, grid: Grid) -> list[Settled]:
-    """Complete and validate the claims of the file; a change of the study's baseline or metric changes them too.
+def settled(given: Sequence[Expectation], grid: Grid, metric: str) -> list[Settled]:
+    """Complete and validate the claims of a file; a change of the study's baseline or metric changes them too.
 
     Raises UserError now, before any run, for a typo, and for a claim that is true or false whatever the runs give.
     """
     claims: list[Settled] = []
-    for given in experiment.claims:
-        for about in compared(given, grid):
+    for one in given:
+        own = one.model_dump(exclude={"arm", "baseline", "effect", "interaction"})
+        for about in compared(one, grid, of_shares=own["metric"] == "failures"):
             sides = {"arm": about.arm, "baseline": about.baseline, "parts": about.parts}
-            own = given.model_dump(exclude={"arm", "baseline", "effect", "interaction"})
-            claim = settle({**own, **sides}, grid.baseline.name, experiment.metric)
+            claim = settle({**own, **sides}, grid.baseline.name, metric)
             for refused in _refusals(claim):
                 raise UserError(refused)
-            if asked(claim) in [asked(one) for one in claims]:
+            if asked(claim) in map(asked, claims):
                 raise UserError(f"claims.arm={claim.arm}: the same is claimed twice; allowed: each claim once")
             claims.append(claim)
     return claims

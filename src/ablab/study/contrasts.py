@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ablab.errors import UserError
 from ablab.study.design import Arm, Chosen, name_of
-from ablab.study.experiment import Claim, Declared
+from ablab.study.experiment import Declared, Expectation
 from ablab.study.grid import Grid
 
 
@@ -26,8 +26,11 @@ class Compared:
     parts: list[Part] = field(default_factory=list)
 
 
-def compared(claim: Claim, grid: Grid) -> Iterator[Compared]:
-    """Yield the comparisons that a claim of the file stands for. Raises UserError where it names none."""
+def compared(claim: Expectation, grid: Grid, *, of_shares: bool) -> Iterator[Compared]:
+    """Yield the comparisons that a claim of the file stands for. Raises UserError where it names none.
+
+    `of_shares`: it is about shares of runs, which have no mean over arms.
+    """
     forms = {"arm": claim.arm, "effect": claim.effect, "interaction": claim.interaction}
     given = [form for form, value in forms.items() if value is not None]
     if len(given) != 1:
@@ -41,10 +44,10 @@ def compared(claim: Claim, grid: Grid) -> Iterator[Compared]:
             if arm is not (other := _other(claim, arm, grid)):
                 yield Compared(arm.name, other.name)
     else:
-        yield from _pairs(claim, claim.arm or "", grid)
+        yield from _pairs(claim, claim.arm or "", grid, of_shares=of_shares)
 
 
-def _pairs(claim: Claim, name: str, grid: Grid) -> Iterator[Compared]:
+def _pairs(claim: Expectation, name: str, grid: Grid, *, of_shares: bool) -> Iterator[Compared]:
     """Yield an arm and its baseline: in each level of the factor `within`, and on average, if the name has no level."""
     levels = None if grid.within is None else grid.levels_in(name)
     if grid.within is None or levels is None or grid.within in levels:
@@ -59,13 +62,13 @@ def _pairs(claim: Claim, name: str, grid: Grid) -> Iterator[Compared]:
         here = {grid.within: level}
         pairs.append((_cell({**levels, **here}, grid), _cell({**against, **here}, grid)))
     yield from (Compared(arm.name, baseline.name) for arm, baseline in pairs)
-    if claim.metric == "failures":  # a share of runs has no mean over arms
+    if of_shares:
         return
     other = {**{factor: grid.usual[factor] for factor in levels}, **against}
     yield _mean(f"{name_of(levels)}, mean over {grid.within}", name_of(other), pairs)
 
 
-def _other(claim: Claim, arm: Arm, grid: Grid) -> Arm:
+def _other(claim: Expectation, arm: Arm, grid: Grid) -> Arm:
     """Return the arm that a claim compares this one with."""
     names = [one.name for one in grid.arms]
     if claim.baseline == "before" and "before" not in names:
@@ -73,7 +76,7 @@ def _other(claim: Claim, arm: Arm, grid: Grid) -> Arm:
     return grid.baseline_of(arm) if claim.baseline is None else grid.find(claim.baseline, "claims.baseline")
 
 
-def _main_effect(claim: Claim, name: str, grid: Grid) -> Compared:
+def _main_effect(claim: Expectation, name: str, grid: Grid) -> Compared:
     """Return the mean difference between two levels of a factor, over all levels of the others."""
     factor, level = grid.step(name, "claims.effect")
     usual = grid.usual[factor]
@@ -91,7 +94,7 @@ def _main_effect(claim: Claim, name: str, grid: Grid) -> Compared:
     return _mean(f"{factor}={level}, mean over {', '.join(others)}", f"{factor}={usual}", pairs)
 
 
-def _interaction(claim: Claim, names: Sequence[str], grid: Grid) -> Compared:
+def _interaction(claim: Expectation, names: Sequence[str], grid: Grid) -> Compared:
     """Return how much the effect of one factor is greater under a level of another than under its usual level.
 
     Its mean, where there are more factors. It is 0 where effects add up.

@@ -18,7 +18,7 @@ from ablab.study.claims import Settled, check_measured, settled
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, Tune
 from ablab.study.experiment_file import find, read
-from ablab.study.grid import grid_of
+from ablab.study.grid import Grid, grid_of
 from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Cell, Study, digest_of
 from ablab.study.tuning import trial_arms, tuned_arms
@@ -73,8 +73,12 @@ def announced(search: SearchStudy) -> Study:
     """Return the study that will follow a declared search, as far as it is known before: its claims and its seeds."""
     cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
     arms = [Arm(USUAL, ()), Arm(BEST, ())]
-    claims = [] if search.experiment is None else settled(search.experiment, grid_of(arms, USUAL, None))
+    claims = [] if search.experiment is None else _claims(search.experiment, grid_of(arms, USUAL, None))
     return Study(search.name, arms, USUAL, list(search.seeds), cells, search.experiment, claims)
+
+
+def _claims(experiment: Experiment, grid: Grid) -> list[Settled]:
+    return settled(experiment.claims, grid, experiment.metric)
 
 
 def _declared_search(named: "Override", overrides: Sequence["Override"]) -> SearchStudy | None:
@@ -87,7 +91,7 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
     common, seeds = _line(name, overrides, varied), _seeds(overrides, experiment.seeds)
     try:
         _check_seedless(experiment.common)
-        claims = settled(experiment, grid_of([Arm(USUAL, ()), Arm(BEST, ())], USUAL, None))
+        claims = _claims(experiment, grid_of([Arm(USUAL, ()), Arm(BEST, ())], USUAL, None))
         found = declared(path.stem, experiment, (*experiment.common, *common), seeds)
         for claim in claims:
             check_measured(claim, found.base)
@@ -174,7 +178,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     common = (*experiment.common, *line)
     try:
         grid = grid_of(arms, baseline, experiment.within)
-        claims = settled(experiment, grid)
+        claims = _claims(experiment, grid)
         if experiment.tune is not None:
             _check_measured(claims, list(cells_of(arms, seeds[:1], common, naming=True)))
             trials = _trials(path.stem, experiment, experiment.tune, arms, seeds, common)
@@ -220,7 +224,7 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
         raise UserError(f"{path}: its search comes first; type python train.py -m experiment={name}")
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
     try:
-        claims = settled(experiment, grid_of(arms, USUAL, None))
+        claims = _claims(experiment, grid_of(arms, USUAL, None))
         cells = list(cells_of(arms, seeds, found.common, naming=True))
         _check_measured(claims, cells)
         check_distinct(claims, cells)

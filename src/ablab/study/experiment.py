@@ -43,7 +43,7 @@ ErrorEstimate = Literal["moderated", "paired"]
 """How the noise of a claim is estimated: with the help of the study's other arms, or from its own pairs alone."""
 
 
-class Claim(Declared):
+class Expectation(Declared):
     """An expected outcome: of an `arm` against another, of the main `effect` of a level, or of an `interaction`.
 
     `arm`: each stands for every arm but its baseline; `baseline`: before, for the arm before in the list, as in a
@@ -56,7 +56,6 @@ class Claim(Declared):
     effect: str | None = None
     interaction: list[str] | None = None
     baseline: str | None = None
-    metric: Claimed | None = None
     expect: Literal["greater", "less", "equal", "not_worse"]
     secondary: bool = False
     margin: Annotated[float, Field(ge=0)] = 0.0
@@ -64,6 +63,12 @@ class Claim(Declared):
     layers: Annotated[int, Field(ge=1)] | None = None
     published: str | None = None
     source: str | None = None
+
+
+class Claim(Expectation):
+    """A claim about runs of ablab."""
+
+    metric: Claimed | None = None
 
 
 class Tune(Declared):

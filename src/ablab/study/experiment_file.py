@@ -3,15 +3,17 @@
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
 from ablab.errors import UserError, choices, first_error
-from ablab.study.experiment import Experiment
+from ablab.study.experiment import Declared, Experiment
 
 FOLDER = Path("experiments")
+
+Kind = TypeVar("Kind", bound=Declared)
 
 
 def find(name: str) -> Path:
@@ -26,6 +28,11 @@ def find(name: str) -> Path:
 
 def read(path: Path) -> Experiment:
     """Read and validate the file by itself; whether its words compose to runs is checked when they are composed."""
+    return read_as(Experiment, path)
+
+
+def read_as(kind: type[Kind], path: Path) -> Kind:
+    """Read and validate a YAML file as this kind of declaration."""
     try:
         # `${...}` stays as it is: in a word it is for the run's configuration.
         values: Any = yaml.load(path.read_text(encoding="utf-8"), Loader)
@@ -34,7 +41,7 @@ def read(path: Path) -> Experiment:
     if not isinstance(values, dict):
         raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
     try:
-        return Experiment.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise UserError(f"{path}: {first_error(error, values)}") from None
 

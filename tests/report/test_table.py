@@ -1,0 +1,206 @@
+"""Results of runs from elsewhere: the figures of the same runs in a store, and never without saying where they lie."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ablab.report.claims import judge
+from ablab.report.selection_of_study import of_study
+from ablab.statistics.resampling import crossed_bootstrap
+from tests.report.conftest import EXPERIMENT, typed
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+OF_SCORES = [
+    line for line in EXPERIMENT.splitlines() if "- {arm" in line and "depth" not in line and "pruned" not in line
+]
+
+
+def exported(selection, path):
+    """The scores of the study's runs, to the last digit."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["arm", "seed", "metric", "value"])
+        for arm in selection.arms:
+            for run in arm.runs:
+                scores = (
+                    {"test_bleu": run.evaluation.bleu, "test_chrf": run.evaluation.chrf} if run.has_finished else {}
+                )
+                for name in ("test_bleu", "test_chrf"):
+                    writer.writerow([arm.name, run.seed, name, repr(scores[name]) if scores else "diverged"])
+
+
+def table(folder, rows, columns="arm,seed,metric,value", about=None):
+    path = folder / "results.csv"
+    path.write_text("\n".join([columns, *rows, ""]))
+    if about is not None:
+        (folder / "results.yaml").write_text(about)
+    return path
+
+
+def reported_from(path, *words):
+    code, out, err = typed(f"table={path}", f"outputs={path.parent / 'outputs'}", "resamples=1000", *words)
+    assert (code, err) == (0, ""), err
+    (folder,) = (path.parent / "outputs" / "reports").iterdir()
+    return json.loads((folder / "report.json").read_text()), out, folder
+
+
+FIGURES = ("outcome", "n", "difference", "interval", "simultaneous", "p", "corrected", "detectable", "test", "other")
+
+
+def test_its_figures_are_those_of_the_same_runs_in_a_store(reported, tmp_path):
+    """Digit by digit: p-values and ranks of claims where runs diverged; means, and differences over seeds."""
+    selection = of_study(reported.study)
+    exported(selection, tmp_path / "results.csv")
+    claims = "\n".join(OF_SCORES)
+    (tmp_path / "results.yaml").write_text(f"question: The same?\nmetric: test_bleu\nclaims:\n{claims}\n")
+    data, _, _ = reported_from(tmp_path / "results.csv")
+    about = [claim for claim in reported.data["claims"] if claim["metric"] in ("test_bleu", "failures")]
+    assert len(data["claims"]) == len(about) == 5
+    # The family is smaller by two claims about curves: all but the correction must be equal.
+    for ours, theirs in zip(data["claims"], about, strict=True):
+        for key in ("n", "difference", "p", "test", "unit"):
+            assert ours[key] == theirs[key]
+    for ours, theirs in zip(data["arms"], reported.data["arms"], strict=True):
+        for key in ("name", "mean", "sd", "interval", "minimum", "maximum", "finished", "diverged", "failed_share"):
+            assert ours[key] == theirs[key]
+    for ours, theirs in zip(data["differences"], reported.data["differences"], strict=True):
+        for key in ("arm", "n", "difference", "interval", "p", "refused", "detectable"):
+            assert ours[key] == theirs[key]
+
+
+def test_a_family_of_the_same_claims_has_the_same_corrections(reported, tmp_path):
+    selection = of_study(reported.study)
+    exported(selection, tmp_path / "results.csv")
+    (tmp_path / "results.yaml").write_text("metric: test_bleu\nclaims:\n" + "\n".join(OF_SCORES))
+    data, _, _ = reported_from(tmp_path / "results.csv")
+    kept = [claim for claim in selection.claims if claim.metric in ("test_bleu", "failures")]
+    for ours, theirs in zip(data["claims"], judge(replace(selection, claims=kept)), strict=True):
+        expected = theirs.model_dump(mode="json")
+        assert {key: ours[key] for key in FIGURES} == {key: expected[key] for key in FIGURES}
+
+
+ROWS = [f"{arm},{seed},score,{mean + seed / 10}" for arm, mean in (("a", 1.0), ("b", 2.0)) for seed in (1, 2, 3)]
+
+
+def test_it_says_everywhere_that_nobody_vouches_for_it(tmp_path):
+    about = "metrics: {score: {title: COMET, digits: 3}}\nclaims: [{arm: b, expect: greater}]\n"
+    rows = [row if "b,2" not in row else "b,2,score,2.5" for row in ROWS]
+    data, out, folder = reported_from(table(tmp_path, rows, about=about))
+    assert data["origin"] == "origin not verified"
+    assert data["claims"][0]["exploratory"].startswith("origin not verified: the scores are those of results.csv")
+    assert "b above a in COMET: supported" in data["claims"][0]["words"]
+    assert "origin not verified" in out
+    for name in ("report.html", "report.md", "report.tex"):
+        assert "origin not verified" in (folder / name).read_text()
+    for name in ("claims.csv", "arms.csv", "differences.csv"):
+        for row in csv.DictReader((folder / name).read_text().splitlines()):
+            assert row["register"] == "origin not verified"
+    assert not any("shared parameters" in method or "validation" in method for method in data["methods"])
+
+
+def test_items_give_the_test_over_items(tmp_path):
+    """A score is the mean of its items, and the crossed bootstrap resamples them as it does sentences."""
+    rng = np.random.default_rng(1)
+    hard = rng.normal(0, 1, 250)
+    values = {arm: hard + rng.normal(mean, 0.3, (4, 250)) for arm, mean in (("a", 0.0), ("b", 0.2))}
+    rows = [
+        f"{arm},{seed},score,{value!r},{item:03}"
+        for arm, runs in values.items()
+        for seed, run in enumerate(runs)
+        for item, value in enumerate(run.tolist())
+    ]
+    data, _, _ = reported_from(table(tmp_path, rows, "arm,seed,metric,value,item"))
+    (line,) = data["differences"]
+    assert line["difference"] == pytest.approx(values["b"].mean() - values["a"].mean())
+    sums = [np.stack([values[arm], np.ones((4, 250))], axis=2) for arm in ("b", "a")]
+    expected = crossed_bootstrap(
+        *sums, np.random.default_rng(2), resamples=4000, metric=lambda sums: sums[..., 0] / sums[..., 1]
+    )
+    assert line["crossed"]["low"] == pytest.approx(expected.interval.low, abs=0.02)
+    assert line["randomisation_p"] < 0.05
+    assert data["arms"][0]["mean"] == pytest.approx(values["a"].mean())
+
+
+def test_factors_in_the_names_of_arms_make_effects_of_them(tmp_path):
+    rows = [
+        f'"norm={norm},drop={drop}",{seed},score,{x + y + x * y + seed / 50 + (seed * 7 + x * 3 + y) % 5 / 90}'
+        for x, norm in enumerate(("pre", "post"))
+        for y, drop in enumerate(("off", "on"))
+        for seed in (1, 2, 3, 4)
+    ]
+    about = "claims:\n  - {interaction: [norm, drop], expect: greater}\n  - {arm: 'norm=post', expect: greater}\n"
+    data, _, _ = reported_from(table(tmp_path, rows, about=about))
+    interaction, simple = data["claims"]
+    assert interaction["arm"] == "norm=post with drop=on"
+    assert (interaction["outcome"], simple["arm"]) == ("supported", "norm=post,drop=off")
+
+
+REFUSED = {
+    "no rows": ([], None, "has no rows"),
+    "no number": (["a,1,score,x"], None, ":2: value=x: allowed: a finite number, or diverged"),
+    "nan": (["a,1,score,nan"], None, ":2: value=nan: allowed: a finite number, or diverged"),
+    "twice": (["a,1,score,1", "a,1,score,2"], None, ":3: the score of this run comes twice"),
+    "seed": (["a,one,score,1"], None, ":2: seed=one: allowed: whole numbers from 0"),
+    "no arm": ([" ,1,score,1"], None, ":2: arm=' ': allowed: a name on one line"),
+    "short": (["a,1,score"], None, ":2: has more or fewer values than there are columns"),
+    "both": (["a,1,score,1", "a,1,other,diverged"], None, ":3: the run has scores and is said to have diverged"),
+    "baseline": (ROWS, "baseline: c", "results.yaml: baseline=c: no such arm; allowed: a, b"),
+    "metric": (ROWS, "metric: bleu", "results.yaml: metric=bleu: the table has none; allowed: score"),
+    "claim": (ROWS, "claims: [{arm: c, expect: greater}]", "results.yaml: claims.arm=c: no such arm"),
+    "of what": (
+        ROWS,
+        "claims: [{arm: b, expect: greater, metric: bleu}]",
+        "claims.metric=bleu: allowed: failures, score",
+    ),
+    "key": (ROWS, "seeds: [1]", "seeds"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_is_one_line_and_leaves_nothing(name, tmp_path):
+    rows, about, said = REFUSED[name]
+    path = table(tmp_path, rows, about=about)
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_items_must_be_those_of_all_runs(tmp_path):
+    rows = ["a,1,score,1,x", "a,1,score,2,y", "b,1,score,1,x"]
+    path = table(tmp_path, rows, "arm,seed,metric,value,item")
+    assert "item y of score is that of a, seed 1 or of b, seed 1, and not of both" in typed(f"table={path}")[2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("arm,seed,value", "has no column metric; allowed: arm, seed, value"),
+        ("arm,seed,metric,value,size", "column size: allowed: arm, item, metric, seed, value"),
+    ],
+)
+def test_columns_are_checked(tmp_path, columns, said):
+    assert said in typed(f"table={table(tmp_path, [], columns)}")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("verify=true",), "verify=true: a table has no translations"),
+        (("runs=r1",), "table=: not together with runs="),
+        (("metric=test_bleu",), "metric=test_bleu: the table has none; allowed: score"),
+        (("norm=pre",), "with runs=, where= and table= allowed"),
+    ],
+)
+def test_what_a_table_cannot_do_is_said(tmp_path, words, said):
+    code, _, err = typed(f"table={table(tmp_path, ROWS)}", *words)
+    assert code == 2
+    assert said in err
+
+
+def test_a_table_that_is_not_there(tmp_path):
+    assert "cannot be read as CSV" in typed(f"table={tmp_path / 'no.csv'}")[2]
