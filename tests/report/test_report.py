@@ -4,16 +4,13 @@ import csv
 import json
 import re
 import shutil
-from dataclasses import replace
 
 import pytest
 
 from ablab.report.build import findings
 from ablab.report.charts import charts
-from ablab.report.differences import difference_line
 from ablab.report.document import Document
 from ablab.report.latex import _escaped
-from ablab.report.metrics import MEASURES
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
@@ -224,23 +221,18 @@ def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
     assert any(said.startswith("Diverged: a loss that is not a number") for said in document.methods)
 
 
-def test_more_seeds_are_advised_only_where_they_would_help(reported):
+def test_more_seeds_are_advised_only_where_a_claim_is_open(reported):
     document = Document.model_validate(reported.data)
-    for line in document.differences:
-        claims = [claim for claim in document.claims if claim.arm == line.arm and claim.metric == "test_bleu"]
-        is_testable = claims and claims[0].outcome != "not testable" and claims[0].title == "test BLEU"
-        assert (line.seeds_needed is not None) == bool(is_testable and line.interval)
-        if line.seeds_needed and line.p and line.p > 0.2:
-            assert line.seeds_needed > line.n
-
-
-@pytest.mark.parametrize(("against", "is_told"), [("layerdrop=0", True), ("layerdrop=0.2", False)])
-def test_seeds_are_advised_for_the_baseline_that_the_claim_has(reported, against, is_told):
-    selection = of_study(reported.study)
-    claim = selection.claims[0].model_copy(update={"baseline": against})
-    selection = replace(selection, claims=[claim])
-    line = difference_line(selection, selection.arm(claim.arm), selection.arms[0], MEASURES["test_bleu"], None)
-    assert (line.seeds_needed is not None) == is_told
+    assert any(claim.advice for claim in document.claims)
+    for claim in document.claims:
+        is_open = claim.outcome == "inconclusive" and claim.margin and claim.interval
+        assert (claim.advice is not None) == bool(is_open)
+        if claim.advice is not None:
+            few, seeds, many = claim.advice.fewest, claim.advice.seeds, claim.advice.most
+            assert few <= seeds <= many
+            assert seeds > claim.n
+            assert claim.advice.seconds == pytest.approx(2 * seeds * 100, rel=0.01)
+            assert f"A new study of {seeds} seeds ({few} to {many}) would decide with 80 % power" in claim.words
 
 
 def test_a_pruned_model_is_compared_with_a_small_one(reported):

@@ -74,7 +74,7 @@ def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
     ]
     (poor, hopeless), (good, hopeful) = words_of(declared(tmp_path, claims))
     assert "if nothing differs, 5 seeds support it with a chance of" in poor
-    assert "a chance of 80 % takes more than 100 seeds" in poor
+    assert "a chance of 80 % takes 394 seeds" in poor
     assert (hopeless, hopeful) == (True, False)
     assert "a chance of 100 %" in good
 
@@ -217,7 +217,7 @@ def test_a_claim_that_only_an_absurd_difference_could_settle_is_hopeless(known, 
     monkeypatch.setattr("ablab.study.prospects.known_noise", lambda *_: {"test_bleu": Noise(9.0, 8, "this study")})
     (greater, noisy), _ = words_of(words)
     assert noisy
-    assert "its margin of 3 takes more than 100 seeds" in greater
+    assert "its margin of 3 takes 173 seeds" in greater
 
 
 def test_the_plan_says_it(known, capsys, tmp_path):

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 from ablab.report.chosen import chosen
 from ablab.report.contrasts import arms_of
-from ablab.report.document import ClaimLine, OtherTest
+from ablab.report.document import Advice, ClaimLine, OtherTest
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence
 from ablab.report.failures import RANK, SHARE, compared, failures, instead
-from ablab.report.format import interval_text, number, p_words, signed
+from ablab.report.format import advice_words, interval_text, number, p_words, signed
 from ablab.report.metrics import Measure
+from ablab.report.next_study import advice
 from ablab.report.origins import unlike
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
@@ -98,6 +99,7 @@ def _line(
         if both and interval and not selection.awaited
         else None,
         near_failures=near_failures if both else [],
+        advice=advice(selection, claim, verdict),
     )
     return ClaimLine(
         arm=claim.arm,
@@ -148,6 +150,7 @@ class Marks(NamedTuple):
 
     other: OtherTest | None
     near_failures: list[str]
+    advice: Advice | None
 
 
 def _named(selection: Selection, claim: Settled, near_failures: NearFailures) -> list[str]:
@@ -219,6 +222,8 @@ def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:
         interval = interval_text(marks.other.interval, shown.digits)
         p = "" if marks.other.p is None else f", uncorrected {p_words(marks.other.p)}"
         sentences.append(f"This is the {verdict.test}; the {marks.other.test} alone gives {interval}{p}.")
+    if marks.advice is not None:
+        sentences.append(f"{advice_words(marks.advice).capitalize()}.")
     if marks.near_failures:
         sentences.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
     return "".join(f" {sentence}" for sentence in sentences)

@@ -1,6 +1,5 @@
 """Differences of each arm from the baseline, claimed or not: paired by seed, and tested over sentences."""
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,14 +7,14 @@ import numpy as np
 
 from ablab.report.document import DifferenceLine
 from ablab.report.estimates import span
-from ablab.report.evidence import Pairs, evidence, observed, pairs
+from ablab.report.evidence import Pairs, observed, pairs
 from ablab.report.format import p_words
 from ablab.report.metrics import Items, Measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
-from ablab.statistics.power import detectable_effect, seeds_needed
+from ablab.statistics.power import detectable_effect
 from ablab.statistics.proportions import Shares
 from ablab.statistics.resampling import Swaps, crossed
 from ablab.statistics.sentences import Resamples, Scores
@@ -81,7 +80,7 @@ def difference_line(
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=_failures(arm, baseline, found))
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=str(found))
-    fields = _over_seeds(selection, arm, baseline, measure, found)
+    fields = _over_seeds(found)
     if on_sentences is not None:
         fields |= on_sentences.fields(both)
     if "refused" in fields:
@@ -100,33 +99,10 @@ def _failures(arm: ArmRuns, baseline: ArmRuns, found: Failures) -> str:
     return f"{counts} (ranked last: {won:.0f} % of pairs won, {lost:.0f} % lost, {p_words(compared.p)})"
 
 
-def _over_seeds(
-    selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, differences: Sequence[float]
-) -> dict[str, Any]:
-    """Return the paired interval, p and detectable difference, and the seeds that a new study of the claim needs."""
+def _over_seeds(differences: Sequence[float]) -> dict[str, Any]:
+    """Return the paired interval, p and detectable difference."""
     try:
         paired = of_differences(differences)
     except NotTestable as reason:
         return {"refused": str(reason)}
-    fields = {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
-    return fields | _a_new_study(selection, arm, baseline, measure, paired.sd)
-
-
-def _a_new_study(selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, sd: float) -> dict[str, Any]:
-    """Return the seeds and seconds that a new study would need to detect the margin claimed of these arms.
-
-    A new study, because seeds added to this one make its claims exploratory. Empty where no claim states a margin, or
-    where the claim cannot be tested with any number of seeds.
-    """
-    about = (arm.name, baseline.name, selection.metric)
-    claims = [one for one in selection.claims if one.margin and (one.arm, one.baseline, one.metric) == about]
-    if not claims or isinstance(evidence(arm, baseline, measure, claims[0].margin), NotTestable):
-        return {}
-    costs = [run.record.cost.seconds for run in (*arm.finished, *baseline.finished) if run.record]
-    seconds = statistics.median(costs) if costs else 0.0
-    level = 0.05 / len(selection.family(claims[0]))
-    try:
-        needed = seeds_needed(claims[0].margin, sd, alpha=level, seconds_per_run=seconds)
-    except NotTestable:
-        return {}
-    return {"effect": claims[0].margin, "seeds_needed": needed.seeds, "seconds_needed": needed.seconds}
+    return {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}

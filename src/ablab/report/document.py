@@ -79,9 +79,7 @@ class DifferenceLine(Strict):
     """An arm less the baseline, paired by seed. `baseline`: the arm's own, where not all have the same.
 
     `crossed`: interval over seeds and sentences. `randomisation_p`: p of test-set noise alone. Where a method refuses,
-    its `..._refused` says why. `detectable`: the difference that so many seeds detect with 80 % power. `seeds_needed`:
-    seeds that a new study needs to detect a difference of `effect` at the level of one of the claims; `seconds_needed`:
-    its machine time for both arms.
+    its `..._refused` says why. `detectable`: the difference that so many seeds detect with 80 % power.
     """
 
     arm: str
@@ -97,9 +95,6 @@ class DifferenceLine(Strict):
     randomisation_p: float | None = None
     randomisation_refused: str | None = None
     detectable: float | None = None
-    effect: float | None = None
-    seeds_needed: int | None = None
-    seconds_needed: float | None = None
 
 
 class OtherTest(Strict):
@@ -111,6 +106,18 @@ class OtherTest(Strict):
     test: str
     interval: Span
     p: float | None
+
+
+class Advice(Strict):
+    """Seeds with which a new study would decide a claim with 80 % power; None: more than anyone trains.
+
+    `fewest`, `most`: the same for the ends of an 80 % interval of the noise. `seconds`: machine time for its arms.
+    """
+
+    seeds: int | None
+    fewest: int | None
+    most: int | None
+    seconds: float | None
 
 
 class ClaimLine(Strict):
@@ -151,6 +158,7 @@ class ClaimLine(Strict):
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
     secondary: bool = False
+    advice: Advice | None = None
     strength: str | None = None
     chosen: str | None = None
 

@@ -2,7 +2,9 @@
 
 import re
 
-from ablab.report.document import Span
+from ablab.console import duration
+from ablab.report.document import Advice, Span
+from ablab.statistics.planning import MOST_SEEDS
 
 
 def number(value: float | None, digits: int) -> str:
@@ -34,6 +36,17 @@ def p_words(p: float, of_what: str = "") -> str:
     """Format as `p = 0.282` or `p < 0.0001`."""
     text = p_text(p)
     return f"p{of_what} {text}" if text.startswith("<") else f"p{of_what} = {text}"
+
+
+def advice_words(advice: Advice) -> str:
+    """Format as `a new study of 33 seeds (14 to 80) would decide with 80 % power, in 2 h of machine time`."""
+    few, seeds, many = (
+        f"more than {MOST_SEEDS}" if number is None else str(number)
+        for number in (advice.fewest, advice.seeds, advice.most)
+    )
+    extent = f" ({few} to {many})" if few != many else ""
+    cost = "" if not advice.seconds else f", in {duration(advice.seconds)} of machine time"
+    return f"a new study of {seeds} seeds{extent} would decide with 80 % power{cost}"
 
 
 def wrapped(name: str, width: int) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ablab.console import duration
 from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
-from ablab.report.format import interval_text, number, p_text, signed
+from ablab.report.format import advice_words, interval_text, number, p_text, signed
 from ablab.study.claims import EXPECTED
 
 
@@ -162,6 +162,8 @@ def _claim(claim: ClaimLine) -> list[str]:
 
 
 def _marks(claim: ClaimLine) -> Iterator[str]:
+    if claim.advice is not None:
+        yield advice_words(claim.advice)
     if claim.near_failures:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
     if claim.chosen is not None:
@@ -203,10 +205,6 @@ def _difference(document: Document, line: DifferenceLine) -> list[str]:
     digits = document.digits
     notes = [line.refused, line.crossed_refused, line.randomisation_refused]
     notes += [*_moving(document, line.arm), *_moving(document, line.baseline or document.baseline, whose="baseline ")]
-    if line.seeds_needed is not None and line.effect is not None:
-        cost = "" if not line.seconds_needed else f" ({duration(line.seconds_needed)} of machine time)"
-        effect = number(line.effect, digits)
-        notes.append(f"a new study of {line.seeds_needed} seeds would see {effect} with 80 % power{cost}")
     return [
         line.arm,
         "; ".join(note for note in notes if note),

@@ -1,15 +1,12 @@
-"""Power of the paired t test: the difference a study could detect, and the seeds needed to detect a smaller one."""
+"""Power of t tests: the chance that they find a difference, and the difference that a study could find."""
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from ablab.statistics import student
-from ablab.statistics.interval import NotTestable
 
 POWER = 0.8
-MOST_SEEDS = 100_000
 
 
 def paired_power(effect: float, sd: float, seeds: int, alpha: float = 0.05) -> float:
@@ -86,49 +83,6 @@ def _detectable(df: float, power: float, alpha: float) -> float:
     while _power(high, df, alpha) < power:
         high *= 2
     return float(brentq(lambda shift: _power(shift, df, alpha) - power, 0.0, high, xtol=1e-9))
-
-
-@dataclass(frozen=True)
-class Seeds:
-    """`seeds` for each arm; `power`: what they reach; `runs` and `seconds` for all arms, without those that exist."""
-
-    seeds: int
-    power: float
-    runs: int
-    seconds: float
-
-
-def seeds_needed(
-    effect: float,
-    sd: float,
-    *,
-    power: float = POWER,
-    alpha: float = 0.05,
-    arms: int = 2,
-    existing: int = 0,
-    seconds_per_run: float = 0.0,
-    at_once: int = 1,
-) -> Seeds:
-    """The fewest seeds that find a true difference of `effect` with this power, and what the missing ones cost.
-
-    existing: seeds that all arms have already; at_once: runs in parallel. seconds: machine time until all are done.
-    Raises NotTestable where it is more than MOST_SEEDS.
-    """
-    _check(sd, alpha, power)
-    if effect == 0:
-        raise ValueError("no number of seeds finds a difference of 0.")
-    if existing < 0 or arms < 1 or at_once < 1 or seconds_per_run < 0:
-        raise ValueError(f"no such cost: {existing=}, {arms=}, {at_once=}, {seconds_per_run=}.")
-    low, high = 1, 2
-    while paired_power(effect, sd, high, alpha) < power:
-        low, high = high, high * 2
-        if high > MOST_SEEDS:
-            raise NotTestable(f"an effect of {effect:g} with sd {sd:g} needs more than {MOST_SEEDS:,} seeds")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if paired_power(effect, sd, middle, alpha) >= power else (middle, high)
-    runs = max(0, high - existing) * arms
-    return Seeds(high, paired_power(effect, sd, high, alpha), runs, -(-runs // at_once) * seconds_per_run)
 
 
 def _check(sd: float, alpha: float, power: float = POWER) -> None:

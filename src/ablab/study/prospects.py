@@ -1,14 +1,12 @@
 """What the seeds of a study can tell about each of its claims, before they are trained."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ablab.fields import flatten
-from ablab.statistics.moderated import prior
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import POWER, detectable_difference, equivalence_power, one_sided_power, two_sided_power
+from ablab.statistics.planning import MOST_SEEDS, POWERS, Layout, seeds_for
+from ablab.statistics.power import POWER, detectable_difference
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
 from ablab.store.scores import COSTS, SCORES
@@ -18,7 +16,6 @@ from ablab.study.noise import Noise, known_noise
 from ablab.study.study import Study
 
 ALPHA = 0.05
-MOST_SEEDS = 100
 
 BOUNDED = ("equal", "not_worse")
 """Expectations that a difference lies within the margin."""
@@ -111,7 +108,7 @@ def _if_runs_diverge(study: Study, claim: Settled) -> str:
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
     seeds, unit = len(study.seeds), SCORES[claim.metric].unit
-    layout = _Layout.of(study, claim)
+    layout = _layout(study, claim)
     error, df = layout.precision(noise.sd, seeds)
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
     if claim.expect in BOUNDED:
@@ -122,55 +119,16 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
         seen = detectable_difference(error, df, POWER, level)
         words = f"{seeds} seeds see a difference of {seen:.3g} {unit} with 80 % power {shown}"
         is_hopeless = seen > ABSURD[unit]
-        chance = two_sided_power(claim.margin, error, df, level) if claim.margin else 1.0
+        chance = POWERS[claim.expect](claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)
-    needed = _seeds_for(claim, noise, layout, level)
+    needed = seeds_for(claim.expect, claim.margin, noise.sd, layout, level)
     cost = f"more than {MOST_SEEDS} seeds" if needed is None else f"{needed} seeds"
     aim = "a chance of 80 %" if claim.expect in BOUNDED else f"its margin of {claim.margin:g}"
     return Prospect(claim, f"{words}; {aim} takes {cost}", is_hopeless)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """What decides the precision of a claim: the weights of its arms, and the number of other arms to borrow from.
-
-    None: it borrows from none.
-    """
-
-    weights: Sequence[float]
-    others: int | None
-
-    @classmethod
-    def of(cls, study: Study, claim: Settled) -> "_Layout":
-        weights = list(claim.weights.values())
-        borrows = study.experiment is None or study.experiment.error != "paired"
-        return cls(weights, max(0, len(study.first_of_rows) - len(weights)) if borrows else None)
-
-    def precision(self, sd: float, seeds: int) -> tuple[float, float]:
-        """Return standard error and degrees of freedom of the moderated t test where all arms scatter alike.
-
-        Or of the paired t test, were seeds not correlated across arms; where they are, it sees more.
-        """
-        squares = np.square(self.weights)
-        error = float(sd * (squares.sum() / seeds) ** 0.5)
-        if self.others is None:
-            return error, seeds - 1
-        of_arm = seeds - 1 + prior(self.others * (seeds - 1))
-        return error, float(squares.sum() ** 2 / np.square(squares).sum() * of_arm)
-
-
-POWERS = {
-    "greater": two_sided_power,
-    "less": two_sided_power,
-    "equal": equivalence_power,
-    "not_worse": one_sided_power,
-}
-"""Chance of a verdict: of a difference as large as the margin, or, for the last two, that nothing differs."""
-
-
-def _seeds_for(claim: Settled, noise: Noise, layout: _Layout, level: float) -> int | None:
-    for seeds in range(MINIMUM_SEEDS, MOST_SEEDS + 1):
-        if POWERS[claim.expect](claim.margin, *layout.precision(noise.sd, seeds), level) >= POWER:
-            return seeds
-    return None
+def _layout(study: Study, claim: Settled) -> Layout:
+    weights = list(claim.weights.values())
+    borrows = study.experiment is None or study.experiment.error != "paired"
+    return Layout(weights, max(0, len(study.first_of_rows) - len(weights)) if borrows else None)
