@@ -231,7 +231,11 @@ def test_more_seeds_are_advised_only_where_a_claim_is_open(reported):
             assert few <= seeds <= many
             assert seeds > claim.n
             assert claim.advice.seconds == pytest.approx(2 * seeds * 100, rel=0.01)
-            assert f"A new study of {seeds} seeds ({few} to {many}) would decide with 80 % power" in claim.words
+            told = f"new study of {seeds} seeds ({few} to {many}) would"
+            aim = {"equal": f"If nothing differs, a {told} support the claim"}.get(
+                claim.expect, f"A {told} detect the margin"
+            )
+            assert f"{aim} with 80 % power" in claim.words
 
 
 def test_a_pruned_model_is_compared_with_a_small_one(reported):

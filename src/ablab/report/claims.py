@@ -213,17 +213,17 @@ def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family
     corrected = "" if verdict.corrected is None else f", {p_words(verdict.corrected, of_what)}"
     several = f" corrected for {family}" if family and corrected else ""
     seeds = "runs an arm" if verdict.interval is None else "seeds"
-    return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(marks, verdict, shown)}"
+    return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(claim, marks, verdict, shown)}"
 
 
-def _marked(marks: Marks, verdict: Verdict, shown: Measure) -> str:
+def _marked(claim: Settled, marks: Marks, verdict: Verdict, shown: Measure) -> str:
     sentences = []
     if marks.other is not None:
         interval = interval_text(marks.other.interval, shown.digits)
         p = "" if marks.other.p is None else f", uncorrected {p_words(marks.other.p)}"
         sentences.append(f"This is the {verdict.test}; the {marks.other.test} alone gives {interval}{p}.")
     if marks.advice is not None:
-        sentences.append(f"{advice_words(marks.advice).capitalize()}.")
+        sentences.append(f"{advice_words(marks.advice, claim.expect).capitalize()}.")
     if marks.near_failures:
         sentences.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
     return "".join(f" {sentence}" for sentence in sentences)

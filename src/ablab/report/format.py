@@ -38,15 +38,21 @@ def p_words(p: float, of_what: str = "") -> str:
     return f"p{of_what} {text}" if text.startswith("<") else f"p{of_what} = {text}"
 
 
-def advice_words(advice: Advice) -> str:
-    """Format as `a new study of 33 seeds (14 to 80) would decide with 80 % power, in 2 h of machine time`."""
+def advice_words(advice: Advice, expect: str) -> str:
+    """Format as `a new study of 33 seeds (14 to 80) would detect the margin with 80 % power, in 2 h of machine time`.
+
+    A claim that something does not differ is supported, if that is so.
+    """
     few, seeds, many = (
         f"more than {MOST_SEEDS}" if number is None else str(number)
         for number in (advice.fewest, advice.seeds, advice.most)
     )
     extent = f" ({few} to {many})" if few != many else ""
     cost = "" if not advice.seconds else f", in {duration(advice.seconds)} of machine time"
-    return f"a new study of {seeds} seeds{extent} would decide with 80 % power{cost}"
+    study = f"a new study of {seeds} seeds{extent} would"
+    if expect in ("greater", "less"):
+        return f"{study} detect the margin with 80 % power{cost}"
+    return f"if nothing differs, {study} support the claim with 80 % power{cost}"
 
 
 def wrapped(name: str, width: int) -> str:

@@ -163,7 +163,7 @@ def _claim(claim: ClaimLine) -> list[str]:
 
 def _marks(claim: ClaimLine) -> Iterator[str]:
     if claim.advice is not None:
-        yield advice_words(claim.advice)
+        yield advice_words(claim.advice, claim.expect)
     if claim.near_failures:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
     if claim.chosen is not None:
