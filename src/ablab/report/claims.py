@@ -1,15 +1,15 @@
 """Judge claims: verdicts in numbers and in words."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ablab.report.chosen import chosen
+from ablab.report.claim_words import Marks, strength, words
 from ablab.report.contrasts import arms_of
-from ablab.report.document import Advice, ClaimLine, OtherTest
+from ablab.report.document import ClaimLine
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence
-from ablab.report.failures import RANK, SHARE, compared, failures, instead
-from ablab.report.format import advice_words, interval_text, number, p_words, signed
+from ablab.report.exploratory import exploratory
+from ablab.report.failures import SHARE, compared, failures
 from ablab.report.metrics import Measure
 from ablab.report.next_study import advice
 from ablab.report.origins import unlike
@@ -18,7 +18,7 @@ from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
-from ablab.study.claims import EXPECTED, Settled, asked
+from ablab.study.claims import Settled
 from ablab.study.study import SAME
 
 
@@ -90,8 +90,6 @@ def _line(
     near_failures: list[str],
 ) -> ClaimLine:
     shown = compared(found, measure)
-    unalike = _unlike(selection, claim)
-    by_itself = None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure)
     both = found if isinstance(found, Estimates) else None
     interval = verdict.decided_by
     marks = Marks(
@@ -100,6 +98,8 @@ def _line(
         else None,
         near_failures=near_failures if both else [],
         advice=advice(selection, claim, verdict),
+        unlike=_unlike(selection, claim),
+        chosen=None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure),
     )
     return ClaimLine(
         arm=claim.arm,
@@ -114,7 +114,7 @@ def _line(
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=_words(claim, (measure, shown), verdict, _family(selection, claim), marks) + _mark(unalike, by_itself),
+        words=words(claim, (measure, shown), verdict, _family(selection, claim), marks),
         n=verdict.n or _shared_seeds(selection, claim),
         difference=verdict.difference,
         interval=span(interval) if interval else None,
@@ -123,34 +123,12 @@ def _line(
         corrected=verdict.corrected,
         detectable=verdict.detectable,
         reason=verdict.reason,
-        exploratory=_exploratory(selection, claim),
-        unlike=unalike,
+        exploratory=exploratory(selection, claim),
         test=verdict.test,
         secondary=claim.secondary,
-        strength=_strength(claim, verdict, shown),
-        chosen=by_itself,
+        strength=strength(claim, verdict, shown),
         **marks._asdict(),
     )
-
-
-def _strength(claim: Settled, verdict: Verdict, shown: Measure) -> str | None:
-    """Return whether a supported difference exceeds its margin, in words; None without a margin, and for shares."""
-    if not claim.margin or claim.expect in ("equal", "not_worse") or verdict.outcome != "supported" or shown is SHARE:
-        return None
-    if shown is RANK:
-        return f"{'also' if verdict.large else 'not'} with the margin taken off"
-    side = "above" if claim.expect == "greater" else "below"
-    if not verdict.large:
-        return f"{side} 0, not shown to exceed the margin"
-    return "above the margin" if claim.expect == "greater" else "below 0 by more than the margin"
-
-
-class Marks(NamedTuple):
-    """What a reader should know beside the verdict; see `ClaimLine`."""
-
-    other: OtherTest | None
-    near_failures: list[str]
-    advice: Advice | None
 
 
 def _named(selection: Selection, claim: Settled, near_failures: NearFailures) -> list[str]:
@@ -163,11 +141,6 @@ def _named(selection: Selection, claim: Settled, near_failures: NearFailures) ->
         if name in rows[row]
         for run in runs
     ]
-
-
-def _mark(other: str | None, by_itself: str | None) -> str:
-    unlike_words = "" if other is None else f" The arms were not made alike: they differ in {other}."
-    return unlike_words + ("" if by_itself is None else f" The weights were chosen by the same score: {by_itself}.")
 
 
 def _chosen(selection: Selection, claim: Settled, measure: Measure) -> str | None:
@@ -193,60 +166,3 @@ def _family(selection: Selection, claim: Settled) -> str:
     claims = len(selection.family(claim))
     which = " secondary" if claim.secondary else " primary" if claims < len(selection.claims) else ""
     return f"{claims}{which} claims" if claims > 1 else ""
-
-
-def _words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
-    """Return a sentence that can stand alone. `of`: the measure that was claimed, and the one that was compared."""
-    measure, shown = of
-    margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
-    claimed = f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}{margin}"
-    if verdict.reason is not None:
-        return f"{claimed}: {verdict.outcome}. {verdict.reason}."
-    strength = _strength(claim, verdict, shown)
-    outcome = verdict.outcome if strength is None else f"{verdict.outcome}, {strength}"
-    difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}".rstrip()
-    is_ = "so far is" if verdict.outcome == "provisional" else "is"
-    sentence = f"{claimed}: {outcome}. {instead(measure, shown)}The difference {is_} {difference}"
-    if (interval := verdict.decided_by) is not None:
-        sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
-    of_what = " of no difference" if verdict.outcome == "equivalent" else ""
-    corrected = "" if verdict.corrected is None else f", {p_words(verdict.corrected, of_what)}"
-    several = f" corrected for {family}" if family and corrected else ""
-    seeds = "runs an arm" if verdict.interval is None else "seeds"
-    return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{_marked(claim, marks, verdict, shown)}"
-
-
-def _marked(claim: Settled, marks: Marks, verdict: Verdict, shown: Measure) -> str:
-    sentences = []
-    if marks.other is not None:
-        interval = interval_text(marks.other.interval, shown.digits)
-        p = "" if marks.other.p is None else f", uncorrected {p_words(marks.other.p)}"
-        sentences.append(f"This is the {verdict.test}; the {marks.other.test} alone gives {interval}{p}.")
-    if marks.advice is not None:
-        sentences.append(f"{advice_words(marks.advice, claim.expect).capitalize()}.")
-    if marks.near_failures:
-        sentences.append(f"Nearly failed: {', '.join(marks.near_failures)}.")
-    return "".join(f" {sentence}" for sentence in sentences)
-
-
-def _exploratory(selection: Selection, claim: Settled) -> str | None:
-    """Return why the claim is exploratory, that is, not fixed before results were known; None if it is confirmatory."""
-    registered = selection.registered
-    if selection.flaws:
-        return "; ".join(selection.flaws)
-    if registered is None:
-        return "the study was never launched as one: its claims were not registered"
-    if asked(claim) not in [asked(one) for one in registered.claims]:
-        return "the claim came, or was changed, after the study's first launch"
-    if registered.runs_already_done:
-        return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
-    if selection.departed is not None:
-        return selection.departed
-    if selection.late:
-        return f"{len(selection.late)} runs were given up, and finished after that"
-    added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
-    return f"seeds {_listed(added)} were added after the first launch" if added else None
-
-
-def _listed(values: Sequence[int]) -> str:
-    return ", ".join(str(value) for value in values)
