@@ -62,6 +62,7 @@ def _pythons() -> dict[str, str]:
     return {"this": sys.executable, **versions}
 
 
+@pytest.mark.slow
 def test_every_python_gives_the_same_digest():
     said = {}
     for name, path in _pythons().items():

@@ -32,7 +32,10 @@ def fail(order: str) -> None:
 @pytest.mark.parametrize(
     ("order", "said", "kind"),
     [
-        ("allocate", "device 1 of 2: RuntimeError: CUDA out of memory. Tried to allocate; ", "memory"),
+        pytest.param(
+            *("allocate", "device 1 of 2: RuntimeError: CUDA out of memory. Tried to allocate; ", "memory"),
+            marks=pytest.mark.slow,
+        ),
         ("die", "device 1 of 2: its process was killed by SIGKILL (out of memory?); ", "killed"),
     ],
 )
