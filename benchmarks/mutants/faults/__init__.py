@@ -2,6 +2,7 @@
 
 from benchmarks.mutants.fault import Fault
 from benchmarks.mutants.faults.architecture import ARCHITECTURE
+from benchmarks.mutants.faults.custody import CUSTODY
 from benchmarks.mutants.faults.decoding import DECODING
 from benchmarks.mutants.faults.pruning import PRUNING
 from benchmarks.mutants.faults.regularisers import REGULARISERS
@@ -17,6 +18,7 @@ ROOMS: dict[str, list[Fault]] = {
     "Decoding": DECODING,
     "Pruning and analysis": PRUNING,
     "Statistics": STATISTICS,
+    "The register": CUSTODY,
 }
 """By what they concern."""
 
