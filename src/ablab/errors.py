@@ -53,7 +53,10 @@ def _hint(given: object, names: Sequence[str], likeness: float = 0.6) -> str:
 def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
     """Return the first error in the order of `values` as one line: `key=value: what is allowed`."""
     order = {key: number for number, key in enumerate(values)}
-    detail = min(error.errors(), key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
+    details = error.errors()
+    # A key that is unknown is mostly the one that is missing, misspelt: the user can find it.
+    details = [detail for detail in details if detail["type"] == "extra_forbidden"] or details
+    detail = min(details, key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
     key = prefix + ".".join(str(part) for part in detail["loc"])
     message = detail["msg"]
     for opening in ("Value error, ", "Input should be ", "String should have "):

@@ -145,7 +145,11 @@ REFUSED = {
     "twice": (["a,1,score,1", "a,1,score,2"], None, ":3: the score of this run comes twice"),
     "seed": (["a,one,score,1"], None, ":2: seed=one: allowed: whole numbers from 0"),
     "no arm": ([" ,1,score,1"], None, ":2: arm=' ': allowed: a name on one line"),
-    "short": (["a,1,score"], None, ":2: has more or fewer values than there are columns"),
+    "short": (
+        ["a,1,score"],
+        None,
+        ":2: has more or fewer values than there are columns; a name with commas needs quotes",
+    ),
     "both": (["a,1,score,1", "a,1,other,diverged"], None, ":3: the run has scores and is said to have diverged"),
     "baseline": (ROWS, "baseline: c", "results.yaml: baseline=c: no such arm; allowed: a, b"),
     "metric": (ROWS, "metric: bleu", "results.yaml: metric=bleu: the table has none; allowed: score"),
@@ -179,7 +183,9 @@ def test_items_must_be_those_of_all_runs(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ("arm,seed,value", "has no column metric; allowed: arm, seed, value"),
+        ("arm,seed,value", "has no column metric; it needs arm, seed, metric, value"),
+        ("arm,seed,metrics,value", "column metrics: allowed: arm, item, metric, seed, value; did you mean metric?"),
+        ("", "has no column arm; it needs arm, seed, metric, value"),
         ("arm,seed,metric,value,size", "column size: allowed: arm, item, metric, seed, value"),
     ],
 )
@@ -203,4 +209,12 @@ def test_what_a_table_cannot_do_is_said(tmp_path, words, said):
 
 
 def test_a_table_that_is_not_there(tmp_path):
-    assert "cannot be read as CSV" in typed(f"table={tmp_path / 'no.csv'}")[2]
+    assert typed(f"table={tmp_path / 'no.csv'}")[2].endswith("no.csv: no such file\n")
+    assert "cannot be read as CSV" in typed(f"table={tmp_path}")[2]
+
+
+@pytest.mark.parametrize(("noise", "digits"), [(0.4, 2), (0.03, 3), (30.0, 0), (0.0, 2)])
+def test_digits_show_the_noise(tmp_path, noise, digits):
+    rows = [f"{arm},{seed},score,{7 + seed * noise}" for arm in "ab" for seed in (1, 2, 3)]
+    data, _, _ = reported_from(table(tmp_path, rows))
+    assert data["digits"] == digits

@@ -54,7 +54,9 @@ def test_an_arm_keeps_its_name_though_it_reads_like_a_level():
 def test_a_level_that_two_factors_share_needs_its_factor():
     factors = {"one": {"off": [], "on": ["layerdrop=0.1"]}, "other": {"off": [], "on": ["norm=post"]}}
     assert sides({"arm": "one=on"}, factors=factors) == [("one=on,other=off", "one=off,other=off")]
-    with pytest.raises(UserError, match=r"claims\.arm=on: no such arm"):
+    with pytest.raises(
+        UserError, match=r"claims\.arm=on: no such arm; one and other have such a level; allowed: one=on"
+    ):
         sides({"arm": "on"}, factors=factors)
 
 
@@ -134,11 +136,18 @@ def test_shares_of_failures_have_no_mean():
     [
         ({}, {}, "claims: nothing given; allowed: one of arm, effect, interaction"),
         ({"arm": "on", "effect": "norm"}, {}, "claims: arm and effect given; allowed: one of"),
-        ({"arm": "scale norm"}, {}, "claims.arm=scale norm: no such arm; allowed: norm=pre,drop=off"),
+        ({"arm": "scale norm"}, {}, "claims.arm=scale norm: no such arm; allowed: drop=off, drop=on, norm=pre"),
         ({"effect": "nrm"}, {}, "claims.effect=nrm: no level of a factor; allowed: drop=off, drop=on"),
         ({"effect": "norm", "baseline": "on"}, {}, "claims.baseline=on: allowed beside effect=norm: a level of norm"),
         ({"effect": "norm"}, {"design": "one_at_a_time"}, "claims: the design has no arm norm=scalenorm,drop=on"),
         ({"effect": "norm"}, {"factors": {"norm": ["pre", "post"]}}, "norm is the only factor; allowed: arm=norm=post"),
+        (
+            {"effect": "norm=pre"},
+            {},
+            "claims.effect=norm=pre: that is its baseline too; allowed: another level of norm",
+        ),
+        ({"effect": "on"}, {"within": "drop"}, "levels of drop, as of within, are not compared with each other"),
+        ({"interaction": ["norm=pre", "on"]}, {}, "norm=pre is the baseline's; allowed: other levels"),
         ({"interaction": ["norm"]}, {}, "claims.interaction=[norm]: allowed: levels of two factors"),
         ({"interaction": ["norm", "scalenorm"]}, {}, "claims.interaction=[norm, scalenorm]: allowed: levels of two"),
         ({"interaction": ["norm", "drop"], "baseline": "on"}, {}, "claims.baseline=on: an interaction has none"),

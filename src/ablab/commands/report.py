@@ -197,7 +197,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say("")
     for table in tables(document):
         if table.key == "arms":
-            for line in aligned([table.columns[:6], *(row[:6] for row in table.rows)], left=1):
+            width = 1 + table.columns.index("seeds")
+            for line in aligned([table.columns[:width], *(row[:width] for row in table.rows)], left=1):
                 console.say(line.rstrip())
     console.say("")
     for words in document.custody:

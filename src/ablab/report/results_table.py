@@ -58,17 +58,22 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             columns = list(reader.fieldnames or [])
-            for column in (*COLUMNS, *columns):
-                if column not in columns:
-                    raise UserError(f"{path}: has no column {column}; {choices(column, columns)}")
+            for column in columns:
                 if column not in (*COLUMNS, ITEM):
                     raise UserError(f"{path}: column {column}: {choices(column, (*COLUMNS, ITEM))}")
+            for column in COLUMNS:
+                if column not in columns:
+                    raise UserError(f"{path}: has no column {column}; it needs {', '.join(COLUMNS)}")
             rows = [(reader.line_num, row) for row in reader]
+    except FileNotFoundError:
+        raise UserError(f"table={path}: no such file") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"table={path}: cannot be read as CSV ({error})") from None
     for line, row in rows:
         if None in row or None in row.values():
-            raise UserError(f"{path}:{line}: has more or fewer values than there are columns")
+            raise UserError(
+                f"{path}:{line}: has more or fewer values than there are columns; a name with commas needs quotes"
+            )
     return rows
 
 

@@ -1,5 +1,6 @@
 """Select the runs of a table of results, with claims from a small experiment file beside it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -33,11 +34,11 @@ class TableClaim(Expectation):
 
 
 class TableMetric(Declared):
-    """What the report has to know of a metric that ablab does not. `digits`: after the decimal point."""
+    """What the report has to know of a metric that ablab does not. `digits`: after the decimal point; by its noise."""
 
     title: str | None = None
     unit: str = ""
-    digits: Annotated[int, Field(ge=0, le=9)] = 2
+    digits: Annotated[int, Field(ge=0, le=9)] | None = None
     lower_is_better: bool = False
 
 
@@ -132,12 +133,23 @@ def _measure(name: str, declared: TableMetric | None, results: Results) -> Measu
     return Measure(
         about.title or name,
         about.unit,
-        about.digits,
+        _digits(name, results) if about.digits is None else about.digits,
         not about.lower_is_better,
         None,
         score,
         items=Items(items, _mean_of_sums) if has_items else None,
     )
+
+
+def _digits(name: str, results: Results) -> int:
+    """Return the digits after the point that show the noise within arms to two places."""
+    arms = [
+        [given.scores[name] for given in runs.values() if given and name in given.scores]
+        for runs in results.runs.values()
+    ]
+    sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1]
+    sd = float(np.median(sds)) if sds else 0.0
+    return min(9, max(0, 1 - math.floor(math.log10(sd)))) if sd > 0 else 2
 
 
 def _mean_of_sums(sums: npt.NDArray[AnyFloat]) -> Floats:

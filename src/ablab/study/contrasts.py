@@ -84,6 +84,10 @@ def _main_effect(claim: Expectation, name: str, grid: Grid) -> Compared:
         there, usual = grid.step(claim.baseline, "claims.baseline")
         if there != factor:
             raise UserError(f"claims.baseline={claim.baseline}: allowed beside effect={name}: a level of {factor}")
+    if level == usual:
+        raise UserError(f"claims.effect={name}: that is its baseline too; allowed: another level of {factor}")
+    if factor == grid.within:
+        raise UserError(f"claims.effect={name}: levels of {factor}, as of within, are not compared with each other")
     others = grid.others(factor)
     if not others:
         raise UserError(f"claims.effect={name}: {factor} is the only factor; allowed: arm={factor}={level}")
@@ -104,6 +108,8 @@ def _interaction(claim: Expectation, names: Sequence[str], grid: Grid) -> Compar
     steps = [grid.step(name, "claims.interaction") for name in names]
     if len(steps) != 2 or steps[0][0] == steps[1][0]:
         raise UserError(f"claims.interaction=[{', '.join(names)}]: allowed: levels of two factors, or two factors")
+    if usual := [f"{factor}={level}" for factor, level in steps if level == grid.usual[factor]]:
+        raise UserError(f"claims.interaction=[{', '.join(names)}]: {usual[0]} is the baseline's; allowed: other levels")
     (one, level), (other, level_of_other) = steps
     rest = list(grid.combinations(grid.others(one, other)))
     parts = [

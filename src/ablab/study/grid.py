@@ -72,7 +72,7 @@ class Grid:
             return fitting[0]
         if fitting:
             raise UserError(f"{key}={name}: {len(fitting)} arms are like that: {'; '.join(a.name for a in fitting)}")
-        raise UserError(f"{key}={name}: no such arm; {choices(name, list(by_name))}")
+        raise UserError(f"{key}={name}: no such arm; {self._nameable(name)}")
 
     def levels_in(self, name: str) -> dict[str, str] | None:
         """Return the levels in `norm=scalenorm,layerdrop=0.2`, or in `scalenorm`; None if it names something else."""
@@ -99,6 +99,14 @@ class Grid:
             steps = [f"{factor}={level}" for factor in self.usual for level in self.levels_of(factor)]
             raise UserError(f"{key}={name}: no level of a factor; {choices(name, steps)}")
         return next(iter(levels.items()))
+
+    def _nameable(self, name: str) -> str:
+        """Return what may be named instead: levels where the design is made of factors, else arms."""
+        sharing = [factor for factor in self.usual if name in self.levels_of(factor)]
+        if len(sharing) > 1:
+            return f"{' and '.join(sharing)} have such a level; allowed: {sharing[0]}={name} or another of them"
+        steps = [f"{factor}={level}" for factor in self.usual for level in self.levels_of(factor)]
+        return choices(name, steps or [arm.name for arm in self.arms]) + "; several with commas" * bool(steps)
 
     def _words(self) -> Mapping[str, tuple[str, str]]:
         """Return factor and level by the words that name them: `norm=pre`, and `pre` if no other factor has it."""
