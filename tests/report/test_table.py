@@ -138,6 +138,12 @@ def test_factors_in_the_names_of_arms_make_effects_of_them(tmp_path):
     assert (interaction["outcome"], simple["arm"]) == ("supported", "norm=post,drop=off")
 
 
+def test_the_first_run_may_have_diverged(tmp_path):
+    rows = ["a,1,score,diverged", "a,2,score,1.0", "b,1,score,2.0", "b,2,score,2.5"]
+    data, _, _ = reported_from(table(tmp_path, rows))
+    assert [arm["diverged"] for arm in data["arms"]] == [1, 0]
+
+
 REFUSED = {
     "no rows": ([], None, "has no rows"),
     "no number": (["a,1,score,x"], None, ":2: value=x: allowed: a finite number, or diverged"),

@@ -120,9 +120,11 @@ def _check_items(path: Path, runs: Mapping[str, Mapping[int, _Scores]]) -> None:
     for arm, of_arm in runs.items():
         for seed, scores in of_arm.items():
             for metric, values in scores.values.items():
+                if not values:  # of a diverged run
+                    continue
                 name = f"{arm}, seed {seed}"
                 usual, items = first.setdefault(metric, (name, set(values)))
-                if values and items != set(values):
+                if items != set(values):
                     odd = min(items ^ set(values))
                     raise UserError(f"{path}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")
 
