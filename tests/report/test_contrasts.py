@@ -173,3 +173,15 @@ def test_one_family_is_judged_as_verdicts_judges_it(selection):
     evidence = moderated_contrast(shared_scores(arms, BLEU), list(claim.weights.values()))
     (expected,) = verdicts([Case("less", 0.0, evidence)])
     assert (shown.outcome, shown.corrected) == (expected.outcome, expected.corrected)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_baseline_that_is_typed_is_that_of_all_arms(place):
+    typed_baseline = "layerdrop=0.1,norm=pre"
+    words = (*in_each_level(place), f"outputs={place}", f"baseline={typed_baseline}", "resamples=1000")
+    assert typed(*words)[0] == 0
+    (folder,) = (place / "reports").glob("within-against-*")
+    data = json.loads((folder / "report.json").read_text())
+    assert data["within"] is None
+    assert [arm["name"] for arm in data["arms"] if arm["is_baseline"]] == [typed_baseline]
+    assert len(data["differences"]) == 3

@@ -145,8 +145,8 @@ def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
     )
     notes = (*selection.notes, note) if selection.claims else selection.notes
     name = "-".join((selection.name, *news))
-    own = selection.baselines if baseline == selection.baseline else {}
-    return replace(selection, name=name, metric=metric, baseline=baseline, baselines=own, claims=[], notes=notes)
+    changed = replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)
+    return changed if baseline == selection.baseline else replace(changed, within=None, baselines={})
 
 
 def _write(document: Document, folder: Path) -> bool:

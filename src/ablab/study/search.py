@@ -23,7 +23,7 @@ REPORT = "search.json"
 USUAL, BEST = "usual", "best"
 """The arms of the study that follows a declared search, on fresh seeds."""
 
-OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "tune")
+OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "within", "tune")
 
 
 @dataclass(frozen=True)
