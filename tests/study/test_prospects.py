@@ -111,10 +111,10 @@ ABOUT_QUALITY = [f"{{arm: layerdrop={value}, expect: greater}}" for value in (0.
     ],
 )
 def test_what_failures_could_not_show_is_said_beforehand(tmp_path, claims, seeds, words):
-    for said, hopeless in words_of(declared(tmp_path, claims, seeds)):
-        assert not hopeless
-        assert ("should a run diverge" in said) == (words is not None)
-        assert words is None or words in said
+    for prospect in prospects(define(declared(tmp_path, claims, seeds))):
+        assert not prospect.is_hopeless
+        assert prospect.caveat.startswith("should a run diverge") == (words is not None)
+        assert words is None or words in prospect.caveat
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,6 +105,8 @@ def _prospects(found: Study) -> Iterator[str]:
         yield f"  {prospect.claim.words}{told}"
     if len(shared) == 1:
         yield f"  (all: {shared.pop()})"
+    for caveat, claims in Counter(prospect.caveat for prospect in expected if prospect.caveat).items():
+        yield f"  ({'all' if claims == len(expected) else f'{claims} claims'}: {caveat})"
 
 
 def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:

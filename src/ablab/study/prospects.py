@@ -9,8 +9,7 @@ from ablab.statistics.planning import MOST_SEEDS, POWERS, Layout, seeds_for
 from ablab.statistics.power import POWER, detectable_difference
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
-from ablab.store.scores import COSTS, SCORES
-from ablab.study.chosen import chosen_by
+from ablab.store.scores import COSTS, SCORES, chosen_by
 from ablab.study.claims import Settled
 from ablab.study.noise import Noise, known_noise
 from ablab.study.study import Study
@@ -29,11 +28,15 @@ ABSURD: Mapping[str, float] = {"BLEU": 10.0, "chrF": 10.0, "nats per token": 0.5
 
 @dataclass(frozen=True)
 class Prospect:
-    """What can be expected of a claim, in words. `is_hopeless`: it can hardly be answered, whatever is true."""
+    """What can be expected of a claim, in words. `is_hopeless`: it can hardly be answered, whatever is true.
+
+    `caveat`: what becomes of it should a run diverge; empty where that could still decide it.
+    """
 
     claim: Settled
     words: str
     is_hopeless: bool = False
+    caveat: str = ""
 
 
 def prospects(study: Study) -> Iterator[Prospect]:
@@ -45,7 +48,7 @@ def prospects(study: Study) -> Iterator[Prospect]:
             yield Prospect(claim, words, True)
             continue
         found = _prospect(study, claim, noises.get(claim.metric))
-        yield replace(found, words=found.words + _if_chosen(study, claim) + _if_runs_diverge(study, claim))
+        yield replace(found, words=found.words + _if_chosen(study, claim), caveat=_if_runs_diverge(study, claim))
 
 
 def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
@@ -94,7 +97,7 @@ def _if_runs_diverge(study: Study, claim: Settled) -> str:
     if claim.metric in ("failures", *COSTS) or seeds < MINIMUM_SEEDS:
         return ""
     if claim.parts:
-        return "; should a run diverge, it cannot be tested"
+        return "should a run diverge, it cannot be tested"
     if seeds >= FEWEST_RANKED:
         p, way = compare_ranks([0.0] * seeds, [DIVERGED] * seeds).p, "all runs are ranked"
     else:
@@ -103,7 +106,7 @@ def _if_runs_diverge(study: Study, claim: Settled) -> str:
         return ""
     most = f"even all failing against none has p = {p:.3f}, and it needs {level:.3g}"
     more = f"; from {FEWEST_RANKED} seeds on, all runs are ranked" if seeds < FEWEST_RANKED else ""
-    return f"; should a run diverge, {way}, which cannot reach significance: {most}{more}"
+    return f"should a run diverge, {way}, which cannot reach significance: {most}{more}"
 
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
