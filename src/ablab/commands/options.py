@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import Count, Group
+from ablab.study.experiment import Compared
 
 
 class Options(Group):
@@ -93,19 +94,7 @@ class ReportOptions(Options):
     """conditions, key=value with spaces between: all finished runs of the store that meet them"""
     table: str | None = None
     """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
-    metric: (
-        Literal[
-            "test_bleu",
-            "test_chrf",
-            "test_loss",
-            "valid_bleu",
-            "valid_loss",
-            "training_speed",
-            "decoding_speed",
-            "memory",
-        ]
-        | None
-    ) = None
+    metric: Compared | None = None
     """metric by which arms are compared; by default that of the experiment, otherwise test_bleu"""
     baseline: str | None = None
     """arm that the others are compared with; by default that of the experiment, or the first of runs"""

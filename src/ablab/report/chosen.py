@@ -3,7 +3,7 @@
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.interval import NotTestable
-from ablab.study.chosen import BEST_OF_SEVERAL, chosen_by
+from ablab.store.scores import BEST_OF_SEVERAL, chosen_by
 
 
 def check_chosen_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:

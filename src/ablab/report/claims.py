@@ -97,7 +97,7 @@ def _line(
         if both and interval and not selection.awaited
         else None,
         near_failures=near_failures if both else [],
-        advice=advice(selection, claim, verdict),
+        advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
         unlike=_unlike(selection, claim),
         chosen=None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure),
     )

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ablab.statistics.verdict import Outcome
 from ablab.store.records import Strict
-from ablab.study.survivors import marked, survivors
+from ablab.study.study import marked, survivors
 
 
 class Span(Strict):

@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.report.contrasts import arms_of, evidence_of, shared_scores
 from ablab.report.document import OtherTest, Span
-from ablab.report.evidence import Evidence, check_comparable
+from ablab.report.evidence import Evidence, are_comparable
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection
@@ -80,7 +80,7 @@ def borrowed(
     for other in rows:
         if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:
             continue
-        if not any(_are_comparable(other, arm) for arm in arms):
+        if not any(are_comparable(other, arm) for arm in arms):
             continue
         values = _values(other, measure)
         if len(values) == len(other.finished):
@@ -94,14 +94,6 @@ def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
     values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
     found = near_failures(values, higher_is_better=measure.higher_is_better)
     return {name: [scored[name][index] for index in indices] for name, indices in found.items()}
-
-
-def _are_comparable(one: ArmRuns, other: ArmRuns) -> bool:
-    try:
-        check_comparable(one, other)
-    except NotTestable:
-        return False
-    return True
 
 
 def _folders(arm: ArmRuns) -> set[str]:

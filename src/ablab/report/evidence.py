@@ -131,6 +131,15 @@ def check_comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
             )
 
 
+def are_comparable(arm: ArmRuns, baseline: ArmRuns) -> bool:
+    """Return whether `check_comparable` passes."""
+    try:
+        check_comparable(arm, baseline)
+    except NotTestable:
+        return False
+    return True
+
+
 def _identity(run: Run, what: str) -> str | None:
     """Return what the run was compared on; None where only its scores are known."""
     if what == "data.digest":

@@ -11,8 +11,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.sentences import Metric, corpus_bleu
 from ablab.statistics.student import Floats
 from ablab.store.records import Curve, Point
-from ablab.store.scores import COSTS, SCORES, Score
-from ablab.study.chosen import MONITORED
+from ablab.store.scores import COSTS, MONITORED, SCORES, Score
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,16 @@ from ablab.study.claims import Settled
 ALPHA = 0.05
 
 
-def advice(selection: Selection, claim: Settled, verdict: Verdict) -> Advice | None:
+def advice(selection: Selection, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
     """Return how many seeds would decide the claim with 80 % power, in a new study of as many claims.
 
     A new study, because seeds added to this one make its claims exploratory. None where the claim is decided, states no
-    margin, or has no standard error.
+    margin, or has no standard error. `borrows`: the moderated error of all arms decides.
     """
     error, df = verdict.standard_error, verdict.df
     if verdict.outcome != "inconclusive" or not claim.margin or error is None or df is None:
         return None
     weights = list(claim.weights.values())
-    borrows = verdict.test is not None and verdict.test.startswith("moderated")
     layout = Layout(weights, max(0, len(selection.rows) - len(weights)) if borrows else None)
     sd, level = layout.sd(error, verdict.n), ALPHA / len(selection.family(claim))
     few, seeds, many = (

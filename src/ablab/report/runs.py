@@ -9,7 +9,7 @@ from ablab.statistics.student import Floats
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Curve, Evaluation, Record, Selected
 from ablab.store.run_folder import RunFolder
-from ablab.study.survivors import survivors
+from ablab.study.study import survivors
 
 
 @dataclass(frozen=True)

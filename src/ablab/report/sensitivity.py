@@ -1,11 +1,11 @@
 """The metric that sees best: how far apart each one puts the arms, beside its noise from seed to seed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ablab.report.document import MetricLine
-from ablab.report.evidence import check_comparable
+from ablab.report.evidence import are_comparable
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
@@ -62,23 +62,14 @@ def _line(selection: Selection, name: str, arms: Sequence[ArmRuns]) -> MetricLin
 
 def _whole(selection: Selection) -> list[ArmRuns]:
     """Return the arms whose scores can be compared and vary by noise alone."""
-    arms = [arm for arm in _comparable(selection) if not arm.diverged and len(arm.finished) > 1]
+    alike = [arm for arm in selection.rows if are_comparable(arm, selection.baseline_row)]
+    arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]
     failing: set[str] = set()
     for measure in _scores(selection).values():
         found = {arm.name: _values(arm, measure) for arm in arms}
         known = {arm: values for arm, values in found.items() if values is not None}
         failing |= set(near_failures(known, higher_is_better=measure.higher_is_better))
     return [arm for arm in arms if arm.name not in failing]
-
-
-def _comparable(selection: Selection) -> Iterator[ArmRuns]:
-    """Yield the arms with the test text, scoring and corpus of the baseline."""
-    for arm in selection.rows:
-        try:
-            check_comparable(arm, selection.baseline_row)
-        except NotTestable:
-            continue
-        yield arm
 
 
 def _values(arm: ArmRuns, measure: Measure) -> Floats | None:

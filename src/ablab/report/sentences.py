@@ -7,7 +7,7 @@ from ablab.report.document import SentenceLine, Sentences
 from ablab.report.evidence import pairs
 from ablab.report.runs import Run
 from ablab.report.selection import Selection
-from ablab.study.survivors import marked
+from ablab.study.study import marked
 
 SHOWN = 6
 """Sentences shown per arm: half of them better than the baseline, half worse."""

@@ -78,7 +78,9 @@ def settled(given: Sequence[Expectation], grid: Grid, metric: str) -> list[Settl
     claims: list[Settled] = []
     for one in given:
         own = one.model_dump(exclude={"arm", "baseline", "effect", "interaction"})
-        for about in compared(one, grid, of_shares=own["metric"] == "failures"):
+        for about in compared(one, grid):
+            if one.arm is not None and about.parts and own["metric"] == "failures":
+                continue  # a share of runs has no mean over arms
             sides = {"arm": about.arm, "baseline": about.baseline, "parts": about.parts}
             claim = settle({**own, **sides}, grid.baseline.name, metric)
             for refused in _refusals(claim):

@@ -26,11 +26,8 @@ class Compared:
     parts: list[Part] = field(default_factory=list)
 
 
-def compared(claim: Expectation, grid: Grid, *, of_shares: bool) -> Iterator[Compared]:
-    """Yield the comparisons that a claim of the file stands for. Raises UserError where it names none.
-
-    `of_shares`: it is about shares of runs, which have no mean over arms.
-    """
+def compared(claim: Expectation, grid: Grid) -> Iterator[Compared]:
+    """Yield the comparisons that a claim of the file stands for. Raises UserError where it names none."""
     forms = {"arm": claim.arm, "effect": claim.effect, "interaction": claim.interaction}
     given = [form for form, value in forms.items() if value is not None]
     if len(given) != 1:
@@ -44,10 +41,10 @@ def compared(claim: Expectation, grid: Grid, *, of_shares: bool) -> Iterator[Com
             if arm is not (other := _other(claim, arm, grid)):
                 yield Compared(arm.name, other.name)
     else:
-        yield from _pairs(claim, claim.arm or "", grid, of_shares=of_shares)
+        yield from _pairs(claim, claim.arm or "", grid)
 
 
-def _pairs(claim: Expectation, name: str, grid: Grid, *, of_shares: bool) -> Iterator[Compared]:
+def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Compared]:
     """Yield an arm and its baseline: in each level of the factor `within`, and on average, if the name has no level."""
     levels = None if grid.within is None else grid.levels_in(name)
     if grid.within is None or levels is None or grid.within in levels:
@@ -62,8 +59,6 @@ def _pairs(claim: Expectation, name: str, grid: Grid, *, of_shares: bool) -> Ite
         here = {grid.within: level}
         pairs.append((_cell({**levels, **here}, grid), _cell({**against, **here}, grid)))
     yield from (Compared(arm.name, baseline.name) for arm, baseline in pairs)
-    if of_shares:
-        return
     other = {**{factor: grid.usual[factor] for factor in levels}, **against}
     yield _mean(f"{name_of(levels)}, mean over {grid.within}", name_of(other), pairs)
 

@@ -21,19 +21,10 @@ class Declared(BaseModel):
 
 Metric = Literal["test_bleu", "test_chrf", "test_loss", "valid_bleu", "valid_loss"]
 
-Claimed = Literal[
-    "test_bleu",
-    "test_chrf",
-    "test_loss",
-    "valid_bleu",
-    "valid_loss",
-    "training_speed",
-    "decoding_speed",
-    "memory",
-    "failures",
-    "depth",
-    "pruned_bleu",
-]
+Compared = Literal[Metric, "training_speed", "decoding_speed", "memory"]
+"""Metrics of which each run has a value."""
+
+Claimed = Literal[Compared, "failures", "depth", "pruned_bleu"]
 """Metrics of claims. `failures`: share of runs that diverge. `depth`: decoder layers left when pruning has cost `fall`
 BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth.
 """

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import Entry
-from ablab.study.study import Study
-from ablab.study.survivors import marked, survivors
+from ablab.study.study import Study, marked, survivors
 
 
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:

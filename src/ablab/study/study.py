@@ -48,6 +48,19 @@ def united(names: Sequence[str], keys: Mapping[str, Hashable]) -> dict[str, str]
     return {name: SAME.join(group) for group in alike.values() for name in group}
 
 
+def survivors(shown: int, planned: int, diverged: int) -> str:
+    """Return what a mean over `shown` runs leaves out, `3 of 5 runs: 2 diverged`; empty where no run diverged.
+
+    A mean over the survivors flatters an arm, so none is drawn without this mark.
+    """
+    return f"{shown} of {planned} runs: {diverged} diverged" if diverged else ""
+
+
+def marked(name: str, mark: str) -> str:
+    """Return the name of an arm with its mark, `norm=post (3 of 5 runs: 2 diverged)`."""
+    return f"{name} ({mark})" if mark else name
+
+
 @dataclass(frozen=True)
 class Study:
     """Arms by seeds. Arms with the same runs and evaluations are united into one, with both names."""
