@@ -8,6 +8,7 @@ LEVELS = (
         "files",
         "lines",
         "seeding",
+        "syntax",
         "provenance",
         "threads",
         "statistics",
@@ -37,7 +38,19 @@ LEVELS = (
 
 LIGHT = (
     *("errors", "fields", "files", "lines", "seeding", "threads", "config", "identity", "plan", "store"),
-    *("provenance", "tracking", "console", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
+    *(
+        "syntax",
+        "provenance",
+        "tracking",
+        "console",
+        "scoring",
+        "run",
+        "launchers",
+        "search",
+        "study",
+        "statistics",
+        "report",
+    ),
     *("commands", "cli"),
 )
 """What plans, says or reports loads none of the heavy libraries."""

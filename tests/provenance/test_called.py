@@ -14,10 +14,10 @@ import jaxtyping
 import pytest
 
 import ablab
-from ablab.provenance.code import Sources, reached
-from ablab.provenance.modules import Package
 from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED
-from ablab.provenance.scopes import bindings
+from ablab.syntax.definitions import Sources, reached
+from ablab.syntax.modules import Package
+from ablab.syntax.scopes import bindings
 from tests.run.conftest import typed
 
 PACKAGE = Path(ablab.__file__).parent

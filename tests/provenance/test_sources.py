@@ -9,10 +9,11 @@ import pytest
 
 import ablab
 from ablab.provenance import numerical_versions, other_code, other_judge, other_origin, provenance
-from ablab.provenance.code import Sources, code, code_of, reached
+from ablab.provenance.code import code
 from ablab.provenance.equal import TABLE, joined, same_code
-from ablab.provenance.modules import Package
 from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED
+from ablab.syntax.definitions import Sources, code_of, reached
+from ablab.syntax.modules import Package
 
 
 class Copy:

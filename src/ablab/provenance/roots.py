@@ -24,6 +24,7 @@ ROOTS: Mapping[Stage, tuple[str, ...]] = {
 OUTSIDE: Mapping[str, str] = {
     "ablab.errors": "errors end a run; they decide no number of one that goes on",
     "ablab.provenance": "says where numbers come from",
+    "ablab.syntax": "reads sources for those who say so",
     "ablab.config": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
     "ablab.identity": "names recipes and evaluations",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ablab.provenance.scopes import LOCAL, Targets, bindings
+from ablab.syntax.scopes import LOCAL, Targets, bindings
 
 
 @dataclass
