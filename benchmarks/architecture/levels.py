@@ -7,6 +7,8 @@ LEVELS = (
         "fields",
         "files",
         "lines",
+        "parts",
+        "program",
         "seeding",
         "syntax",
         "provenance",
@@ -37,7 +39,20 @@ LEVELS = (
 """Each package imports from its own level and from those above it in this list, wherever the import stands."""
 
 LIGHT = (
-    *("errors", "fields", "files", "lines", "seeding", "threads", "config", "identity", "plan", "store"),
+    *(
+        "errors",
+        "fields",
+        "files",
+        "lines",
+        "parts",
+        "program",
+        "seeding",
+        "threads",
+        "config",
+        "identity",
+        "plan",
+        "store",
+    ),
     *(
         "syntax",
         "provenance",

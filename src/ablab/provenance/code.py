@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import ablab
-from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED, Stage
+from ablab.provenance.roots import OUTSIDE, UNUSED, Stage, roots
 from ablab.syntax.definitions import Code, Sources, code_of, reached
 from ablab.syntax.modules import Package
 
@@ -17,7 +17,7 @@ from ablab.syntax.modules import Package
 @cache
 def code(stage: Stage) -> Code:
     """Return the digest of this package's sources, as they are on disk at the first call."""
-    return code_of(reached(_sources(), ROOTS[stage], UNUSED.get(stage, ())))
+    return code_of(reached(_sources(), roots(stage), UNUSED.get(stage, ())))
 
 
 def code_digest(stage: Stage = "training") -> str:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablab.config.options import ScaleNorm
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.plan import Planned
@@ -61,7 +60,7 @@ def wanted(planned: Planned, record: Record, heads: int | None) -> list[Wanted]:
     """
     found = []
     norm = planned.config.norm
-    if isinstance(norm, ScaleNorm) and norm.learn_g:
+    if norm.kind == "scalenorm" and norm.own["learn_g"]:
         found.append(Wanted("scalenorm_g", _settings("scalenorm_g")))
     sources, references = _test_text(planned)
     for place, number in enumerate(readable_pairs(sources, references), 1):
