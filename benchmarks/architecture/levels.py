@@ -29,7 +29,7 @@ LEVELS = (
     ("export",),
     ("stages",),
     ("run",),
-    ("launchers",),
+    ("contracts", "launchers"),
     ("study",),
     ("report",),
     ("commands",),

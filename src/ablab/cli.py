@@ -12,7 +12,7 @@ from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
-VERBS = ("train", "study", "report", "prune", "translate", "analyse", "export", "sync", "selfcheck")
+VERBS = ("train", "study", "report", "prune", "translate", "analyse", "export", "sync", "new", "check", "selfcheck")
 """All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""
 
 
@@ -47,6 +47,10 @@ def _verb(verb: str = "", *rest: str) -> int:
         return command(rest)
     except UserError as error:
         return _told(error)
+    except BrokenPipeError:
+        # The reader, such as `head`, has what it wanted. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except OSError as error:
         # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno != errno.ENOSPC:

@@ -25,16 +25,17 @@ from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from ablab.model.place import Place
 from ablab.model.residual import Residual
-from ablab.model.streams import reseed
+from ablab.model.streams import reseed, seed_default
 from ablab.model.transformer import Decoder, Encoder, Transformer
 from ablab.parts.load import load
+from ablab.seeding import derive
 from ablab.store.saved_model import SavedModel
 from ablab.training.compile import check_compiler
 
 
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """Build the Transformer of this configuration, with its initial weights."""
-    model = ModelBuilder(config).transformer(src_vocab, tgt_vocab)
+    model = ModelBuilder(config, config.seed).transformer(src_vocab, tgt_vocab)
     initialise(model, make(config.init, given(sizes(config.model))), config.seed)
     # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
     reseed(model, config.seed, step=0, micro_batch=0)
@@ -44,7 +45,7 @@ def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transforme
 def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
     """Load a saved model to `device`, in evaluation mode, and its tokenizers; UserError for unreadable weights."""
     tokenizers = load_tokenizers(saved.tokenizers)
-    model = ModelBuilder(saved.architecture).transformer(len(tokenizers[0]), len(tokenizers[1]))
+    model = ModelBuilder(saved.architecture, seed=0).transformer(len(tokenizers[0]), len(tokenizers[1]))
     model.load_state_dict(_weights(saved))
     return model.to(device).eval(), tokenizers
 
@@ -98,10 +99,14 @@ def device_of(accelerator: str) -> torch.device:
 
 
 class ModelBuilder:
-    """Builder of a Transformer's parts, which makes each part anew so that none is shared by accident."""
+    """Builder of a Transformer's parts, which makes each part anew so that none is shared by accident.
 
-    def __init__(self, config: Architecture) -> None:
+    What a part's constructor draws follows from `seed` and the part's place.
+    """
+
+    def __init__(self, config: Architecture, seed: int) -> None:
         self.config = config
+        self.seed = seed
         self.model = config.model
 
     def transformer(self, src_vocab: int, tgt_vocab: int) -> Transformer:
@@ -202,6 +207,7 @@ class ModelBuilder:
 
     def make(self, option: Option, place: Place, **modules: Callable[[], Any]) -> Any:
         """Make an option's part for a place, with the modules that it may ask for."""
+        seed_default(derive(self.seed, "constructor", option.of_group, *place))
         return make(option, {**self.sizes(), **given(place._asdict()), **modules})
 
     def sizes(self) -> dict[str, Callable[[], Any]]:

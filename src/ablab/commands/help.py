@@ -1,15 +1,14 @@
 """The help pages, generated from the options of each verb and from the configuration folder, without heavy imports."""
 
 import re
-import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
-from pathlib import Path
 from typing import Any
 
 from ablab.commands.options import OPTIONS, Options
 from ablab.fields import as_typed
+from ablab.program import is_script
 
 WIDTH = 120
 """Columns of a page."""
@@ -44,7 +43,7 @@ def page(verb: str, words: Sequence[str]) -> str:
         lines += ["", "Options (* is the default):", *listed]
     text = "\n".join([*lines, *MORE.get(verb, _nothing)(words)])
     # Outside a checkout there are no scripts.
-    return text if Path(sys.argv[0]).suffix == ".py" else re.sub(r"python (\w+)\.py", r"ablab \1", text)
+    return text if is_script() else re.sub(r"python (\w+)\.py", r"ablab \1", text)
 
 
 def option_lines(options: type[Options]) -> Iterator[str]:

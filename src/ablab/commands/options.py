@@ -249,6 +249,31 @@ class SelfcheckOptions(Options):
     """more words for the run, such as words='trainer.threads=4 norm=scalenorm'"""
 
 
+class CheckOptions(Options):
+    """Check that a part keeps the laws of its kind: one of your own, or any other.
+
+    Builds a small model with the parts that the words of a train line choose, runs it, and trains it twice for a few
+    steps, once stopped and continued. Padding and the future must change nothing, evaluation must draw nothing, rate 0
+    must be the identity, every precision must agree, and the continued run must end with equal weights.
+
+      ablab check norm=dyt
+      ablab check schedule=trapezoid training.max_steps=100
+    """
+
+    usage = ("ablab check group=option [key=value ...]",)
+
+
+class NewOptions(Options):
+    """Begin a study of your own: a folder with a part and an experiment that run.
+
+    The folder holds parts.py, conf/norm/softsign.yaml, experiments/softsign.yaml and
+    tests/test_parts.py: a norm that ablab does not have, to be replaced by yours.
+    docs/extending.md tells what parts there can be.
+    """
+
+    usage = ("ablab new <folder>",)
+
+
 OPTIONS: Mapping[str, type[Options]] = {
     "train": TrainOptions,
     "study": StudyOptions,
@@ -258,6 +283,8 @@ OPTIONS: Mapping[str, type[Options]] = {
     "analyse": AnalyseOptions,
     "export": ExportOptions,
     "sync": SyncOptions,
+    "new": NewOptions,
+    "check": CheckOptions,
     "selfcheck": SelfcheckOptions,
 }
 """The options of each verb, in the order of the overview."""

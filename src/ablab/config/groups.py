@@ -113,8 +113,9 @@ def kinds(group: str) -> frozenset[str]:
 
 @cache
 def _kinds(group: str, confs: Sequence[Path]) -> frozenset[str]:
-    contents = (option_values(group, option) for option in groups()[group])
-    return frozenset(str(content["kind"]) for content in contents if "kind" in content)
+    found = ((option, option_values(group, option).get("kind")) for option in groups()[group])
+    # A user's option may have a kind of ours, but only a target makes a new one.
+    return frozenset(str(kind) for option, kind in found if kind and (is_shipped(group, option) or "." in kind))
 
 
 def _is_global(path: Path) -> bool:

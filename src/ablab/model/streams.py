@@ -31,7 +31,7 @@ class SeededModule(nn.Module):
         Does nothing in compiled code, which takes its seeds where its graph begins and cannot be reseeded within it.
         """
         if not torch.compiler.is_compiling():
-            _seed_default(int(torch.randint(2**63 - 1, (), generator=self.generator)))
+            seed_default(int(torch.randint(2**63 - 1, (), generator=self.generator)))
 
 
 def reseed(model: nn.Module, seed: int, *, step: int, micro_batch: int) -> None:
@@ -39,14 +39,14 @@ def reseed(model: nn.Module, seed: int, *, step: int, micro_batch: int) -> None:
 
     The default generators serve modules that draw without a stream of their own.
     """
-    _seed_default(derive(seed, "default", step, micro_batch))
+    seed_default(derive(seed, "default", step, micro_batch))
     for name, module in model.named_modules():
         if isinstance(module, SeededModule):
             moment = (step,) if module.per_step else (step, micro_batch)
             module.reseed(derive(seed, name, *moment))
 
 
-def _seed_default(seed: int) -> None:
+def seed_default(seed: int) -> None:
     """Seed the default generators of all devices in use.
 
     Without a GPU, `torch.manual_seed` would record a stack trace for one, which takes 0.1 ms a call.

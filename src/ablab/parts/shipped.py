@@ -17,6 +17,12 @@ def shipped_conf() -> Path:
 
 
 @cache
+def shipped_experiments() -> Path:
+    """Return the folder of ablab's own experiments, beside its configuration."""
+    return shipped_conf().parent / "experiments"
+
+
+@cache
 def shipped_targets(group: str) -> Mapping[str, str]:
     """Return the class or function behind each of ablab's own kinds of a group."""
     found = {}

@@ -9,6 +9,8 @@ import yaml
 from pydantic import ValidationError
 
 from ablab.errors import UserError, choices, first_error
+from ablab.parts.folders import part_folders
+from ablab.parts.shipped import shipped_experiments
 from ablab.study.experiment import Declared, Experiment
 
 FOLDER = Path("experiments")
@@ -17,13 +19,26 @@ Kind = TypeVar("Kind", bound=Declared)
 
 
 def find(name: str) -> Path:
-    """Return the file of an experiment, given its name or path. Raises UserError, naming the experiments that exist."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
-    if path.is_file():
-        return path
-    there = sorted(file.stem for file in FOLDER.glob("*.yaml"))
-    known = choices(name, there) if there else "there are none here"
-    raise UserError(f"experiment={name}: no file {path}; {known}")
+    """Return the file of an experiment, given its name or path: the user's own before one that ablab ships.
+
+    Raises UserError, naming the experiments that exist.
+    """
+    if name.endswith((".yaml", ".yml")):
+        if not Path(name).is_file():
+            raise UserError(f"experiment={name}: there is no such file")
+        return Path(name)
+    folders = _folders()
+    found = next((path for folder in folders if (path := folder / f"{name}.yaml").is_file()), None)
+    if found is None:
+        there = {file.stem for folder in folders for file in folder.glob("*.yaml")}
+        raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {choices(name, there)}")
+    return found
+
+
+def _folders() -> list[Path]:
+    """Return the folders of experiments: ./experiments, those beside the user's folders of options, and ablab's."""
+    beside = [folder / FOLDER for folder in part_folders()[1:]]
+    return [FOLDER, *beside, shipped_experiments()]
 
 
 def read(path: Path) -> Experiment:

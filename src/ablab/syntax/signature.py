@@ -63,9 +63,9 @@ def signature(dotted: str, packages: Sequence[Package]) -> Signature:
     module, statement = definition(dotted, packages)
     if isinstance(statement, ast.FunctionDef):
         return Signature(module, _parameters(statement, skip=0), {}, is_class=False, doc=_doc(statement))
-    constants: dict[str, Any] = {}
-    for owner, each in _with_bases(module, statement, packages):
-        constants = {**_constants(each), **constants}
+    line = list(_with_bases(module, statement, packages))
+    constants = {name: value for _, each in reversed(line) for name, value in _constants(each).items()}
+    for owner, each in line:
         constructor = next((s for s in each.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
         taken = _fields(each) if constructor is None else _parameters(constructor, skip=1)
         if taken is not None:

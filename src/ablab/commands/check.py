@@ -1,0 +1,79 @@
+"""The `check` command: whether the parts that a train line names keep the laws of their kinds."""
+
+import traceback
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ablab.commands.options import CheckOptions, split_words
+from ablab.config import Config, compose
+from ablab.config.options import OPTIONS, outside_parts
+from ablab.console import Console
+from ablab.errors import DONE, FAILED, UserError
+
+if TYPE_CHECKING:
+    from ablab.contracts.laws import Law
+
+SMALL = (
+    *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
+    *("smoke=true", "pruning=none", "logger=none", "trainer.threads=1", "trainer.progress=false"),
+)
+"""A model and a run that take a second; the words of the user go before these."""
+
+OF_NO_MODEL = ("schedule", "optim", "data", "pruning", "logger")
+"""Groups whose parts are not in the model."""
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Run every law of the parts that the words choose; return 0 if all hold."""
+    _, words = split_words(CheckOptions, arguments)
+    chosen = {word.partition("=")[0].partition(".")[0] for word in words} & {*OPTIONS, "data"}
+    if not chosen:
+        raise UserError("check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm")
+    typed = {word.partition("=")[0] for word in words}
+    line = [*words, *(word for word in SMALL if word.partition("=")[0] not in typed)]
+    config = compose(line).config
+    config.data.check()
+    console = Console()
+    broken = 0
+    for law in _laws(chosen, line):
+        reason = _broken(law, config)
+        broken += reason is not None
+        console.say(f"holds   {law.sentence}" if reason is None else f"BROKEN  {law.sentence}: {reason}")
+    console.say(f"{' '.join(words)}: {_count(broken)}")
+    return FAILED if broken else DONE
+
+
+def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
+    """Yield the laws of the chosen groups; `line` describes the run that is stopped and continued."""
+    from ablab.contracts import of_corpora, of_model, of_pruning, of_training  # torch from here on
+
+    if "data" in chosen:
+        yield from of_corpora.LAWS
+    if set(chosen).difference(OF_NO_MODEL):
+        yield from of_model.LAWS
+    if "pruning" in chosen:
+        yield from of_pruning.LAWS
+    yield from of_training.laws(line)
+
+
+def _broken(law: "Law", config: Config) -> str | None:
+    """Return what breaks the law, or None; an error of the part's own code breaks it too, and its line is named."""
+    from ablab.contracts.laws import BrokenError
+
+    try:
+        law.check(config)
+    except BrokenError as error:
+        return str(error)
+    except Exception as error:
+        files = {str(file) for part in outside_parts(config).values() for file in part.sources().values()}
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+        if not frames:
+            raise
+        place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
+        return f"{place}: {type(error).__name__}: {' '.join(str(error).split())}"
+    return None
+
+
+def _count(broken: int) -> str:
+    return "every law holds" if not broken else "a law is broken" if broken == 1 else f"{broken} laws are broken"

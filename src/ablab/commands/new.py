@@ -1,0 +1,31 @@
+"""The `new` command: a folder for a study of one's own, with a part, a test and an experiment that run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablab.commands.options import NewOptions, read_words
+from ablab.console import Console
+from ablab.errors import DONE, UserError
+from ablab.files import write_text
+
+TEMPLATE = Path(__file__).parents[1] / "template"
+SUFFIX = ".txt"
+"""Of the template's files, so that nothing takes them for modules or options of ablab."""
+
+
+def new(arguments: Sequence[str]) -> int:
+    """Write the folder; UserError if it exists and is not empty."""
+    name, *rest = arguments or [""]
+    read_words(NewOptions, rest)
+    folder = Path(name)
+    if not name or "=" in name:
+        raise UserError(f"new {name!r}: no name of a folder; allowed: ablab new my_study")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder}: exists and is not empty; allowed: a new folder")
+    console = Console()
+    for source in sorted(TEMPLATE.rglob(f"*{SUFFIX}")):
+        place = folder / source.relative_to(TEMPLATE).with_suffix("")
+        write_text(place, source.read_text(encoding="utf-8"))
+        console.say(f"wrote {place}")
+    console.say(f"Next: cd {folder} && ablab check norm=softsign && ablab train -m experiment=softsign")
+    return DONE

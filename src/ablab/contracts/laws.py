@@ -1,0 +1,39 @@
+"""Laws: a sentence, and a check that says what breaks it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ablab.config import Config
+
+
+class BrokenError(Exception):
+    """A law does not hold; the message says where, and what was found."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """What must hold of a configuration's parts. `check` raises BrokenError if it does not."""
+
+    sentence: str
+    check: Callable[[Config], None]
+
+
+def require(holds: bool, why: str) -> None:
+    """Raise BrokenError with the reason unless the condition holds."""
+    if not holds:
+        raise BrokenError(why)
+
+
+def require_close(found: Tensor, expected: Tensor, tolerance: float, what: str) -> None:
+    """Raise BrokenError if two tensors differ by more than `tolerance` anywhere, or are no numbers."""
+    difference = (found - expected).abs().max().item()
+    require(difference <= tolerance, f"{what} differs by {difference:.2g}")
+
+
+def require_equal(found: Tensor, expected: Tensor, what: str) -> None:
+    """Raise BrokenError unless two tensors are equal bit for bit."""
+    if not found.equal(expected):
+        difference = (found.double() - expected.double()).abs().max().item()
+        raise BrokenError(f"{what} differs by {difference:.2g}, and must be equal bit for bit")

@@ -1,0 +1,121 @@
+"""`ablab check`: every part that ablab ships keeps the laws of its kind, and a part that breaks one is found."""
+
+import pytest
+
+from ablab.cli import main
+from ablab.config import compose
+from ablab.config.groups import groups
+from ablab.contracts import of_model
+from ablab.contracts.laws import BrokenError
+from tests.parts.conftest import DYT, study
+
+__all__ = ["study"]
+
+GROUPS = ("norm", "placement", "embedding", "attention_norm", "position", "init")
+SIZE = (
+    *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
+)
+
+
+@pytest.mark.parametrize("law", of_model.LAWS, ids=lambda law: law.sentence)
+@pytest.mark.parametrize("word", [f"{group}={option}" for group in GROUPS for option in groups()[group]])
+def test_every_part_of_ours_keeps_the_law(word, law):
+    law.check(compose([word, *SIZE]).config)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "norm=scalenorm layerdrop=0.2 drophead=vshape",
+        "schedule=cosine optim.lr=0.01 drophead=rising",
+        "optim=plateau drophead=falling",
+        "data=numbers",
+        "pruning=search",
+        *(
+            pytest.param(f"pruning={option}", marks=pytest.mark.slow)
+            for option in groups()["pruning"]
+            if option not in ("none", "data_driven", "search")
+        ),
+    ],
+)
+def test_the_command_says_that_every_law_holds(words, capsys):
+    assert main(["check", *words.split()]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"{words}: every law holds"
+    assert len(said) >= 3
+    assert all(line.startswith("holds ") for line in said[:-1])
+
+
+HEAD = "import torch\nfrom torch import nn\n\nclass Part(nn.Module):\n    def __init__(self, d_model: int):\n"
+BROKEN = {
+    "looks at the future": ("super().__init__()", "x - x.mean(dim=1, keepdim=True)", "the future changes nothing"),
+    "looks at padding": ("super().__init__()", "x + 0.1 * x[:, -1:]", "padding changes nothing"),
+    "draws in evaluation": ("super().__init__()", "x + 0.1 * torch.rand_like(x)", "evaluation draws nothing"),
+    "draws at rate 0": (
+        "super().__init__()",
+        "x + 0.1 * torch.rand_like(x) * self.training",
+        "training at rate 0 equals evaluation, bit for bit",
+    ),
+    "draws from the system": (
+        "super().__init__()",
+        "x + 0.1 * torch.rand(1, generator=torch.Generator().manual_seed(torch.seed() % 2**60)) * self.training",
+        "a seed and a step decide every draw",
+    ),
+    "keeps a number beside its state": (
+        "super().__init__(); self.scale = torch.rand(()).item() + torch.seed() % 2**20",
+        "x * self.scale",
+        "a seed decides the initial weights, and weights can be saved and loaded",
+    ),
+    "has the wrong shape": (
+        "super().__init__()",
+        "x[..., :1]",
+        "logits and gradients have the right shapes and are finite",
+    ),
+    "has no use for a weight": (
+        "super().__init__(); self.unused = nn.Parameter(torch.ones(d_model))",
+        "x",
+        "logits and gradients have the right shapes and are finite",
+    ),
+    "overflows": ("super().__init__()", "x / 0", "logits and gradients have the right shapes and are finite"),
+    "loses digits": ("super().__init__()", "(x + 1e6) - 1e6", "float64, float32 and bfloat16 agree"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_part_that_breaks_a_law_is_found(what, study, capsys):
+    constructor, forward, law = BROKEN[what]
+    study(
+        HEAD + f"        {constructor}\n    def forward(self, x):\n        return {forward}\n",
+        {"norm/mine": "_target_: parts.Part\n"},
+    )
+    (checked,) = [each for each in of_model.LAWS if each.sentence == law]
+    with pytest.raises((BrokenError, RuntimeError)):  # a wrong shape may not even reach the law
+        checked.check(compose(["norm=mine", *SIZE]).config)
+
+
+def test_a_broken_part_fails_the_command_and_its_own_error_names_its_line(study, capsys):
+    name = study(DYT.replace("torch.tanh", "torch.nosuch"), {"norm/mine": "_target_: parts.DyT\n"})
+    assert main(["check", "norm=mine"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].startswith("norm=mine: ")
+    assert said[-1].endswith(" laws are broken")
+    assert f"{name}.py, line 18: AttributeError" in said[0]
+
+
+@pytest.mark.parametrize("words", ["", "seed=2", "norm=nosuch", "data=text"])
+def test_what_names_no_part_is_refused(words, capsys):
+    assert main(["check", *words.split()]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_new_study_passes_its_own_check(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my_study"]) == 0
+    assert main(["new", "my_study"]) == 2
+    assert "exists and is not empty" in capsys.readouterr().err
+    monkeypatch.chdir("my_study")
+    assert main(["check", "norm=softsign"]) == 0
+    assert main(["study", "experiment=softsign"]) == 0
+    assert "6 runs: 6 planned" in capsys.readouterr().out
+    for words in (["new"], ["new", "a=b"], ["new", "x", "y=1"]):
+        assert main(words) == 2

@@ -1,0 +1,169 @@
+"""A part from outside is as good as ours: typed, planned, trained, found again; and nothing runs by surprise."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ablab import identity
+from ablab.cli import main
+from ablab.config import compose
+from ablab.config.listing import listed_fields, typed_choices
+from ablab.errors import UserError
+from tests.parts.conftest import DYT
+from tests.run.conftest import TINY
+
+OPTION = "_target_: parts.DyT\nalpha: 0.5\n"
+TRAIN = ("train", "smoke=true", *TINY, "norm=dyt", "logger=none", "pruning=none", "trainer.progress=false")
+
+
+def test_its_fields_are_typed_ranged_listed_and_part_of_the_recipe(study):
+    name = study(DYT, {"norm/dyt": OPTION})
+    config = compose(["norm=dyt", "norm.alpha=0.25"]).config
+    recipe = identity.recipe(config)
+    assert recipe["norm"].pop("code")
+    assert recipe["norm"] == {"_target_": f"{name}.DyT", "alpha": 0.25}
+    assert "  alpha: 0.5" in listed_fields(typed_choices(["norm=dyt"]))
+    for word, why in {
+        "norm.alpha=-1": "norm.alpha=-1: allowed: greater than 0",
+        "norm.alpha=x": "norm.alpha=x: allowed: a valid number",
+        "norm.alhpa=1": "did you mean norm.alpha",
+        "norm.learn_g=true": "norm.learn_g=true has no effect with norm=dyt; allowed with norm=scalenorm",
+    }.items():
+        with pytest.raises(UserError, match=why):
+            compose(["norm=dyt", word])
+    with pytest.raises(UserError, match=r"norm.alpha=1 has no effect with norm=pre; allowed with norm=dyt"):
+        compose(["norm=pre", "norm.alpha=1"])
+
+
+def test_what_the_file_leaves_out_is_the_default_of_the_signature(study):
+    study(DYT, {"norm/dyt": "_target_: parts.DyT\n", "norm/dyt_steep": "_target_: parts.DyT\nalpha: 2.0\n"})
+    assert compose(["norm=dyt"]).config.norm.alpha == 0.5
+    assert compose(["norm=dyt", "norm.alpha=1"]).config.norm.alpha == 1
+    assert compose(["norm=dyt_steep"]).config.norm.alpha == 2
+    run = identity.run_id(identity.recipe(compose(["norm=dyt", "norm.alpha=2"]).config))
+    assert run == identity.run_id(identity.recipe(compose(["norm=dyt_steep"]).config)), "one run, whichever way"
+    assert any(line.startswith("  alpha: 0.5  # the part's own") for line in listed_fields(typed_choices(["norm=dyt"])))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"norm/pre": OPTION}, r"conf/norm/pre.yaml: norm=pre is .*conf/norm/pre.yaml already; allowed: another name"),
+        ({"norm/dyt": "alpha: 0.5\n"}, "norm.kind=None: unknown"),
+        ({"norm/dyt": "kind: dyt\n"}, "norm.kind=dyt: unknown"),
+        ({"norm/dyt": OPTION + "kind: dyt\n"}, r"kind=dyt beside _target_=.*allowed: _target_ alone"),
+        ({"norm/dyt": OPTION + "beta: 1\n"}, "norm.beta=1: no such key for this option"),
+        ({"norm/dyt": OPTION.replace("0.5", "-1")}, "norm.alpha=-1: allowed: greater than 0"),
+        ({"norm/dyt": "_target_: parts.Absent\n"}, "there is no parts_.*Absent"),
+        ({"norm/dyt": "_target_: [\n"}, "conf/norm/dyt.yaml: not readable as YAML"),
+        ({"norm/dyt": "_target_: parts.Untyped\n"}, "alpha has no type; allowed: a type such as float"),
+        ({"norm/dyt": "_target_: parts.Bare\n"}, "norm.alpha: missing; the YAML file must set it"),
+    ],
+)
+def test_a_bad_option_is_refused_in_one_line(study, options, why):
+    study(
+        DYT + "class Untyped:\n    def __init__(self, d_model, alpha): pass\n"
+        "class Bare:\n    def __init__(self, d_model, alpha: float): pass\n",
+        options,
+    )
+    with pytest.raises(UserError, match=why) as error:
+        compose(["norm=dyt"])
+    assert "\n" not in str(error.value)
+
+
+def test_values_of_ours_need_no_part(study):
+    study(
+        DYT,
+        {
+            "norm/fixed": "kind: scalenorm\nlearn_g: false\n",
+            "norm/again": "_target_: ablab.model.norms.ScaleNorm\nlearn_g: true\n",
+        },
+    )
+    plain = identity.recipe(compose(["norm=scalenorm", "norm.learn_g=false"]).config)
+    assert identity.recipe(compose(["norm=fixed"]).config) == plain
+    ours = identity.recipe(compose(["norm=scalenorm"]).config)
+    assert identity.recipe(compose(["norm=again"]).config) == ours, "a part of ours by its target is ours"
+
+
+def test_it_trains_is_found_again_and_keeps_its_source(study, capsys, tmp_path):
+    name = study(DYT, {"norm/dyt": OPTION})
+    assert main([*TRAIN]) == 0
+    (run,) = Path("outputs/smoke/runs").glob("r*")
+    assert (run / "parts" / f"{name}.py").read_text() == DYT
+    assert json.loads((run / "parts" / "norm.json").read_text())["from"] == str(tmp_path)
+    assert main([*TRAIN]) == 0
+    assert "nothing is trained again" in capsys.readouterr().out
+    assert main(["report", f"runs={run.name}", "outputs=outputs/smoke", "resamples=100"]) in (0, 2)
+
+
+def test_a_received_run_imports_nothing_and_says_what_it_needs(study, capsys, tmp_path):
+    """Its record names a part; only the user's own options may."""
+    name = study(DYT, {"norm/dyt": OPTION})
+    assert main([*TRAIN]) == 0
+    (run,) = Path("outputs/smoke/runs").glob("r*")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.move("outputs", elsewhere / "outputs")
+    capsys.readouterr()
+    os.chdir(elsewhere)
+    line = ["translate", f"run=outputs/smoke/runs/{run.name}"]
+    assert main(line) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    for part in (run.name, f"norm is {name}.DyT", "no option here names", "--config-dir", str(tmp_path), "parts"):
+        assert part in said
+    # The module is importable; that alone must not be enough.
+    Path(f"{name}.py").write_text("raise SystemExit('imported')\n")
+    assert main(line) == 2
+    # With the study's options the part is named, and its code must be what was trained.
+    assert main([*line, "--config-dir", str(tmp_path / "conf")]) == 2
+    said = capsys.readouterr().err
+    assert "other code" in said or "there is no" in said
+
+
+def test_the_folder_of_options_can_be_named_in_hydras_ways(study, tmp_path, monkeypatch, capsys):
+    study(DYT, {"norm/dyt": OPTION})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    conf = tmp_path / "conf"
+    for words in (
+        ["--config-dir", str(conf)],
+        [f"--config-dir={conf}"],
+        ["-cd", "../conf"],
+        [f"hydra.searchpath=[{conf}]"],
+        [f"hydra.searchpath=['file://{conf}']"],
+    ):
+        assert main(["train", "norm=dyt", "norm.alpha=-1", *words]) == 2
+        assert "norm.alpha=-1: allowed: greater than 0" in capsys.readouterr().err, words
+    assert main(["train", "norm=dyt"]) == 2
+    assert "unknown option" in capsys.readouterr().err
+    assert main(["train", "--config-dir", "nowhere"]) == 2
+    assert "nowhere is no folder" in capsys.readouterr().err
+
+
+def test_a_sweep_trains_it_in_processes_of_its_own(study):
+    """As a user types it; the processes of the launcher know the study's folder and its options too."""
+    study(DYT, {"norm/dyt": OPTION})
+    Path("experiments").mkdir()
+    Path("experiments/mine.yaml").write_text(
+        "question: does it help?\nfactors:\n  norm: [pre, dyt]\nbaseline: {norm: pre}\nseeds: [1]\n"
+        "common: [pruning=none, logger=none, trainer.threads=1, model.d_model=16, model.d_ff=16]\n"
+    )
+    line = [sys.executable, "-m", "ablab", "train", "-m", "experiment=mine", "smoke=true"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 runs: 2 finished" in done.stdout
+    assert "Next: ablab report experiment=mine" in done.stdout
+
+
+def test_needs_are_said_by_the_part_and_checked(study):
+    study(DYT.replace('    """gamma', '    needs = {"init": "xavier"}\n    """gamma'), {"norm/dyt": OPTION})
+    with pytest.raises(UserError, match=r"norm=.*DyT: needs init=xavier, got init=small; allowed: init=xavier"):
+        compose(["norm=dyt"])
+    assert compose(["norm=dyt", "init=xavier"]).config.init.kind == "xavier"
