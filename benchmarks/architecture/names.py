@@ -99,12 +99,7 @@ ADDITIONS = (
         "conf/schedule",
     ),
     Addition("DropHead schedule", ("ablab.training.schedules.rising",), (), "conf/drophead"),
-    Addition(
-        "optimiser",
-        ("ablab.training.module.TranslationModule.configure_optimizers",),
-        ("ablab.build.training.build_objective",),
-        "conf/optim",
-    ),
+    Addition("optimiser", ("ablab.training.optimisers.adam",), (), "conf/optim"),
     Addition("corpus", ("ablab.data.corpus.Corpus",), (), "conf/data"),
     Addition(
         "pruning strategy",

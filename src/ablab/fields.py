@@ -30,6 +30,7 @@ DropProbability = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 WholeNumber = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
 NonNegative = Annotated[float, Field(ge=0)]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.config.options import class_of
-from ablab.training.schedules import cosine, inverse_sqrt, vshape
+from ablab.training.schedules import cosine, inverse_sqrt, vshape, wsd
 from tests.shipped import shipped
 
 P, WARMUP, TOTAL = 0.2, 100, 1000
@@ -110,3 +110,16 @@ def test_vshape_without_warm_up_only_rises():
     assert [vshape(step, p=0.4, warmup_steps=0, total_steps=4) for step in range(6)] == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4, 0.4]
     )
+
+
+@given(warmup=st.integers(1, 400), share=st.floats(0.01, 1), step=st.integers(1, 2000), floor=st.floats(0, 0.9))
+def test_wsd_is_warm_up_stable_and_one_minus_the_square_root(warmup, share, step, floor):
+    now = wsd(step, warmup_steps=warmup, decay_share=share, total=1000, peak=1.0, min_lr=floor)
+    begin = 1000 * (1 - share)
+    if step <= begin:
+        assert now == min(1.0, step / warmup)
+    elif step >= 1000:
+        assert now == pytest.approx(min(floor, step / warmup))
+    else:
+        decayed = floor + (1 - floor) * (1 - ((step - begin) / (1000 - begin)) ** 0.5)
+        assert now == pytest.approx(min(decayed, step / warmup))

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+from torch.optim import Optimizer
 
 from ablab.build.model import build_model, sizes, start_from
 from ablab.build.parts import given, make
@@ -18,6 +20,7 @@ from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints, Selection
 from ablab.training.compile import compile_layers
 from ablab.training.module import StepConfig
+from ablab.training.optimisers import Named
 from ablab.training.state import StopCriteria, TrainingState, ValidationSchedule
 
 UNBOUNDED = 1 << 40
@@ -43,17 +46,21 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
 
 
 def build_objective(config: Config, state: TrainingState) -> StepConfig:
-    """Build the settings of an optimiser step: label smoothing, Adam, gradient clipping and rates by step."""
-    optim = config.optim
+    """Build the settings of an optimiser step: label smoothing, optimiser, gradient clipping and rates by step."""
     return StepConfig(
         seed=config.seed,
         label_smoothing=config.training.label_smoothing,
         learning_rate=_learning_rate(config, state),
         drophead_rate=_drophead_rate(config),
-        betas=(optim.own["beta1"], optim.own["beta2"]),
-        eps=optim.own["eps"],
-        clip=optim.clip,
+        optimizer=partial(_optimizer, config),
+        clip=config.optim.clip,
     )
+
+
+def _optimizer(config: Config, parameters: Named) -> Optimizer:
+    made = make(config.optim, given({**sizes(config.model), "parameters": parameters}))
+    optimizer: Optimizer = made if isinstance(made, Optimizer) else made()
+    return optimizer
 
 
 def _drophead_rate(config: Config) -> Callable[[int, Place], float]:

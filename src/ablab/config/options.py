@@ -123,14 +123,6 @@ class Optim(Option):
     batch_tokens: Count
 
 
-class Adam(Optim):
-    """Adam (Kingma and Ba 2015)."""
-
-    beta1: Annotated[float, Field(ge=0, lt=1)]
-    beta2: Annotated[float, Field(ge=0, lt=1)]
-    eps: Positive
-
-
 class Pruning(Option):
     """The choice of layers for pruning curves; this kind makes no curve."""
 
@@ -192,7 +184,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "position": {"": Position},
     "drophead": {"": ScheduledDropHead, "none": DropHead},
     "schedule": {"": Schedule},
-    "optim": {"": Optim, "adam": Adam},
+    "optim": {"": Optim},
     "pruning": {
         "": RulePruning,
         "none": Pruning,

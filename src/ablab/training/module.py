@@ -14,21 +14,21 @@ from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from ablab.training.distributed import ALONE, Ranks
 from ablab.training.loss import token_loss
+from ablab.training.optimisers import Named
 
 
 @dataclass(frozen=True)
 class StepConfig:
     """Settings of an optimiser step, apart from model and data. Rates are functions of the step >= 1.
 
-    `drophead_rate`: of the step and of the place of the attention.
+    `drophead_rate`: of the step and of the place of the attention. `optimizer`: makes the optimiser of the parameters.
     """
 
     seed: int
     label_smoothing: float
     learning_rate: Callable[[int], float]
     drophead_rate: Callable[[int, Place], float]
-    betas: tuple[float, float]
-    eps: float
+    optimizer: Callable[[Named], torch.optim.Optimizer]
     clip: float | None
 
 
@@ -71,10 +71,8 @@ class TranslationModule(pl.LightningModule):
         return self.first_step + self.global_step
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Return Adam; its learning rate is set before each step."""
-        return torch.optim.Adam(
-            self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True
-        )
+        """Return the optimiser; its learning rate is set before each step."""
+        return self.objective.optimizer(list(self.model.named_parameters()))
 
     def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
         """Transfer the micro-batches that this process computes; of the others it needs only the lengths."""

@@ -4,9 +4,9 @@ A DropHead schedule returns a drop probability in [0, p].
 """
 
 from collections.abc import Callable, Sequence
-from math import cos, isnan, pi
+from math import cos, isnan, pi, sqrt
 
-from ablab.fields import Count, DropProbability, LastStep, NonNegative, WholeNumber
+from ablab.fields import Count, DropProbability, LastStep, NonNegative, Share, WholeNumber
 
 
 def inverse_sqrt(step: int, *, warmup_steps: Count, peak: float) -> float:
@@ -26,6 +26,20 @@ def cosine(step: int, *, warmup_steps: Count, total: int, peak: float, min_lr: N
         return peak * step / warmup_steps
     progress = min(1.0, (step - warmup_steps) / (total - warmup_steps))
     return min_lr + (peak - min_lr) * (1 + cos(pi * progress)) / 2
+
+
+def wsd(step: int, *, warmup_steps: Count, decay_share: Share, total: int, peak: float, min_lr: NonNegative) -> float:
+    """Return the rate at step >= 1 of warm-up, stable, decay (Hu et al. 2024, MiniCPM, section 4.2).
+
+    Linear to `peak` at `warmup_steps`, then `peak`; over the last `decay_share` of the `total` steps it falls to
+    `min_lr` as 1 - sqrt of the progress (Haegele et al. 2024, section 3, who found that form the best of theirs).
+    """
+    warm = peak * min(1.0, step / warmup_steps)
+    begin = total * (1 - decay_share)
+    if step <= begin:
+        return warm
+    progress = min(1.0, (step - begin) / (total - begin))
+    return min(warm, min_lr + (peak - min_lr) * (1 - sqrt(progress)))
 
 
 def none(step: int) -> float:
