@@ -110,9 +110,10 @@ def _attention(opened: _Opened, settings: Mapping[str, Any], progress: Callable[
     """Return the cross-attention of each reference token, averaged over heads, for all layers and for each."""
     (source, target), device = opened.tokenizers, next(opened.model.parameters()).device
     src, tgt = source.encode([settings["source"]])[0], target.encode([settings["reference"]])[0]
-    maps = cross_attention(
+    layers_and_heads = cross_attention(
         opened.model, torch.tensor([[*src, EOS]], device=device), torch.tensor([[BOS, *tgt]], device=device)
-    ).mean(dim=1)
+    )
+    maps = torch.stack([heads.mean(dim=0) for heads in layers_and_heads])
     layers = {f"layer {number}": weights for number, weights in enumerate(maps, 1)}
     progress(1)
     return MatrixArtefact(
