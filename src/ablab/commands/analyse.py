@@ -8,7 +8,7 @@ from ablab.commands.options import AnalyseOptions, split_words
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
-from ablab.stages.analyses import Wanted, missing, wanted
+from ablab.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
@@ -50,7 +50,8 @@ def analyse(arguments: Sequence[str]) -> int:
 
 def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
     planned, sentences = reopened(run, words), options.sentences or SENTENCES
-    return _Opened(planned, run.record, wanted(planned, run.record, sentences if options.heads else None))
+    asked = Asked(options.attention, sentences if options.heads else None, options.text)
+    return _Opened(planned, run.record, wanted(planned, run.record, asked))
 
 
 def _analyse(one: _Opened, console: Console) -> None:
@@ -70,13 +71,13 @@ def _analyse(one: _Opened, console: Console) -> None:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)
     for each in one.wanted:
-        console.say(f"  {each.key:<15} {_summary(there[each.key])}")
+        console.say(f"  {each.key:<19} {_summary(there[each.key])}")
 
 
 def _summary(artefact: Artefact) -> str:
     """Return its title, with the extreme values if it is a series or a single matrix."""
     if isinstance(artefact, MatrixArtefact):
-        if len(artefact.slices) > 1:
+        if len(artefact.slices) > 1 or artefact.slices[0].cells:
             return artefact.title
         cells = [
             (value, f"{artefact.y.title} {row}, {artefact.x.title} {column}")
@@ -90,7 +91,8 @@ def _summary(artefact: Artefact) -> str:
             for y, name in zip(trace.y, trace.names or [f"{artefact.x.title} {x:g}" for x in trace.x], strict=True)
         ]
     (low, lowest), (high, highest) = min(cells), max(cells)
-    return f"{artefact.title}: from {low:.4g} ({lowest}) to {high:.4g} ({highest})"
+    extremes = f"from {low:.4g} ({lowest}) to {high:.4g} ({highest})".replace("\n", ", ")
+    return f"{artefact.title}: {extremes}"
 
 
 def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:
