@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ablab.commands.options import AnalyseOptions, split_words
+from ablab.commands.schedules import DRAW, draw_schedules
+from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
@@ -31,7 +33,12 @@ class _Opened:
 
 
 def analyse(arguments: Sequence[str]) -> int:
-    """Compute missing artefacts and print a line for each."""
+    """Compute missing artefacts and print a line for each; with schedule=true, draw schedules without a run."""
+    if any(word in DRAW for word in arguments):
+        return draw_schedules([word for word in arguments if word not in DRAW])
+    for word in arguments:
+        if word.startswith("schedule=") and word.partition("=")[2] in groups()["schedule"]:
+            raise UserError(f"{word}: a finished run keeps its schedule; allowed: with schedule=true, before a run")
     options, words = split_words(AnalyseOptions, arguments)
     for word in words:
         key, equals, _ = word.partition("=")

@@ -171,7 +171,7 @@ class TranslateOptions(Options):
 
 
 class AnalyseOptions(Options):
-    """Look inside a run: attention, positions, ScaleNorm's g, heads, quality by length.
+    """Look inside a run: attention, positions, ScaleNorm's g, heads, quality by length; or draw its schedules.
 
     Of the selected weights: the vectors of positions and their cosine similarity; attention to four test sentences,
     the same for every run; the distribution of the next token along one of them; the learned g of every ScaleNorm;
@@ -181,11 +181,13 @@ class AnalyseOptions(Options):
       ablab analyse run=<id>                                   all of these but masked heads
       ablab analyse run=<id> attention=all                     every single head on four sentences
       ablab analyse run=<id> text='a sentence'                 also its next tokens, along its best translation
+      ablab analyse schedule=true drophead=vshape schedule=cosine
+                                                               learning rate and DropHead rate, before any run
 
     Fields of trainer, logger and data that change no weights can be set too: trainer=gpu, data.path=FOLDER.
     """
 
-    usage = ("ablab analyse run=<id> [key=value ...]",)
+    usage = ("ablab analyse run=<id> [key=value ...]", "ablab analyse schedule=true [key=value ...]")
 
     run: str | None = None
     """a finished run: its id, a prefix of it, its display name, or its path"""
@@ -200,6 +202,9 @@ class AnalyseOptions(Options):
     """true: mask every head of every attention in turn"""
     sentences: Count | None = None
     """validation sentences on which heads are masked, only with heads=true; 200 unless set"""
+    schedule: bool = False
+    """true: draw learning rate and DropHead rate of the run that the other words describe, as for train.py, at each
+    step; another word schedule=<option> is that group"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
