@@ -13,9 +13,9 @@ NAMES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention
 READS = {
     "encoder": "How much each token of the source (down) attends to each token of the source (across).",
     "decoder": "How much the position that predicts each token of the reference (down) attends to each token that the "
-    "decoder has read (across).",
+    "decoder has read (across). It reads the reference, so that all arms say the same.",
     "cross": "How much the position that predicts each token of the reference (down) attends to each token of the "
-    "source (across).",
+    "source (across). The decoder reads the reference, so that all arms say the same.",
 }
 
 DIGITS = 3
@@ -45,7 +45,7 @@ def single_heads(
     return MatrixArtefact(
         title=title,
         section=f"{NAMES[site]}, head by head",
-        about=f"{READS[site]} The model reads the reference, so that all arms say the same; each row sums to 1.",
+        about=f"{READS[site]} Each row sums to 1.",
         x=x,
         y=y,
         value="attention weight",

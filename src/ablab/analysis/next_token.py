@@ -43,7 +43,7 @@ def table(
 ) -> MatrixArtefact:
     """Return the most probable pieces of each position with their probabilities, and the rest of the mass.
 
-    `ids`: the token that stands at each position. The row's label has the distribution's entropy.
+    `ids`: the token that stands at each position. The row's label has the entropy of the distribution before it.
     """
     top = logs.exp().topk(min(TOP, logs.size(-1)), dim=-1)
     values = [[*row, max(0.0, 1.0 - sum(row))] for row in top.values.tolist()]
@@ -55,9 +55,7 @@ def table(
         order=1,
         about=about,
         x=Axis(title="rank", labels=[*(str(rank + 1) for rank in range(top.values.size(-1))), "others"]),
-        y=Axis(
-            title="token at this position, and entropy", labels=[f"{token}  {bits:.2f} bits" for token, bits in rows]
-        ),
+        y=Axis(title="entropy, token", labels=[f"{bits:.2f} bits  {token}" for token, bits in rows]),
         value="probability",
         slices=[
             Slice(

@@ -13,8 +13,11 @@ MOST_NUMBERS = 32
 FEW_NUMBERS = 16
 """The same, of one of two large panels side by side."""
 
-WIDEST, TALLEST = 13.0, 11.0
+WIDEST, TALLEST = 9.0, 7.5
 """Inches: largest heat map of numbered places. Cells of larger matrices are small, not the picture large."""
+
+WRITTEN = 16
+"""Maximum letters of a line in a cell."""
 
 LETTER = 0.125
 """Inches that a token needs beside a small panel."""
@@ -34,7 +37,7 @@ def draw_matrix(figure: Any, artefact: MatrixArtefact) -> None:
 
 def _one(figure: Any, artefact: MatrixArtefact, part: Slice) -> None:
     columns, rows = artefact.x.labels, artefact.y.labels
-    width, height = (1.0, 0.36) if part.cells else (0.4, 0.32)
+    width, height = (1.15, 0.36) if part.cells else (0.4, 0.32)
     figure.set_size_inches(2.5 + _side(columns, width, WIDEST), 1.8 + _side(rows, height, TALLEST))
     axes = figure.add_subplot()
     image = _heat(axes, part.values, *_range([part]))
@@ -52,7 +55,8 @@ def _write(axes: Any, image: Any, part: Slice) -> None:
         for column, (text, value) in enumerate(zip(texts, values, strict=True)):
             red, green, blue, _ = image.cmap(image.norm(value))
             ink = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
-            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8, parse_math=False)
+            cut = "\n".join(line if len(line) <= WRITTEN else f"{line[: WRITTEN - 1]}…" for line in text.split("\n"))
+            axes.text(column, row, cut, ha="center", va="center", color=ink, fontsize=8, parse_math=False)
 
 
 def _multiples(figure: Any, artefact: MatrixArtefact, panels: Sequence[Slice]) -> None:

@@ -38,7 +38,11 @@ def heat_map(vectors: Mapping[str, Float[Tensor, "positions d_model"]]) -> Matri
         x=Axis(title="dimension", labels=[str(number) for number in range(width)]),
         y=Axis(title="position", labels=[str(number) for number in range(count)]),
         value="value",
-        slices=[_slice(side, values, digits=3) for side, values in vectors.items()],
+        slices=[
+            # Dimension 5 of a learned table does not correspond to dimension 5 of another seed's.
+            Slice(label=side, column=side, of_one_run=True, values=_rounded(values, 3))
+            for side, values in vectors.items()
+        ],
     )
 
 
@@ -55,10 +59,11 @@ def similarities(vectors: Mapping[str, Float[Tensor, "positions d_model"]]) -> M
         x=Axis(title="position", labels=labels),
         y=Axis(title="position", labels=labels),
         value="cosine similarity",
-        slices=[_slice(side, similarity(values), digits=4) for side, values in vectors.items()],
+        slices=[
+            Slice(label=side, column=side, values=_rounded(similarity(values), 4)) for side, values in vectors.items()
+        ],
     )
 
 
-def _slice(side: str, values: Tensor, digits: int) -> Slice:
-    rounded = [[round(value, digits) for value in row] for row in values.tolist()]
-    return Slice(label=side, column=side, values=rounded)
+def _rounded(values: Tensor, digits: int) -> list[list[float]]:
+    return [[round(value, digits) for value in row] for row in values.tolist()]

@@ -142,7 +142,7 @@ LONGEST = 22
 ROW, TOP, TITLE = 24, 6, 34
 """Pixels: height of a row, space above all rows, and an axis title with the gap to its labels."""
 
-MOST_NUMBERED = 32
+MOST_NUMBERED = 16
 """Rows or columns of a heat map beyond which numbers stand at some alone, and cells are small. Tokens stand at all."""
 
 WRITTEN = 1.6

@@ -44,18 +44,18 @@ def lengths(sources: Sequence[str]) -> tuple[str, list[int]]:
 def buckets(sizes: Sequence[int]) -> list[Bucket]:
     """Divide sentences by length into at most `MOST_BUCKETS` of about equal numbers; equal lengths stay together.
 
-    Every sentence is in exactly one bucket. There are fewer buckets where they would have less than `FEWEST` sentences.
+    Every sentence is in exactly one bucket, and none of several has fewer than `FEWEST` sentences.
     """
-    counts = sorted(Counter(sizes).items())
-    number = max(1, min(MOST_BUCKETS, len(sizes) // FEWEST))
+    total, counts = len(sizes), sorted(Counter(sizes).items())
+    number = max(1, min(MOST_BUCKETS, total // FEWEST))
     spans: list[tuple[int, int]] = []
-    held, low = 0, counts[0][0]
-    for place, (size, count) in enumerate(counts):
+    held, before, low = 0, 0, counts[0][0]
+    for size, count in counts:
         held += count
-        last = place == len(counts) - 1
-        if last or held >= (len(spans) + 1) * len(sizes) / number:
+        is_full = held >= (len(spans) + 1) * total / number and min(held - before, total - held) >= FEWEST
+        if is_full or held == total:
             spans.append((low, size))
-            low = size + 1
+            before, low = held, size + 1
     return [Bucket(*span, [row for row, size in enumerate(sizes) if span[0] <= size <= span[1]]) for span in spans]
 
 
@@ -93,7 +93,7 @@ def by_length(
         y=Axis(title=METRICS[metric]),
         series=[
             Trace(
-                label=f"by {unit} of the source",
+                label=METRICS[metric],
                 x=[float(place) for place in range(1, len(parts) + 1)],
                 y=[round(scored(part.rows), 4) for part in parts],
                 names=[part.name for part in parts],

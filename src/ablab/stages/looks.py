@@ -5,7 +5,7 @@ from typing import Any
 
 from ablab.analysis import attention_maps
 from ablab.analysis.heads import single_heads
-from ablab.analysis.next_token import distributions, table, uncertainty
+from ablab.analysis.next_token import TOP, distributions, table, uncertainty
 from ablab.analysis.positions import heat_map, position_vectors, similarities
 from ablab.build import build_search
 from ablab.model.modes import evaluating
@@ -59,8 +59,8 @@ def _next_token(opened: Opened, settings: Mapping[str, Any], progress: Progress)
         [*ids, EOS],
         opened.readable_target,
         title=settings["source"],
-        about=f"The {logs.size(-1):,} types of the target vocabulary compete at each position: the most probable "
-        f"pieces with their probabilities, and all others together. The decoder has read the tokens above of {along}.",
+        about=f"Of the {logs.size(-1):,} types of the target vocabulary, the {TOP} most probable at each position, and "
+        f"all others together. The decoder has read {along} up to the position. Entropy: of the whole distribution.",
     )
 
 
