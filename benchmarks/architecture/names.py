@@ -105,7 +105,7 @@ ADDITIONS = (
     Addition(
         "learning-rate schedule",
         ("ablab.training.schedules.cosine", "ablab.build.training._cosine"),
-        ("ablab.build.training.LEARNING_RATES",),
+        ("ablab.build.training.LEARNING_RATES", "ablab.stages.schedules.LEARNING_RATES"),
         "conf/schedule",
     ),
     Addition(
@@ -182,6 +182,10 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does run=<id> become a run?",
         ("ablab.store.finished.find_run", "ablab.store.finished.open_run", "ablab.store.finished.find_model"),
+    ),
+    (
+        "Where is it decided what an analysis makes, and where is it made?",
+        ("ablab.stages.analyses.wanted", "ablab.stages.analyse.MAKERS", "ablab.stages.looks.LOOKS"),
     ),
     (
         "Where is a run found to be already finished?",

@@ -1,4 +1,4 @@
-"""Analysis of a trained model: attention maps, the importance of heads, learned scales. The model stays unchanged."""
+"""Analysis of a trained model: attention, positions, next tokens, heads, learned scales. The model stays unchanged."""
 
 from ablab.analysis.inspect import (
     attention_maps,

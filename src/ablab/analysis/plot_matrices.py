@@ -7,7 +7,7 @@ from ablab.store.artefacts import MatrixArtefact, Slice
 
 COLOURS = "cividis"
 
-MOST_NUMBERS = 32
+MOST_NUMBERS = 24
 """Maximum numbers along a side of a heat map; of more, evenly spaced ones are written. Tokens are all written."""
 
 FEW_NUMBERS = 16

@@ -171,7 +171,7 @@ class TranslateOptions(Options):
 
 
 class AnalyseOptions(Options):
-    """Look inside a run: attention, positions, ScaleNorm's g, heads, quality by length; or draw its schedules.
+    """Look inside a run: attention, positions, heads, quality by length; draw schedules.
 
     Of the selected weights: the vectors of positions and their cosine similarity; attention to four test sentences,
     the same for every run; the distribution of the next token along one of them; the learned g of every ScaleNorm;
