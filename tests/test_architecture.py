@@ -30,7 +30,7 @@ NEVER = [
 """Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
 
 
-LIGHT_DATA = {f"ablab.data.{name}" for name in ("corpora", "corpus", "text", "numbers", "multi30k", "mtdata")}
+LIGHT_DATA = {f"ablab.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata")}
 
 PRELOADED = "ablab.tracking.wandb_preload"
 """It is there to import wandb, for whoever forks many runs."""

@@ -17,7 +17,7 @@ from ablab.commands.help import option_lines, overview
 from ablab.commands.options import OPTIONS, Options, ReportOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices, groups
-from ablab.data.corpora import CORPORA
+from ablab.data.numbers import Numbers
 from ablab.fields import as_typed
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys):
         shown = [word.strip(" ,") for word in line.split()[1:]]
         assert sorted(shown) == sorted([*set(options) - {default_choices()[group]}, default_choices()[group] + "*"])
     words = {line.split(":")[0].strip() for line in lines}
-    fields = {name for name, _ in Config.walk()} | {f"data.{name}" for name, _ in CORPORA["numbers"].walk()}
+    fields = {name for name, _ in Config.walk()} | {f"data.{name}" for name, _ in Numbers.walk()}
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 

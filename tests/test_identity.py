@@ -14,7 +14,7 @@ from ablab import identity
 from ablab.config import compose
 from ablab.config.groups import default_choices
 from ablab.config.schema import all_fields
-from ablab.data.corpora import CORPORA
+from ablab.data.numbers import Numbers
 from ablab.fields import Role
 from tests.variants import variants
 
@@ -172,7 +172,7 @@ def _shuffled(content):
 
 
 def test_every_recipe_field_has_a_change_to_try():
-    numbers = {f"data.{name}" for name, _ in CORPORA["numbers"].walk()}
+    numbers = {f"data.{name}" for name, _ in Numbers.walk()}
     fields = {name for name, role in all_fields().items() if role is Role.RECIPE}
     assert set(CHANGES) == {name for name in fields if name in numbers or not name.startswith("data.")}
 
@@ -196,7 +196,7 @@ def test_where_and_how_it_is_judged_name_nothing(word):
 
 def test_every_field_that_names_nothing_was_tried():
     tried = {word.partition("=")[0] for line in INDIFFERENT for word in line.split()}
-    numbers = {f"data.{name}" for name, _ in CORPORA["numbers"].walk()}
+    numbers = {f"data.{name}" for name, _ in Numbers.walk()}
     fields = {name for name, role in all_fields().items() if role is not Role.RECIPE}
     fields = {name for name in fields if name in numbers or not name.startswith("data.")}
     untried = {

@@ -7,7 +7,10 @@ LEVELS = (
         "fields",
         "files",
         "lines",
+        "parts",
+        "program",
         "seeding",
+        "syntax",
         "provenance",
         "threads",
         "statistics",
@@ -36,8 +39,33 @@ LEVELS = (
 """Each package imports from its own level and from those above it in this list, wherever the import stands."""
 
 LIGHT = (
-    *("errors", "fields", "files", "lines", "seeding", "threads", "config", "identity", "plan", "store"),
-    *("provenance", "tracking", "console", "scoring", "run", "launchers", "search", "study", "statistics", "report"),
+    *(
+        "errors",
+        "fields",
+        "files",
+        "lines",
+        "parts",
+        "program",
+        "seeding",
+        "threads",
+        "config",
+        "identity",
+        "plan",
+        "store",
+    ),
+    *(
+        "syntax",
+        "provenance",
+        "tracking",
+        "console",
+        "scoring",
+        "run",
+        "launchers",
+        "search",
+        "study",
+        "statistics",
+        "report",
+    ),
     *("commands", "cli"),
 )
 """What plans, says or reports loads none of the heavy libraries."""

@@ -87,40 +87,25 @@ class Addition(NamedTuple):
 
 
 ADDITIONS = (
-    Addition("norm", ("ablab.model.norms.ScaleNorm",), ("ablab.model.norms.NORMS",), "conf/norm"),
-    Addition("placement", ("ablab.model.residual.Residual",), ("ablab.model.residual.PLACEMENTS",), "conf/placement"),
-    Addition(
-        "position",
-        ("ablab.model.positions.LearnedPositions",),
-        ("ablab.model.positions.POSITIONS",),
-        "conf/position",
-    ),
+    Addition("norm", ("ablab.model.norms.ScaleNorm",), (), "conf/norm"),
+    Addition("placement", ("ablab.model.residual.Residual",), (), "conf/placement"),
+    Addition("position", ("ablab.model.positions.LearnedPositions",), (), "conf/position"),
     Addition("feed-forward", ("ablab.model.layers.FeedForward",), ("ablab.build.model.ModelBuilder.feed_forward",)),
-    Addition(
-        "initialiser",
-        ("ablab.model.initialisation.Xavier",),
-        ("ablab.model.initialisation.INITIALISERS",),
-        "conf/init",
-    ),
+    Addition("initialiser", ("ablab.model.initialisation.Xavier",), (), "conf/init"),
     Addition(
         "learning-rate schedule",
-        ("ablab.training.schedules.cosine", "ablab.build.training._cosine"),
-        ("ablab.build.training.LEARNING_RATES", "ablab.stages.schedules.LEARNING_RATES"),
+        ("ablab.training.schedules.cosine", "ablab.training.state.ValidationSchedule"),
+        (),
         "conf/schedule",
     ),
-    Addition(
-        "DropHead schedule",
-        ("ablab.training.schedules.rising",),
-        ("ablab.training.schedules.DROP_SCHEDULES",),
-        "conf/drophead",
-    ),
+    Addition("DropHead schedule", ("ablab.training.schedules.rising",), (), "conf/drophead"),
     Addition(
         "optimiser",
         ("ablab.training.module.TranslationModule.configure_optimizers",),
         ("ablab.build.training.build_objective",),
         "conf/optim",
     ),
-    Addition("corpus", ("ablab.data.corpus.Corpus",), ("ablab.data.corpora.CORPORA",), "conf/data"),
+    Addition("corpus", ("ablab.data.corpus.Corpus",), (), "conf/data"),
     Addition(
         "pruning strategy",
         ("ablab.pruning.strategies.Strategy",),
@@ -140,12 +125,16 @@ ADDITIONS = (
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
+        "Where does an option's class come from, and what is it handed?",
+        ("ablab.parts.find.find_part", "ablab.build.parts.make", "ablab.config.supplied.SUPPLIED"),
+    ),
+    (
         "Where is ScaleNorm's g set?",
         ("ablab.model.norms.ScaleNorm", "ablab.build.model.ModelBuilder.norm", "ablab.model.initialisation.initialise"),
     ),
     (
         "Where do pre-norm and post-norm differ?",
-        ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model.ModelBuilder.residuals"),
+        ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model.ModelBuilder.residual"),
     ),
     (
         "Where are the word embeddings tied?",
@@ -173,7 +162,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Which settings exist, and what are their ranges?",
-        ("ablab.config.schema.Config", "ablab.config.options.OPTIONS"),
+        ("ablab.config.schema.Config", "ablab.config.options.OPTIONS", "ablab.syntax.signature.signature"),
     ),
     (
         "What goes into a run id?",

@@ -1,11 +1,14 @@
 """The command line `ablab <verb>`, which the scripts at the root of a checkout also call."""
 
 import errno
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, LostError, UserError, choices
+from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
@@ -22,7 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(overview())  # noqa: T201
         return DONE
-    verb, *rest = words
+    try:
+        words, folders = take_folders(words)
+    except UserError as error:
+        return _told(error)
+    with _environment(folders):
+        return _verb(*words)
+
+
+def _verb(verb: str = "", *rest: str) -> int:
+    """Run one verb whose folders of configuration are known."""
     try:
         if verb not in VERBS:
             raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")
@@ -34,8 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command: Callable[[Sequence[str]], int] = getattr(import_module(f"ablab.commands.{verb}"), verb)
         return command(rest)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        return FAILED if isinstance(error, LostError) else BAD_INPUT
+        return _told(error)
     except OSError as error:
         # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno != errno.ENOSPC:
@@ -45,3 +56,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
+
+
+def _told(error: UserError) -> int:
+    print(f"error: {error}", file=sys.stderr)  # noqa: T201
+    return FAILED if isinstance(error, LostError) else BAD_INPUT
+
+
+@contextmanager
+def _environment(folders: str | None) -> Iterator[None]:
+    """Set the variable by which this process and those it starts know the user's folders of configuration."""
+    before = os.environ.get(VARIABLE)
+    if folders is not None:
+        os.environ[VARIABLE] = folders
+    try:
+        yield
+    finally:
+        if folders is not None:
+            os.environ.pop(VARIABLE)
+            os.environ.update({} if before is None else {VARIABLE: before})

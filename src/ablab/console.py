@@ -7,6 +7,7 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ablab.program import program
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 
@@ -186,7 +187,7 @@ def _next_lines(record: Record, evaluation: Evaluation | None, *, smoke: bool) -
     if record.selected is None:
         return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
     return [
-        f"Next: echo 'a sentence' | python translate.py run={record.run_id}",
+        f"Next: echo 'a sentence' | {program('translate')} run={record.run_id}",
         "      the same line with seed=2, or with another norm= layerdrop= drophead=",
     ]
 

@@ -31,6 +31,14 @@ class OtherCodeError(UserError):
     """A run cannot resume from its checkpoint because its code, libraries or threads have changed."""
 
 
+class MissingPartError(UserError):
+    """A model needs a part that no option here names, or whose source is another than the one it was trained with."""
+
+    def __init__(self, message: str, group: str) -> None:
+        super().__init__(message)
+        self.group = group
+
+
 class LostError(UserError):
     """A process that a run needs has ended; the input is not at fault. Scripts print the message and exit with 1."""
 

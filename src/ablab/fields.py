@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class Role(Enum):
@@ -28,6 +28,19 @@ RUNTIME = Role.RUNTIME
 DropProbability = Annotated[float, Field(ge=0, lt=1)]
 """A dropping rate, below 1: a part that is always dropped learns nothing."""
 Count = Annotated[int, Field(ge=1)]
+WholeNumber = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+def _known(steps: object) -> object:
+    if steps is None:
+        raise ValueError("allowed: a number of steps; by default it is training.max_steps, which is null")
+    return steps
+
+
+LastStep = Annotated[int, Field(ge=1), BeforeValidator(_known)]
+"""The step at which a schedule ends, by default the last of the training."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from omegaconf import OmegaConf
 
 from ablab.config import Config, compose
 from ablab.config.compose import validate
-from ablab.config.groups import conf_dir, default_choices, groups, named_values, option_values
+from ablab.config.groups import TARGET, default_choices, file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, class_of
 from ablab.config.schema import all_fields
-from ablab.data.corpora import CORPORA
 from ablab.errors import UserError
 from ablab.fields import Group, Role
+from ablab.parts.shipped import shipped_conf
+from tests.shipped import shipped
 
 RUNTIME = {
     "outputs",
@@ -57,7 +58,7 @@ def _flat(content, prefix=""):
 
 def _yaml(group, option):
     own = {f"{group}.{name}" for name in option_values(group, option)}
-    content = OmegaConf.to_container(OmegaConf.load(conf_dir() / group / f"{option}.yaml"))
+    content = OmegaConf.to_container(OmegaConf.load(file_of(group, option)))
     content.pop("defaults", None)
     return own | set(_flat(content if group in content or not content else {group: content}))
 
@@ -78,9 +79,9 @@ def test_every_field_is_of_exactly_one_kind():
     assert {name for name, role in leaves.items() if role is Role.EVALUATION} == EVALUATION
 
 
-@pytest.mark.parametrize("kind", CORPORA)
+@pytest.mark.parametrize("kind", sorted(kinds("data")))
 def test_every_field_of_a_corpus_is_of_exactly_one_kind(kind):
-    fields = dict(CORPORA[kind].walk())
+    fields = dict(class_of("data", kind).walk())
     for role, names in OF_CORPUS[kind].items():
         own = names | ({"test_pairs"} if role is Role.EVALUATION else set())
         assert {name for name, given in fields.items() if given is role} == own
@@ -95,8 +96,8 @@ def test_a_role_in_two_places_would_be_noticed():
             if isinstance(field.annotation, type) and issubclass(field.annotation, Group):
                 yield from classes(field.annotation)
 
-    options = [kind for kinds in OPTIONS.values() for kind in kinds.values()]
-    for kind in [*classes(Config), *CORPORA.values(), *options]:
+    options = [class_of(group, kind) for group in (*OPTIONS, "data") for kind in kinds(group)]
+    for kind in [*classes(Config), *options]:
         for name, field in kind.model_fields.items():
             assert sum(isinstance(mark, Role) for mark in field.metadata) <= 1, (kind, name)
 
@@ -114,12 +115,13 @@ def test_a_yaml_file_sets_every_field_of_its_group_and_nothing_else(group, optio
     kind = class_of(group, option_values(group, option).get("kind")) if group in (*OPTIONS, "data") else None
     kind = kind or Config.model_fields[group].annotation
     keys = _yaml(group, option)
-    own = {key for key in keys if key.startswith(f"{group}.")}
+    own = {key for key in keys if key.startswith(f"{group}.") and not key.endswith(TARGET)}
     fields = {f"{group}.{name}" for name, _ in kind.walk()}
     assert own <= fields
     if group in ("optim", "schedule"):  # a size brings what suits it, and every size does
         own |= fields & set.intersection(*(_yaml("model", size) for size in groups()["model"]))
     assert own >= fields
+    keys = {key for key in keys if not key.endswith(TARGET)}
     assert all(key.startswith(OVERLAYS.get(group, ())) for key in keys - own)
     assert keys - own <= set(all_fields())
 
@@ -150,24 +152,12 @@ def test_every_group_has_a_default_that_exists():
     assert all(option in groups()[group] for group, option in default_choices().items())
 
 
-def test_names_in_the_files_are_the_names_in_the_registries():
-    from ablab.model.embedding import EMBEDDINGS
-    from ablab.model.initialisation import INITIALISERS
-    from ablab.model.norms import NORMS
-    from ablab.model.positions import POSITIONS
-    from ablab.model.residual import PLACEMENTS
-    from ablab.training.schedules import DROP_SCHEDULES
-
-    for (group, field), registry in {
-        ("norm", "kind"): NORMS,
-        ("placement", "kind"): PLACEMENTS,
-        ("embedding", "kind"): EMBEDDINGS,
-        ("init", "kind"): INITIALISERS,
-        ("position", "kind"): POSITIONS,
-        ("drophead", "kind"): DROP_SCHEDULES,
-        ("data", "kind"): CORPORA,
-    }.items():
-        assert named_values(group, field) == set(registry), (group, field)
+def test_every_kind_of_ours_that_is_built_names_its_part_once():
+    """The YAML files are the registry: a kind without a part could be chosen and not built."""
+    for group in ("norm", "placement", "embedding", "init", "position", "drophead", "schedule", "data"):
+        assert shipped(group).keys() == kinds(group), group
+        targets = [path for path in (shipped_conf() / group).glob("*.yaml") if f"{TARGET}:" in path.read_text()]
+        assert len(targets) == len(kinds(group)), group
 
 
 def test_the_rates_of_the_schema_are_those_of_the_registry():
@@ -180,7 +170,7 @@ def test_the_rates_of_the_schema_are_those_of_the_registry():
 
 def test_no_file_asks_the_clock_or_a_die():
     """An interpolation names another key; a resolver such as now: would give each call another run."""
-    for path in conf_dir().rglob("*.yaml"):
+    for path in shipped_conf().rglob("*.yaml"):
         for found in re.findall(r"\$\{([^}]*)\}", path.read_text()):
             assert re.fullmatch(r"(oc\.select:)?[a-z_.]+(,\d+)?", found), f"{path}: {found}"
 

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from ablab.data.corpora import CORPORA, Corpus
+from ablab.data.corpus import Corpus
+from tests.shipped import shipped
 
 CONF = Path(__file__).parents[2] / "conf" / "data"
 
 
 def defaults(kind: str) -> dict[str, Any]:
     options: dict[str, Any] = yaml.safe_load((CONF / f"{kind}.yaml").read_text())["data"]
+    del options["_target_"]
     return options
 
 
@@ -23,7 +25,7 @@ def configured() -> Callable[..., Corpus]:
     """A corpus of the shipped defaults with some options replaced."""
 
     def build(kind: str, **options: object) -> Corpus:
-        return CORPORA[kind](**{**defaults(kind), **options})
+        return shipped("data")[kind](**{**defaults(kind), **options})
 
     return build
 

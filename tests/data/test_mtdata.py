@@ -9,7 +9,7 @@ from urllib.error import URLError
 
 import pytest
 
-from ablab.data.corpora import Corpus
+from ablab.data.corpus import Corpus
 from ablab.data.download import cache_folder
 from ablab.errors import UserError
 

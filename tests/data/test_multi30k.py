@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ablab.data import multi30k
-from ablab.data.corpora import Corpus
+from ablab.data.corpus import Corpus
 from ablab.errors import UserError
 
 Configured = Callable[..., Corpus]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ablab.data.batches import Sentences
-from ablab.data.corpora import Text
 from ablab.data.prepared import nested_subsample, prepare, unigram_loss
+from ablab.data.text import Text
 from ablab.errors import UserError
 
 WORDS = ["red", "green", "blue", "black", "white", "small", "large", "old", "new", "round", "house", "tree"]

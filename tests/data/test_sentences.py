@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ablab.data.corpora import Text
 from ablab.data.prepared import corpus_id, prepare
+from ablab.data.text import Text
 from ablab.files import read_lines
 from ablab.lines import one_line
 from ablab.stages.evaluate import keep_raw

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.data.corpora import Corpus
+from ablab.data.corpus import Corpus
 from ablab.errors import UserError
 
 Configured = Callable[..., Corpus]

@@ -5,6 +5,7 @@ from torch.testing import assert_close
 
 from ablab.model.attention import CrossAttention
 from ablab.model.drophead import DropHead
+from ablab.model.place import Place
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from tests.model.arms import ALL_DROPOUT, NO_DROPOUT, build, source, target
@@ -14,9 +15,11 @@ CASES = [(1, 0.5), (2, 0.5), (4, 0.2), (4, 0.9), (8, 0.3), (2, 0.99), (4, 1.0)]
 SITES = ("encoder", "decoder", "cross")
 every_case = pytest.mark.parametrize(("heads", "p"), CASES)
 
+PLACE = Place("encoder", 1, "self_attention")
+
 
 def drophead(heads: int, p: float, seed: int = 0) -> DropHead:
-    module = DropHead(heads)
+    module = DropHead(heads, PLACE)
     module.drop_prob = p
     module.reseed(seed)
     return module
@@ -104,7 +107,7 @@ def test_no_nan_even_when_nearly_all_heads_fall(heads):
 
 
 def test_rate_is_0_until_a_schedule_sets_it():
-    assert DropHead(4).drop_prob == 0
+    assert DropHead(4, PLACE).drop_prob == 0
 
 
 @pytest.mark.parametrize("sites", [[], *([site] for site in SITES), ["encoder", "cross"], list(SITES)])

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -83,7 +84,7 @@ def test_logits_are_g_times_a_cosine_under_scalenorm_and_fixnorm(g):
 @pytest.mark.parametrize("tie", ROLES)
 def test_tables_are_shared_exactly_as_asked(tie):
     """A change of one role's table shows in the roles that share it, and in no other."""
-    tables = TiedEmbeddings(SRC, SRC, D, tie=tie)
+    tables = TiedEmbeddings(SRC, SRC, partial(Embedding, d_model=D), tie=tie)
     for embedding in tables.tables.values():
         nn.init.normal_(embedding.weight)
     tokens = words(2, 3) % SRC
@@ -111,7 +112,7 @@ def test_tables_are_shared_exactly_as_asked(tie):
 )
 @pytest.mark.parametrize("kind", [Embedding, FixNormEmbedding])
 def test_number_of_table_parameters(tie, src, rows, kind):
-    tables = TiedEmbeddings(src, TGT, D, tie=tie, table=kind)
+    tables = TiedEmbeddings(src, TGT, partial(kind, d_model=D), tie=tie)
     assert sum(parameter.numel() for parameter in tables.parameters()) == rows * D
     assert tables.output_matrix().shape == (TGT, D)
     assert tables.source(torch.tensor([[src - 1]])).shape == (1, 1, D)
@@ -120,7 +121,7 @@ def test_number_of_table_parameters(tie, src, rows, kind):
 @pytest.mark.parametrize("tie", ["all", "source_target"])
 def test_two_vocabularies_cannot_share_one_table(tie):
     with pytest.raises(ValueError, match=rf"tie='{tie}'.*src_vocab=11, tgt_vocab=13"):
-        TiedEmbeddings(SRC, TGT, D, tie=tie)
+        TiedEmbeddings(SRC, TGT, partial(Embedding, d_model=D), tie=tie)
 
 
 def test_token_input_adds_positions_to_what_it_gets():

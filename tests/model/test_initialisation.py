@@ -8,11 +8,10 @@ from torch import Tensor, nn
 
 from ablab.model.attention import Attention
 from ablab.model.embedding import FixNormEmbedding
-from ablab.model.initialisation import INITIALISERS
 from ablab.model.layers import FeedForward
-from ablab.model.norms import NORMS as KINDS
 from ablab.model.positions import LearnedPositions
 from tests.model.arms import NORMS, build
+from tests.shipped import shipped
 
 D, D_FF = 64, 96
 WIDE = {"model.d_model": D, "model.d_ff": D_FF, "model.encoder_layers": 1, "model.decoder_layers": 1}
@@ -45,7 +44,7 @@ def weights(name: str, **changes: int) -> dict[str, Tensor]:
     return dict(build(norm, {**own, **changes}).named_parameters())
 
 
-@pytest.mark.parametrize("init", INITIALISERS)
+@pytest.mark.parametrize("init", shipped("init"))
 def test_matrices_have_the_schemes_standard_deviation_and_biases_are_0(init):
     model = build("pre", {**WIDE, "init.kind": init})
     found = 0
@@ -90,7 +89,7 @@ def test_learned_positions_start_like_word_vectors():
 @pytest.mark.parametrize("norm", NORMS)
 def test_norms_start_neutral(norm):
     for module in build(norm).modules():
-        if isinstance(module, tuple(KINDS.values())):
+        if isinstance(module, tuple(shipped("norm").values())):
             for name, value in module.state_dict().items():
                 expected = {"g": math.sqrt(16), "weight": 1.0, "bias": 0.0}[name]
                 assert (value == expected).all()

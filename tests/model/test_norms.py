@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.norms import NORMS as KINDS
 from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
 from ablab.model.residual import PostNorm, PreNorm
 from tests.model.arms import NORMS, build
+from tests.shipped import shipped
+
+KINDS = shipped("norm")
 
 D = 12
 CLOSE = {"rtol": 0, "atol": 1e-12}

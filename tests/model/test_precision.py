@@ -9,9 +9,11 @@ from ablab.data.batches import Batch
 from ablab.model.attention import _plainly, attend
 from ablab.model.dropout import Dropout
 from ablab.model.modes import as_products_take_it
-from ablab.model.norms import NORMS as KINDS
 from ablab.training.loss import projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, NORMS, build, source, target
+from tests.shipped import shipped
+
+KINDS = shipped("norm")
 
 LENGTHS = (4, 7, 2, 6)
 BATCH = Batch.of(source(5, 3, 8, 6), target(*LENGTHS, seed=50), target(*LENGTHS))

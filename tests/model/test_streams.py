@@ -12,11 +12,14 @@ from ablab.model.attention import SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.layerdrop import LayerDrop
+from ablab.model.place import Place
 from ablab.model.streams import SeededModule, reseed
 from ablab.seeding import derive
 from tests.model.arms import ALL_RATES, build, source, target
 
 names = st.lists(st.one_of(st.text(max_size=5), st.integers(0, 10**6)), max_size=3)
+
+PLACE = Place("encoder", 1, "self_attention")
 
 
 def draws(model: nn.Module) -> dict[str, Tensor]:
@@ -69,7 +72,7 @@ def test_a_stream_does_not_notice_what_the_others_draw():
     [
         (LayerDrop([0.5] * 8), ()),
         (WordDropout(0.5), (source(9, 7),)),
-        (DropHead(4), (torch.ones(3, 4, 2, 2),)),
+        (DropHead(4, PLACE), (torch.ones(3, 4, 2, 2),)),
         (Dropout(0.5), (torch.ones(3, 4),)),
         (SelfAttention(8, 2, bias="all", dropout=Dropout(0.5), drophead=nn.Identity()), (torch.ones(2, 3, 8),)),
     ],
@@ -109,7 +112,7 @@ def test_a_copied_model_computes_the_same_and_is_independent():
     assert not {id(p) for p in model.parameters()} & {id(p) for p in copy.parameters()}
 
 
-@pytest.mark.parametrize("module", [LayerDrop([0.5] * 8), DropHead(4), WordDropout(0.5), Dropout(0.5)])
+@pytest.mark.parametrize("module", [LayerDrop([0.5] * 8), DropHead(4, PLACE), WordDropout(0.5), Dropout(0.5)])
 def test_a_copy_shares_nothing_with_the_original(module):
     module.reseed(1)
     expected = torch.rand(4, generator=module.generator)

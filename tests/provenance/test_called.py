@@ -14,10 +14,10 @@ import jaxtyping
 import pytest
 
 import ablab
-from ablab.provenance.code import Sources, reached
-from ablab.provenance.modules import Package
-from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED
-from ablab.provenance.scopes import bindings
+from ablab.provenance.roots import OUTSIDE, UNUSED, roots
+from ablab.syntax.definitions import Sources, reached
+from ablab.syntax.modules import Package
+from ablab.syntax.scopes import bindings
 from tests.run.conftest import typed
 
 PACKAGE = Path(ablab.__file__).parent
@@ -124,9 +124,9 @@ def _wrapped(function, calls):
 @pytest.mark.parametrize("stage", STAGES)
 def test_whatever_is_called_is_digested_or_listed(stage, called):
     sources = Sources(Package(PACKAGE), OUTSIDE)
-    digested = {key.dotted for key in reached(sources, ROOTS[stage], UNUSED.get(stage, ()))}
+    digested = {key.dotted for key in reached(sources, roots(stage), UNUSED.get(stage, ()))}
     assert len(called[stage] & digested) > 50  # or nothing was watched
-    modules = {key.module for key in reached(sources, ROOTS[stage])}
+    modules = {key.module for key in reached(sources, roots(stage))}
     assert called[stage] - digested - modules == set()
 
 

@@ -9,10 +9,11 @@ import pytest
 
 import ablab
 from ablab.provenance import numerical_versions, other_code, other_judge, other_origin, provenance
-from ablab.provenance.code import Sources, code, code_of, reached
+from ablab.provenance.code import code
 from ablab.provenance.equal import TABLE, joined, same_code
-from ablab.provenance.modules import Package
-from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED
+from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED, roots
+from ablab.syntax.definitions import Sources, code_of, reached
+from ablab.syntax.modules import Package
 
 
 class Copy:
@@ -26,7 +27,7 @@ class Copy:
     def digests(self) -> tuple[str, str]:
         """Of training and of evaluation."""
         sources = Sources(Package(self.folder), OUTSIDE)
-        found = [code_of(reached(sources, ROOTS[s], UNUSED.get(s, ()))) for s in ("training", "evaluation")]
+        found = [code_of(reached(sources, roots(s), UNUSED.get(s, ()))) for s in ("training", "evaluation")]
         return found[0].digest, found[1].digest
 
     def edit(self, name: str, before: str, after: str) -> None:
@@ -47,9 +48,9 @@ def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
     copy.edit("report/latex.py", '"""', '"""Another word. ')
     copy.edit("console.py", "step {task.completed:,.0f}", "at step {task.completed:,.0f}")
     copy.edit("model/layerdrop.py", "import torch", "# A comment.\nimport torch")
-    (copy.folder / "model" / "norms.py").rename(copy.folder / "model" / "normalisation.py")
+    (copy.folder / "model" / "layerdrop.py").rename(copy.folder / "model" / "dropped_layers.py")
     for path in copy.folder.rglob("*.py"):
-        path.write_text(path.read_text(encoding="utf-8").replace("ablab.model.norms", "ablab.model.normalisation"))
+        path.write_text(path.read_text(encoding="utf-8").replace("ablab.model.layerdrop", "ablab.model.dropped_layers"))
     assert copy.digests() == NOW
 
 

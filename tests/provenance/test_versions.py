@@ -47,8 +47,8 @@ def syntax(a, /, b: int = 1, *args: int, c, d=2, **kw) -> None:
 PROGRAM = """
 import ast, hashlib, json, sys
 from ablab.provenance.code import code
-from ablab.provenance.scopes import bindings
-from ablab.provenance.syntax import canonical
+from ablab.syntax.scopes import bindings
+from ablab.syntax.canonical import canonical
 body = ast.parse(sys.stdin.read()).body
 forms = [canonical(each, bindings(body), lambda name: ["from", name]) for each in body]
 print(json.dumps([forms, {stage: code(stage).digest for stage in ("training", "evaluation", "curve", "analysis")}]))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ablab.provenance.code import Code, Sources, code_of, reached
-from ablab.provenance.modules import Package
+from ablab.syntax.definitions import Code, Sources, code_of, reached
+from ablab.syntax.modules import Package
 
 MODEL = '''
 """Layers."""

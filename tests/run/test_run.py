@@ -17,8 +17,9 @@ from safetensors.torch import load_file
 from ablab import identity
 from ablab.cli import main
 from ablab.config import compose
-from ablab.provenance.code import Code, code
+from ablab.provenance.code import code
 from ablab.store.metrics import read_metrics
+from ablab.syntax.definitions import Code
 from tests.run.conftest import TINY, make_store, typed
 
 ROOT = Path(__file__).parents[2]

@@ -87,7 +87,7 @@ def test_each_run_has_what_its_model_has(analysed):
             assert (run.artefacts / f"{key}.png").read_bytes().startswith(b"\x89PNG")
             assert key in said
     *_, following, places = said.rstrip().splitlines()
-    assert following == f"Next: python report.py runs={ids(outputs)} outputs={outputs}"
+    assert following == f"Next: ablab report runs={ids(outputs)} outputs={outputs}"
     assert places == f"Results: {', '.join(str(run.artefacts) for run in all_runs(outputs))}"
 
 
@@ -137,7 +137,7 @@ def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(
 
 def test_a_report_lays_the_arms_side_by_side(analysed):
     outputs, said = analysed
-    words = said.rstrip().splitlines()[-2].removeprefix("Next: python report.py ").split()
+    words = said.rstrip().splitlines()[-2].removeprefix("Next: ablab report ").split()
     with contextlib.redirect_stdout(io.StringIO()):
         assert main(["report", *words, "resamples=1000"]) == 0
     (page,) = outputs.glob("reports/*/report.json")

@@ -7,24 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from ablab.build.training import LEARNING_RATES as OF_TRAINING
 from ablab.build.training import build_objective
 from ablab.cli import main
 from ablab.config import compose
+from ablab.config.groups import groups
+from ablab.model.place import Place
 from ablab.stages import schedules as drawn
-from ablab.stages.schedules import LEARNING_RATES, schedules
-from ablab.training.schedules import DROP_SCHEDULES
+from ablab.stages.schedules import schedules
 from ablab.training.state import TrainingState
 
 LINE = ("schedule=true", "drophead=vshape", "schedule=cosine")
 STEPS = ("training.max_steps=60", "schedule.warmup_steps=20")
 
 
-def test_every_schedule_of_training_is_drawn():
-    assert set(LEARNING_RATES) == set(OF_TRAINING)
-
-
-@pytest.mark.parametrize("drophead", DROP_SCHEDULES)
+@pytest.mark.parametrize("drophead", groups()["drophead"])
 @pytest.mark.parametrize("schedule", ["noam", "cosine"])
 def test_each_step_has_the_rates_of_training(schedule, drophead):
     config = compose((f"schedule={schedule}", f"drophead={drophead}", *STEPS)).config
@@ -33,7 +29,7 @@ def test_each_step_has_the_rates_of_training(schedule, drophead):
     assert [step for step, _, _ in found] == list(range(1, 61))
     for step, rate, drop in found:
         assert rate == objective.learning_rate(step)
-        assert drop == objective.drophead_rate(step)
+        assert drop == objective.drophead_rate(step, Place("decoder", 2, "cross_attention"))
 
 
 def test_plateau_is_the_rate_of_training_until_validation_stalls():

@@ -129,7 +129,7 @@ def test_an_arm_that_no_value_trains_is_said(place):
 
 def test_a_single_run_says_how_to_sweep(capsys):
     assert main(["train", "experiment=norms"]) == 2
-    assert "python train.py -m experiment=norms" in capsys.readouterr().err
+    assert "ablab train -m experiment=norms" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

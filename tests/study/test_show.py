@@ -26,7 +26,7 @@ def test_the_plan_says_how_arms_differ_by_their_recipes(capsys, tmp_path):
     assert "norm.kind=scalenorm, norm.learn_g=false" in line
     assert line.endswith("2 planned")
     assert "4 runs: 4 planned" in out
-    assert f"Next: python train.py -m {' '.join(WORDS)} norm=pre,scalenorm" in out
+    assert f"Next: ablab train -m {' '.join(WORDS)} norm=pre,scalenorm" in out
     assert not (tmp_path / "smoke" / "runs").exists()
 
 

@@ -177,4 +177,4 @@ def test_words_that_only_an_experiments_own_options_understand(tmp_path):
     languages = ("data.src=en", "data.tgt=de", "data.vocab_size=30")
     code, out = typed(f"experiment={tmp_path / 'own.yaml'}", *files, *languages, f"outputs={tmp_path}")
     assert code == DONE, out
-    assert "Next: python report.py " in out
+    assert "Next: ablab report " in out

@@ -79,7 +79,7 @@ def train(monkeypatch, seconds_apart: float = 1e9):
         def optimizers(self, **_):
             return SimpleNamespace(state_dict=dict)
 
-    ends = StopCriteria(total_steps=20, max_seconds=None, patience=None, monitor="bleu", plateau=None)
+    ends = StopCriteria(total_steps=20, max_seconds=None, patience=None, monitor="bleu", schedule=None)
     follows = TrainingLoop(validate, state, ends, saving, ears, 20, None, ALONE, None)
     trainer, module = SimpleNamespace(should_stop=False), Module()
     follows.on_train_start(trainer, module)

@@ -66,8 +66,8 @@ def test_what_is_no_number_is_never_better():
 def test_either_score_can_be_monitored(monitor, expected):
     """BLEU rises while the loss does."""
     validations = [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
-    rule = Plateau(monitor=monitor, patience=1, min_rate=0.0, **RATES)
-    assert rule.rate(TrainingState(validations=validations)) == expected
+    rule = Plateau(decay_monitor=monitor, decay_patience=1, min_lr=0.0, **RATES)
+    assert rule.rate(31, validations) == expected
 
 
 @pytest.mark.parametrize("monitor", ["loss", "bleu"])

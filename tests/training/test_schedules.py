@@ -6,10 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.build.training import LEARNING_RATES
-from ablab.config.groups import named_values
-from ablab.config.options import OPTIONS
-from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, vshape
+from ablab.config.options import class_of
+from ablab.training.schedules import cosine, inverse_sqrt, vshape
+from tests.shipped import shipped
 
 P, WARMUP, TOTAL = 0.2, 100, 1000
 spans = st.tuples(st.integers(0, 5000), st.integers(1, 5000)).map(lambda pair: (pair[0], sum(pair)))
@@ -18,8 +17,8 @@ spans = st.tuples(st.integers(0, 5000), st.integers(1, 5000)).map(lambda pair: (
 def drop(name: str, p: float, warmup: int, total: int):
     """A drop schedule with those of the settings that its option reads."""
     values = {"p": p, "warmup_steps": warmup, "total_steps": total}
-    own = OPTIONS["drophead"].get(name, OPTIONS["drophead"][""]).model_fields
-    return partial(DROP_SCHEDULES[name], **{key: value for key, value in values.items() if key in own})
+    own = class_of("drophead", name).model_fields
+    return partial(shipped("drophead")[name], **{key: value for key, value in values.items() if key in own})
 
 
 def noam(step: int, d_model: int, warmup: int) -> float:
@@ -88,7 +87,7 @@ def test_points_of_the_drop_schedules(name, start, end_of_warmup, end):
     assert schedule(TOTAL + 1) == schedule(10 * TOTAL) == points[-1]
 
 
-@pytest.mark.parametrize("name", DROP_SCHEDULES)
+@pytest.mark.parametrize("name", shipped("drophead"))
 @given(span=spans, p=st.floats(0, 1), step=st.integers(0, 20_000))
 def test_a_drop_schedule_stays_between_0_and_p_without_jumps(name, span, p, step):
     warmup, total = span
@@ -111,8 +110,3 @@ def test_vshape_without_warm_up_only_rises():
     assert [vshape(step, p=0.4, warmup_steps=0, total_steps=4) for step in range(6)] == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4, 0.4]
     )
-
-
-def test_every_schedule_has_its_file_and_every_file_its_schedule():
-    assert set(DROP_SCHEDULES) == named_values("drophead", "kind")
-    assert set(LEARNING_RATES) == named_values("schedule", "kind")

@@ -29,7 +29,7 @@ def test_nan_is_never_the_best():
     assert best(state.validations, "loss").step == 10
 
 
-ENDS = {"total_steps": None, "max_seconds": None, "patience": None, "monitor": "bleu", "plateau": None}
+ENDS = {"total_steps": None, "max_seconds": None, "patience": None, "monitor": "bleu", "schedule": None}
 
 
 def test_each_end_on_its_own():
@@ -41,8 +41,8 @@ def test_each_end_on_its_own():
     assert StopCriteria(**{**ENDS, "patience": 2}).after_validation(state) == "patience"
     assert StopCriteria(**{**ENDS, "patience": 3}).after_validation(state) is None
     stalled = _course([5.0] * 3, [3.0] * 3)
-    decays = Plateau(monitor="loss", peak=1e-3, decay=0.5, patience=1, min_rate=5e-4)
-    assert StopCriteria(**{**ENDS, "plateau": decays}).after_validation(stalled) == "learning rate"
+    decays = Plateau(peak=1e-3, decay=0.5, decay_patience=1, decay_monitor="loss", min_lr=5e-4)
+    assert StopCriteria(**{**ENDS, "schedule": decays}).after_validation(stalled) == "learning rate"
 
 
 def test_a_course_survives_a_checkpoint():

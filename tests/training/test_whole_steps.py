@@ -89,7 +89,7 @@ def through_lightning(config, model, steps, folder) -> list[State]:
     state = TrainingState()
     module = TranslationModule(model, build_objective(config, state))
     notes = Notes(module)
-    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="bleu", plateau=None)
+    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="bleu", schedule=None)
     outcome = fit(
         module,
         steps,

@@ -109,8 +109,8 @@ REGULARISERS = [
     Fault(
         "DropHead: at the encoder's sites only",
         "build/model.py",
-        'if site in self.config.drophead.own.get("sites", ()) else nn.Identity()',
-        'if {site} & {"encoder"} & {*self.config.drophead.own.get("sites", ())} else nn.Identity()',
+        'dropped = site in self.config.drophead.own.get("sites", ())',
+        'dropped = site == "encoder" and site in self.config.drophead.own.get("sites", ())',
         DROPHEAD,
     ),
     Fault(

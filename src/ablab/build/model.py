@@ -1,28 +1,33 @@
 """Builds a Transformer from the configured architecture and loads saved models; the one place that chooses parts."""
 
 import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from ablab.build.parts import given, make, named_part
 from ablab.config import Config
-from ablab.config.schema import Architecture, Trainer
+from ablab.config.options import Option
+from ablab.config.schema import Architecture, Model, Trainer
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
-from ablab.model.embedding import EMBEDDINGS, InputEmbedding, TiedEmbeddings
-from ablab.model.initialisation import INITIALISERS, initialise
+from ablab.model.embedding import Embedding, InputEmbedding, TiedEmbeddings
+from ablab.model.initialisation import initialise
 from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
-from ablab.model.norms import NORMS
-from ablab.model.positions import POSITIONS
-from ablab.model.residual import PLACEMENTS, Residual
+from ablab.model.place import Place
+from ablab.model.residual import Residual
 from ablab.model.streams import reseed
 from ablab.model.transformer import Decoder, Encoder, Transformer
+from ablab.parts.load import load
 from ablab.store.saved_model import SavedModel
 from ablab.training.compile import check_compiler
 
@@ -30,7 +35,7 @@ from ablab.training.compile import check_compiler
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """Build the Transformer of this configuration, with its initial weights."""
     model = ModelBuilder(config).transformer(src_vocab, tgt_vocab)
-    initialise(model, INITIALISERS[config.init.kind](), config.seed)
+    initialise(model, make(config.init, given(sizes(config.model))), config.seed)
     # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
     reseed(model, config.seed, step=0, micro_batch=0)
     return model
@@ -98,78 +103,112 @@ class ModelBuilder:
     def __init__(self, config: Architecture) -> None:
         self.config = config
         self.model = config.model
-        self.placement = PLACEMENTS[config.placement.kind]
 
     def transformer(self, src_vocab: int, tgt_vocab: int) -> Transformer:
-        table = EMBEDDINGS[self.config.embedding.kind]
-        words = TiedEmbeddings(src_vocab, tgt_vocab, self.model.d_model, tie=self.model.tie, table=table)
+        words = TiedEmbeddings(src_vocab, tgt_vocab, self.table, tie=self.model.tie)
         return Transformer(
             words,
             WordDropout(self.model.word_dropout),
-            self.token_input(),
-            self.token_input(),
+            self.token_input("encoder"),
+            self.token_input("decoder"),
             self.encoder(),
             self.decoder(),
         )
 
-    def token_input(self) -> InputEmbedding:
-        position = self.config.position
-        positions = POSITIONS[position.kind](self.model.d_model, **position.own)
+    def table(self, vocab_size: int) -> Embedding:
+        table: Embedding = make(self.config.embedding, {**self.sizes(), **given({"vocab_size": vocab_size})})
+        return table
+
+    def token_input(self, stack: str) -> InputEmbedding:
+        positions = self.make(self.config.position, Place(stack, 0, "input"))
         return InputEmbedding(positions, Dropout(self.model.embedding_dropout))
 
     def encoder(self) -> Encoder:
         depth = self.model.encoder_layers
-        layers = [self.encoder_layer() for _ in range(depth)]
-        return Encoder(layers, self.layerdrop(depth, self.config.layerdrop_encoder), self.final_norm())
+        layers = [self.encoder_layer(number) for number in range(1, depth + 1)]
+        return Encoder(layers, self.layerdrop(depth, self.config.layerdrop_encoder), self.final_norm("encoder"))
 
     def decoder(self) -> Decoder:
         depth = self.model.decoder_layers
-        layers = [self.decoder_layer() for _ in range(depth)]
-        return Decoder(layers, self.layerdrop(depth, self.config.layerdrop_decoder), self.final_norm())
+        layers = [self.decoder_layer(number) for number in range(1, depth + 1)]
+        return Decoder(layers, self.layerdrop(depth, self.config.layerdrop_decoder), self.final_norm("decoder"))
 
-    def encoder_layer(self) -> EncoderLayer:
-        return EncoderLayer(self.self_attention("encoder"), self.feed_forward(), self.residuals(2))
-
-    def decoder_layer(self) -> DecoderLayer:
-        return DecoderLayer(
-            self.self_attention("decoder"), self.cross_attention(), self.feed_forward(), self.residuals(3)
+    def encoder_layer(self, number: int) -> EncoderLayer:
+        own, feed_forward = (Place("encoder", number, each) for each in ("self_attention", "feed_forward"))
+        return EncoderLayer(
+            self.self_attention(own),
+            self.feed_forward(feed_forward),
+            [self.residual(place) for place in (own, feed_forward)],
         )
 
-    def self_attention(self, site: str) -> SelfAttention:
+    def decoder_layer(self, number: int) -> DecoderLayer:
+        own, cross, feed_forward = (
+            Place("decoder", number, each) for each in ("self_attention", "cross_attention", "feed_forward")
+        )
+        return DecoderLayer(
+            self.self_attention(own),
+            self.cross_attention(cross),
+            self.feed_forward(feed_forward),
+            [self.residual(place) for place in (own, cross, feed_forward)],
+        )
+
+    def self_attention(self, place: Place) -> SelfAttention:
         model = self.model
         return SelfAttention(
             model.d_model,
             model.num_heads,
             bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
-            drophead=self.drophead(site),
+            drophead=self.drophead(place, site=place.stack),
         )
 
-    def cross_attention(self) -> CrossAttention:
+    def cross_attention(self, place: Place) -> CrossAttention:
         model = self.model
         return CrossAttention(
             model.d_model,
             model.num_heads,
             bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
-            drophead=self.drophead("cross"),
+            drophead=self.drophead(place, site="cross"),
         )
 
-    def drophead(self, site: str) -> nn.Module:
-        return DropHead(self.model.num_heads) if site in self.config.drophead.own.get("sites", ()) else nn.Identity()
+    def drophead(self, place: Place, site: str) -> nn.Module:
+        dropped = site in self.config.drophead.own.get("sites", ())
+        return DropHead(self.model.num_heads, place) if dropped else nn.Identity()
 
-    def feed_forward(self) -> FeedForward:
+    def feed_forward(self, place: Place) -> FeedForward:
         return FeedForward(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
 
-    def residuals(self, count: int) -> list[Residual]:
-        return [self.placement(self.norm(), Dropout(self.model.dropout)) for _ in range(count)]
+    def residual(self, place: Place) -> Residual:
+        residual: Residual = self.make(
+            self.config.placement,
+            place,
+            norm=lambda: self.norm(place),
+            make_norm=lambda: partial(self.norm, place),
+            dropout=lambda: Dropout(self.model.dropout),
+        )
+        return residual
 
     def layerdrop(self, depth: int, p: float) -> LayerDrop:
         return RATES[self.config.layerdrop_rates](depth, p)
 
-    def final_norm(self) -> nn.Module:
-        return self.placement.final_norm(self.norm)
+    def final_norm(self, stack: str) -> nn.Module:
+        placement: type[Residual] = load(named_part(self.config.placement))
+        return placement.final_norm(partial(self.norm, Place(stack, 0, "final")))
 
-    def norm(self) -> nn.Module:
-        norm = self.config.norm
-        return NORMS[norm.kind](self.model.d_model, **norm.own)
+    def norm(self, place: Place) -> nn.Module:
+        norm: nn.Module = self.make(self.config.norm, place)
+        return norm
+
+    def make(self, option: Option, place: Place, **modules: Callable[[], Any]) -> Any:
+        """Make an option's part for a place, with the modules that it may ask for."""
+        return make(option, {**self.sizes(), **given(place._asdict()), **modules})
+
+    def sizes(self) -> dict[str, Callable[[], Any]]:
+        return given(sizes(self.model))
+
+
+def sizes(model: Model) -> dict[str, int]:
+    """Return the dimensions of the model that parts may ask for."""
+    names = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
+    return {**{name: getattr(model, name) for name in names}, "d_head": model.d_model // model.num_heads}

@@ -2,23 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ablab.build.model import build_model, start_from
-from ablab.config import Config, options
-from ablab.config.options import Adam
+from ablab.build.model import build_model, sizes, start_from
+from ablab.build.parts import given, make
+from ablab.config import Config
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
 from ablab.decoding.translator import DecodingConfig
+from ablab.model.place import Place
 from ablab.model.transformer import Transformer
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints, Selection
 from ablab.training.compile import compile_layers
 from ablab.training.module import StepConfig
-from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
-from ablab.training.state import Plateau, StopCriteria, TrainingState
+from ablab.training.state import StopCriteria, TrainingState, ValidationSchedule
 
 UNBOUNDED = 1 << 40
 """Number of steps of a training that neither steps nor epochs limit."""
@@ -44,70 +44,51 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
 
 def build_objective(config: Config, state: TrainingState) -> StepConfig:
     """Build the settings of an optimiser step: label smoothing, Adam, gradient clipping and rates by step."""
-    optim, drophead = config.optim, config.drophead
-    assert isinstance(optim, Adam)
-    schedule = DROP_SCHEDULES[drophead.kind]
-    rates = {name: value for name, value in drophead.own.items() if name != "sites"}  # the model reads the sites
+    optim = config.optim
     return StepConfig(
         seed=config.seed,
         label_smoothing=config.training.label_smoothing,
-        learning_rate=LEARNING_RATES[config.schedule.kind](config, state),
-        drophead_rate=lambda step: schedule(step, **rates),
-        betas=(optim.beta1, optim.beta2),
-        eps=optim.eps,
+        learning_rate=_learning_rate(config, state),
+        drophead_rate=_drophead_rate(config),
+        betas=(optim.own["beta1"], optim.own["beta2"]),
+        eps=optim.own["eps"],
         clip=optim.clip,
     )
 
 
-Rate = Callable[[int], float]
-"""A function from the step to its learning rate."""
+def _drophead_rate(config: Config) -> Callable[[int, Place], float]:
+    """Return the rate by step and place, made once for each place."""
+
+    @cache
+    def at(place: Place) -> Callable[[int], float]:
+        rate: Callable[[int], float] = make(config.drophead, given({**sizes(config.model), **place._asdict()}))
+        return rate
+
+    return lambda step, place: at(place)(step)
 
 
-def _noam(config: Config, state: TrainingState) -> Rate:
-    return partial(inverse_sqrt, peak=config.peak_rate, **config.schedule.own)
+def _learning_rate(config: Config, state: TrainingState) -> Callable[[int], float]:
+    schedule = _schedule(config)
+    if isinstance(schedule, ValidationSchedule):
+        return lambda step: schedule.rate(step, state.validations)
+    return schedule
 
 
-def _cosine(config: Config, state: TrainingState) -> Rate:
-    total = config.training.max_steps
-    assert total is not None  # config.rules requires it
-    return partial(cosine, total=total, peak=config.peak_rate, **config.schedule.own)
-
-
-def _by_validation(config: Config, state: TrainingState) -> Rate:
-    plateau = _plateau(config)
-    assert plateau is not None
-    return lambda step: plateau.rate(state)
-
-
-LEARNING_RATES: dict[str, Callable[[Config, TrainingState], Rate]] = {
-    "noam": _noam,
-    "cosine": _cosine,
-    "plateau": _by_validation,
-}
-
-
-def _plateau(config: Config) -> Plateau | None:
-    schedule = config.schedule
-    if not isinstance(schedule, options.Plateau):
-        return None
-    return Plateau(
-        monitor=schedule.decay_monitor,
-        peak=config.peak_rate,
-        decay=schedule.decay,
-        patience=schedule.decay_patience,
-        min_rate=schedule.min_lr,
-    )
+def _schedule(config: Config) -> ValidationSchedule | Callable[[int], float]:
+    facts = {**sizes(config.model), "peak": config.peak_rate, "total": config.training.max_steps}
+    schedule: ValidationSchedule | Callable[[int], float] = make(config.schedule, given(facts))
+    return schedule
 
 
 def build_ends(config: Config, steps: TrainingSteps) -> StopCriteria:
     """Build the criteria that end training."""
-    training = config.training
+    training, schedule = config.training, _schedule(config)
     return StopCriteria(
         total_steps=len(steps) if steps.total < UNBOUNDED else None,
         max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
         patience=training.patience,
         monitor=training.monitor,
-        plateau=_plateau(config),
+        schedule=schedule if isinstance(schedule, ValidationSchedule) else None,
     )
 
 

@@ -10,6 +10,7 @@ from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
+from ablab.program import program
 from ablab.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
@@ -108,5 +109,5 @@ def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:
     ids = [folder.run_id if len(stores) == 1 else str(folder.path) for folder in folders]
     elsewhere = len(stores) == 1 and stores != {Path("outputs").resolve()}
     store = f" outputs={folders[0].outputs}" if elsewhere else ""
-    console.say(f"Next: python report.py runs={','.join(ids)}{store}")
+    console.say(f"Next: {program('report')} runs={','.join(ids)}{store}")
     console.say(f"Results: {', '.join(str(folder.artefacts) for folder in folders)}")

@@ -10,6 +10,7 @@ from ablab.config.options import RulePruning
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
+from ablab.program import program
 from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
 from ablab.pruning.strategies import Depths, targets
 from ablab.store.finished import FinishedRun, open_runs
@@ -102,7 +103,7 @@ def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[s
     return [
         f"Saved: {_shape(point)} layers, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
         f"{point.valid_bleu:.2f} of {full.valid_bleu:.2f}",
-        f"Next: echo 'a sentence' | python translate.py run={place}",
+        f"Next: echo 'a sentence' | {program('translate')} run={place}",
     ]
 
 

@@ -21,6 +21,7 @@ def draw_schedules(words: Sequence[str]) -> int:
             )
     from ablab.config import compose
     from ablab.console import Console
+    from ablab.program import program
     from ablab.stages.schedules import schedules, write
 
     composed = compose(words)
@@ -34,6 +35,6 @@ def draw_schedules(words: Sequence[str]) -> int:
         console.say("these schedules were drawn before: nothing is drawn again")
     else:
         write(drawn, table, picture)
-    console.say(f"Next: python train.py {' '.join(words)}".rstrip())
+    console.say(f"Next: {program('train')} {' '.join(words)}".rstrip())
     console.say(f"Results: {picture}, {table}")
     return 0

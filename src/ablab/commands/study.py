@@ -13,6 +13,7 @@ from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id
+from ablab.program import program
 from ablab.study.check import Tried, check, tried
 from ablab.study.closing import close
 from ablab.study.definition import define, define_search
@@ -92,7 +93,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     if (seconds := _estimate(found, entries, tried(found))) is not None:
         yield f"About {duration(seconds)} of training are left for one run at a time"
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
-        yield f"Next: python train.py -m {' '.join(words)}"
+        yield f"Next: {program('train')} -m {' '.join(words)}"
     yield f"Results: {found.folder}"
 
 

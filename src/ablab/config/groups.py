@@ -1,71 +1,120 @@
-"""The folder of Hydra groups, which is also the registry of options: an option exists if its YAML file does."""
+"""The folders of Hydra groups, which are also the registry of options: an option exists if its YAML file does.
 
+ablab's own options come first; the user's folders and those of installed packages add others.
+"""
+
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import ablab
+from ablab.errors import UserError
+from ablab.parts.folders import user_confs
+from ablab.parts.shipped import shipped_conf, shipped_targets
+
+TARGET = "_target_"
+"""The key by which an option names its part, as Hydra does."""
 
 
-@cache
-def conf_dir() -> Path:
-    """Return `ablab/conf` in an installed wheel, `conf/` at the root of a checkout."""
-    package = Path(ablab.__file__).parent
-    packaged = package / "conf"
-    return packaged if packaged.is_dir() else package.parents[1] / "conf"
-
-
-@cache
-def groups() -> dict[str, list[str]]:
+def groups() -> Mapping[str, list[str]]:
     """Return each group with its options."""
-    return {
-        folder.name: sorted(file.stem for file in folder.glob("*.yaml"))
-        for folder in sorted(conf_dir().iterdir())
+    return _groups(user_confs())
+
+
+@cache
+def _groups(confs: Sequence[Path]) -> dict[str, list[str]]:
+    return {group: list(files) for group, files in _files(confs).items()}
+
+
+@cache
+def _files(confs: Sequence[Path]) -> dict[str, dict[str, Path]]:
+    """Return the file of each option by group; UserError where two folders have the same option."""
+    found = {
+        folder.name: {file.stem: file for file in folder.glob("*.yaml")}
+        for folder in sorted(shipped_conf().iterdir())
         if folder.is_dir()
     }
+    for conf in confs:
+        for group, options in found.items():
+            for file in (conf / group).glob("*.yaml"):
+                if file.stem in options:
+                    raise UserError(
+                        f"{file}: {group}={file.stem} is {options[file.stem]} already; allowed: another name"
+                    )
+                options[file.stem] = file
+    return {group: dict(sorted(options.items())) for group, options in found.items()}
 
 
 @cache
 def default_choices() -> dict[str, str]:
     """Return the default option of each group."""
-    entries = _read(conf_dir() / "config.yaml")["defaults"]
+    entries = _read(shipped_conf() / "config.yaml")["defaults"]
     chosen = {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
     return {group: option for group, option in chosen.items() if group in groups()}
 
 
+def file_of(group: str, option: str) -> Path:
+    """Return the file of an option."""
+    return _files(user_confs())[group][option]
+
+
+def is_shipped(group: str, option: str) -> bool:
+    """Return whether an option is ablab's own."""
+    return file_of(group, option).parents[1] == shipped_conf()
+
+
 def option_files(group: str, option: str) -> list[Path]:
     """Return the file of an option, preceded by the files of the options of its group that it builds on."""
-    path = conf_dir() / group / f"{option}.yaml"
+    path = file_of(group, option)
     bases = (entry.partition("@")[0] for entry in _content(path).get("defaults", []) if isinstance(entry, str))
     return [*(file for base in bases if base != "_self_" for file in option_files(group, base)), path]
 
 
 def option_values(group: str, option: str) -> dict[str, Any]:
-    """Return the fields of its own group that an option sets."""
+    """Return the fields of its own group that an option sets, with the kind of its part."""
     fields: dict[str, Any] = {}
     for path in option_files(group, option):
         content = _read(path)
         content.pop("defaults", None)
         fields |= content.get(group, {} if _is_global(path) else content)
-    return fields
+    return with_kind(group, fields, file_of(group, option))
+
+
+def with_kind(group: str, fields: Mapping[str, Any], where: object = "") -> dict[str, Any]:
+    """Return an option's fields with the part's kind in place of its target.
+
+    The kind of a part of ablab is a name of its own, so that its class can move; that of any other is its target.
+    """
+    if TARGET not in fields:
+        return dict(fields)
+    target = str(fields[TARGET])
+    shipped = next((kind for kind, each in shipped_targets(group).items() if each == target), None)
+    kind = fields.get("kind", shipped or target)
+    if kind != (shipped or target):
+        raise UserError(f"{where}: kind={kind} beside {TARGET}={target}; allowed: {TARGET} alone")
+    return {"kind": kind, **{key: value for key, value in fields.items() if key not in (TARGET, "kind")}}
 
 
 def implied_choices(group: str, option: str) -> dict[str, str]:
     """Return the options of other groups that this option implies: `norm=post` implies placement=post."""
-    content = _read(conf_dir() / group / f"{option}.yaml")
+    content = _read(file_of(group, option))
     entries = (entry for entry in content.get("defaults", []) if isinstance(entry, dict))
     return {key.removeprefix("override /"): str(value) for entry in entries for key, value in entry.items()}
 
 
-@cache
-def named_values(group: str, field: str) -> frozenset[str]:
-    """Return every value that a field has in the group's files: the names that our registries know.
+def kinds(group: str) -> frozenset[str]:
+    """Return every kind of a group that some option has.
 
-    So a new norm needs only its class and its YAML file; this check, which must not import torch, then knows it.
+    So a new part needs only its class and its YAML file; this check, which must not import torch, then knows it.
     """
+    return _kinds(group, user_confs())
+
+
+@cache
+def _kinds(group: str, confs: Sequence[Path]) -> frozenset[str]:
     contents = (option_values(group, option) for option in groups()[group])
-    return frozenset(content[field] for content in contents if field in content)
+    return frozenset(str(content["kind"]) for content in contents if "kind" in content)
 
 
 def _is_global(path: Path) -> bool:
@@ -75,9 +124,14 @@ def _is_global(path: Path) -> bool:
 @cache
 def _content(path: Path) -> dict[str, Any]:
     from omegaconf import OmegaConf
+    from yaml import YAMLError
 
-    content = OmegaConf.to_container(OmegaConf.load(path))
-    assert isinstance(content, dict)
+    try:
+        content = OmegaConf.to_container(OmegaConf.load(path))
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: no fields; allowed: {TARGET}: <module>.<class>, and values of its fields")
     return {str(key): value for key, value in content.items()}
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ablab.config.groups import conf_dir, default_choices, groups, implied_choices, option_files
-from ablab.config.options import fields_of
+from ablab.config.groups import TARGET, default_choices, groups, implied_choices, option_files, option_values
+from ablab.config.options import defaults_of, fields_of
+from ablab.fields import as_typed
+from ablab.parts.shipped import shipped_conf
 
 TOP = ""
 """The section of keys outside any section."""
@@ -24,14 +26,18 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     """Return a line per field; where options set fields of other groups, as corpora do of training, the final value."""
     sections: dict[str, dict[str, str]] = {TOP: {}}
-    files = [(TOP, conf_dir() / "config.yaml")]
+    files = [(TOP, shipped_conf() / "config.yaml")]
     files += [(group, path) for group, option in chosen.items() for path in option_files(group, option)]
     read = {group: fields_of(group, option) for group, option in chosen.items()}
     for group, path in files:
         for section, key, line in _lines(group, path):
             own = read.get(section)
-            if own is None or key in own:
+            if own is None or key in own or key == TARGET:
                 sections.setdefault(section, {})[key] = line
+    for group, option in chosen.items():
+        kind = option_values(group, option).get("kind")
+        for field, default in () if kind is None else defaults_of(group, kind).items():
+            sections.setdefault(group, {}).setdefault(field, f"{field}: {as_typed(default)}  # the part's own default")
     return [
         *sections[TOP].values(),
         *(line for section in sections if section for line in (f"{section}:", *_indented(sections[section]))),
@@ -62,5 +68,5 @@ def _lines(group: str, path: Path) -> Iterator[tuple[str, str, str]]:
             if not value.strip():  # it opens a section
                 section = key
                 continue
-        if section not in OF_HYDRA:
+        if section not in OF_HYDRA and not (key == TARGET and shipped_conf() in path.parents):
             yield section, key, line.strip()

@@ -10,6 +10,7 @@ from hydra.errors import OverrideParseException
 from ablab.config.former import GONE, MEANT, key_of_now
 from ablab.config.groups import groups, implied_choices
 from ablab.errors import UserError, choices
+from ablab.program import program
 
 
 class UnknownKeyError(UserError):
@@ -84,7 +85,7 @@ def _check_kind(override: Override) -> None:
             f"{line}: a single run has nothing of Hydra's to set; allowed with -m, or outputs=FOLDER for results"
         )
     if key == "experiment":
-        raise UserError(f"{line}: an experiment has many runs; type python train.py -m {line}")
+        raise UserError(f"{line}: an experiment has many runs; type {program('train')} -m {line}")
     if override.is_delete():
         raise UserError(f"{line}: nothing can be left out of a run; allowed: {key}=value")
     if override.is_sweep_override():

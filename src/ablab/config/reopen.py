@@ -6,9 +6,8 @@ from typing import Any
 
 from ablab.config.compose import compose, validate
 from ablab.config.groups import groups, option_values
-from ablab.config.options import OPTIONS, readers
+from ablab.config.options import OPTIONS, corpus_class, readers
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
-from ablab.data.corpora import CORPORA
 from ablab.errors import UserError, choices
 from ablab.fields import Role
 
@@ -50,7 +49,7 @@ def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = deepcopy(dict(recorded))
     usual = compose([]).config.model_dump(serialize_as_any=True)
-    fields = all_fields(CORPORA[values["data"]["kind"]])
+    fields = all_fields(corpus_class(values["data"]))
     for group, content in usual.items():
         if not isinstance(content, dict):
             if Config.marks()[group].role is not Role.RECIPE:
@@ -66,7 +65,7 @@ def open_fields(data: Mapping[str, Any]) -> list[str]:
     """Return the fields that do not decide a run's weights; of `data`, those of the recorded corpus."""
     return [
         name
-        for name, role in all_fields(CORPORA[data["kind"]]).items()
+        for name, role in all_fields(corpus_class(data)).items()
         if role is not Role.RECIPE and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
     ]
 

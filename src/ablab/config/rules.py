@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ablab.config.options import Cosine, Noam, RampDropHead, RulePruning, VShapeDropHead
+from ablab.config.options import OPTIONS, Option, RulePruning, part_of
 from ablab.config.schema import Config
 
 
@@ -16,6 +16,7 @@ def violations(config: Config) -> Iterator[str]:
     yield from _schedule(config)
     yield from _pruning(config)
     yield from _devices(config)
+    yield from _needs(config)
 
 
 def _heads(config: Config) -> Iterator[str]:
@@ -35,18 +36,12 @@ def _end_of_training(config: Config) -> Iterator[str]:
 
 
 def _drophead(config: Config) -> Iterator[str]:
-    drophead = config.drophead
-    if not isinstance(drophead, RampDropHead):
-        return
-    if drophead.total_steps is None:
+    own = config.drophead.own
+    warmup, total = own.get("warmup_steps"), own.get("total_steps")
+    if warmup is not None and total is not None and warmup >= total:
         yield (
-            f"drophead={drophead.kind}: this schedule ends at the last step, so it needs "
-            "training.max_steps (or drophead.total_steps), got null"
-        )
-    elif isinstance(drophead, VShapeDropHead) and drophead.warmup_steps >= drophead.total_steps:
-        yield (
-            f"drophead.warmup_steps={drophead.warmup_steps}: must be below drophead.total_steps="
-            f"{drophead.total_steps} (by default training.max_steps)"
+            f"drophead.warmup_steps={warmup}: must be below drophead.total_steps={total} "
+            "(by default training.max_steps)"
         )
 
 
@@ -66,21 +61,42 @@ def _decoding(config: Config) -> Iterator[str]:
 
 
 def _schedule(config: Config) -> Iterator[str]:
-    if isinstance(config.schedule, Cosine):
-        yield from _cosine(config, config.schedule)
-    elif not isinstance(config.schedule, Noam) and config.optim.lr is None:
-        kind = config.schedule.kind
-        yield f"optim.lr=null: only a warm-up gives a usual rate, and schedule={kind} has none; allowed: a number"
+    schedule, total = config.schedule, config.training.max_steps
+    warmup, floor = schedule.own.get("warmup_steps"), schedule.own.get("min_lr")
+    if config.optim.lr is None and warmup is None:
+        yield (
+            f"optim.lr=null: only a warm-up gives a usual rate, and schedule={schedule.kind} has none; "
+            "allowed: a number"
+        )
+        return
+    if _asks_for(schedule, "total"):
+        if total is None:
+            yield (
+                f"schedule={schedule.kind}: the rate depends on the last step, so it needs training.max_steps, got null"
+            )
+        elif warmup is not None and warmup >= total:
+            yield (
+                f"schedule.warmup_steps={warmup}: must be below training.max_steps={total}, where {schedule.kind} ends"
+            )
+    if floor is not None and floor > config.peak_rate:
+        yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which the rate falls"
 
 
-def _cosine(config: Config, schedule: Cosine) -> Iterator[str]:
-    total, warmup, floor = config.training.max_steps, schedule.warmup_steps, schedule.min_lr
-    if total is None:
-        yield "schedule=cosine: the rate falls until the last step, so it needs training.max_steps, got null"
-    elif warmup >= total:
-        yield f"schedule.warmup_steps={warmup}: must be below training.max_steps={total}, where cosine ends"
-    if floor > config.peak_rate:
-        yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which cosine falls"
+def _asks_for(option: Option, name: str) -> bool:
+    part = part_of(option.of_group, option.kind)
+    return part is not None and name in part.signature.parameters
+
+
+def _needs(config: Config) -> Iterator[str]:
+    """Yield what a chosen part needs of another group: it says so in a class constant `needs`, kinds by group."""
+    for group in OPTIONS:
+        option = getattr(config, group)
+        part = part_of(group, option.kind)
+        if part is None:
+            continue
+        for other, kind in part.signature.constants.get("needs", {}).items():
+            if (other_kind := getattr(config, other).kind) != kind:
+                yield f"{group}={option.kind}: needs {other}={kind}, got {other}={other_kind}; allowed: {other}={kind}"
 
 
 def _pruning(config: Config) -> Iterator[str]:

@@ -4,8 +4,9 @@ Options with fields of their own are in options.py. There are no defaults here; 
 each in one place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, InstanceOf, PlainValidator
@@ -17,19 +18,18 @@ from ablab.config.options import (
     Embedding,
     Init,
     Logger,
-    Noam,
     Norm,
     Optim,
     Placement,
     Position,
-    Positive,
     Pruning,
     Schedule,
     fields_of_options,
     option,
 )
 from ablab.data.corpus import Corpus
-from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, ReadIf, Role
+from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, Positive, ReadIf, Role
+from ablab.parts.folders import user_confs
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
 """Fields that control a sweep; its runs must not receive them."""
@@ -171,17 +171,21 @@ class Config(Architecture):
         """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
         if self.optim.lr is not None:
             return self.optim.lr
-        assert isinstance(self.schedule, Noam)  # checked by config.rules
-        return float((self.model.d_model * self.schedule.warmup_steps) ** -0.5)
+        # config.rules requires a warm-up here.
+        return float((self.model.d_model * self.schedule.own["warmup_steps"]) ** -0.5)
 
 
-@cache
 def all_fields(corpus: type[Corpus] | None = None) -> Mapping[str, Role]:
     """Return dotted name and role of every field that some configuration has; with `corpus`, some configuration of it.
 
     A field of two corpora may be part of the recipe in only one of them: paths are, where nothing else identifies the
     text.
     """
+    return _all_fields(corpus, user_confs())
+
+
+@cache
+def _all_fields(corpus: type[Corpus] | None, confs: Sequence[Path]) -> Mapping[str, Role]:
     fields = {name: role for name, role in Config.walk() if not name.startswith("data.")} | dict(fields_of_options())
     if corpus is None:
         return fields

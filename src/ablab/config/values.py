@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from hydra import compose, initialize_config_dir
@@ -12,9 +13,11 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from ablab.config.groups import conf_dir, groups
-from ablab.config.options import OPTIONS, class_of
+from ablab.config.groups import TARGET, groups, option_values, with_kind
+from ablab.config.options import OPTIONS, class_of, defaults_of
 from ablab.errors import UserError
+from ablab.parts.folders import user_confs
+from ablab.parts.shipped import shipped_conf
 
 
 class Values(NamedTuple):
@@ -33,7 +36,7 @@ class Values(NamedTuple):
 def values_of(overrides: Sequence[Override]) -> Values:
     """Compose the YAML files and these overrides with Hydra into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
-    base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())))
+    base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())), user_confs())
     fields = [override for override in overrides if not _chooses(override)]
     unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
     read = [override for override in fields if override.key_or_group not in unread]
@@ -63,7 +66,7 @@ def own_hydra() -> Iterator[None]:
     instance = GlobalHydra.instance()
     outer, instance.hydra = instance.hydra, None
     try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        with initialize_config_dir(str(shipped_conf()), version_base="1.3"):
             yield
     finally:
         GlobalHydra.instance().hydra = outer
@@ -75,7 +78,7 @@ def _chooses(override: Override) -> bool:
 
 
 @cache
-def _compose_options(options: tuple[str, ...]) -> _Base:
+def _compose_options(options: tuple[str, ...], confs: Sequence[Path]) -> _Base:
     """Compose each choice of options once, however many runs share it: Hydra is slow."""
     with own_hydra():
         composed = compose("config", overrides=list(options), return_hydra_config=True)
@@ -84,17 +87,31 @@ def _compose_options(options: tuple[str, ...]) -> _Base:
     }
     with open_dict(composed):
         composed.pop("hydra")
-        _leave_out_suggestions(composed)
+        for group in (*OPTIONS, "data"):
+            _settle(composed[group], group, chosen[group])
     return _Base(pickle.dumps(composed), _plain(composed), chosen)
 
 
-def _leave_out_suggestions(composed: DictConfig) -> None:
-    """Remove fields that other options set but the chosen kind lacks, such as a size's warm-up under plateau."""
-    for group in OPTIONS:
-        found = class_of(group, composed[group].get("kind"))
-        if found is not None:
-            for field in [field for field in composed[group] if field not in found.model_fields]:
-                del composed[group][field]
+def _settle(values: DictConfig, group: str, option: str) -> None:
+    """Name the kind of the chosen part in place of its target, and add the defaults of its signature.
+
+    Remove fields that other options set but it lacks, such as a size's warm-up under plateau. What its own file sets
+    stays: there, a field that it lacks is an error.
+    """
+    if TARGET in values:
+        values["kind"] = with_kind(group, {key: values[key] for key in (TARGET, "kind") if key in values}, option)[
+            "kind"
+        ]
+        del values[TARGET]
+    found = class_of(group, values.get("kind"))
+    if found is None or group == "data":
+        return
+    for name, default in defaults_of(group, values["kind"]).items():
+        if name not in values:
+            values[name] = default
+    own = option_values(group, option)
+    for field in [str(field) for field in values if field not in found.model_fields and field not in own]:
+        del values[field]
 
 
 def _apply(base: _Base, overrides: Sequence[Override]) -> DictConfig:

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ablab.model.place import Place
 from ablab.model.streams import SeededModule
 
 
@@ -16,9 +17,10 @@ class DropHead(SeededModule):
     heads could be dropped. Keeping one head instead of drawing again needs one draw of fixed size at every rate.
     """
 
-    def __init__(self, num_heads: int) -> None:
+    def __init__(self, num_heads: int, place: Place) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.place = place
         self.drop_prob = 0.0
 
     def forward(self, heads: Float[Tensor, "batch heads length d_head"]) -> Float[Tensor, "batch heads length d_head"]:

@@ -1,6 +1,7 @@
 """Word embeddings: the vectors of input tokens, and the output matrix that turns hidden vectors into logits."""
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -61,7 +62,8 @@ class InputEmbedding(nn.Module):
 class TiedEmbeddings(nn.Module):
     """The embedding tables, each stored once and assigned to source, target and output by `tie`.
 
-    `tie` is `all` (one table), `source_target` (separate output), `target_output` (separate source) or `none`. Raises
+    `make_table` makes a table for a number of types. `tie` is `all` (one table), `source_target` (separate output),
+    `target_output` (separate source) or `none`. Raises
     ValueError when source and target share a table but their vocabularies differ in size.
     """
 
@@ -72,15 +74,13 @@ class TiedEmbeddings(nn.Module):
         "none": ("source", "target", "output"),
     }
 
-    def __init__(
-        self, src_vocab: int, tgt_vocab: int, d_model: int, *, tie: str, table: type[Embedding] = Embedding
-    ) -> None:
+    def __init__(self, src_vocab: int, tgt_vocab: int, make_table: Callable[[int], Embedding], *, tie: str) -> None:
         super().__init__()
         self.source_name, self.target_name, self.output_name = self.ROLES[tie]
         if self.source_name == self.target_name and src_vocab != tgt_vocab:
             raise ValueError(f"{tie=} needs one vocabulary for both languages, got {src_vocab=}, {tgt_vocab=}.")
         sizes = dict(zip(self.ROLES[tie], (src_vocab, tgt_vocab, tgt_vocab), strict=True))
-        self.tables = nn.ModuleDict({name: table(size, d_model) for name, size in sizes.items()})
+        self.tables = nn.ModuleDict({name: make_table(size) for name, size in sizes.items()})
 
     def source(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
         """Embed source tokens."""
@@ -97,6 +97,3 @@ class TiedEmbeddings(nn.Module):
         table = self.tables[self.output_name]
         assert isinstance(table, Embedding)
         return table.matrix()
-
-
-EMBEDDINGS: dict[str, type[Embedding]] = {"scaled": Embedding, "fixnorm": FixNormEmbedding}

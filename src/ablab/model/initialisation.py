@@ -41,8 +41,6 @@ class SmallInit(Xavier):
         return math.sqrt(2 / (d_model + 4 * d_model))
 
 
-INITIALISERS: dict[str, type[Xavier]] = {"small": SmallInit, "xavier": Xavier}
-
 FIXNORM_BOUND = 0.01  # rows are normalised at each use; small rows change direction quickly (the paper's code)
 
 

@@ -47,5 +47,5 @@ class RMSNorm(nn.RMSNorm):
 class LayerNorm(nn.LayerNorm):
     """gamma * (x - mean) / std + beta, over the features of one token (Ba et al. 2016)."""
 
-
-NORMS: dict[str, type[nn.Module]] = {"layernorm": LayerNorm, "scalenorm": ScaleNorm, "rmsnorm": RMSNorm}
+    def __init__(self, d_model: int) -> None:
+        super().__init__(d_model)

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.fields import Count
+
 
 def sinusoid(length: int, d_model: int) -> Float[Tensor, "length d_model"]:
     """Return PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5)."""
@@ -39,13 +41,10 @@ class LearnedPositions(nn.Module):
     Sharing the last vector makes test sentences translatable that are longer than any in training.
     """
 
-    def __init__(self, d_model: int, max_length: int) -> None:
+    def __init__(self, d_model: int, max_length: Count) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, d_model))
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         last = len(self.weight) - 1
         return self.weight[torch.arange(start, start + length, device=self.weight.device).clamp(max=last)]
-
-
-POSITIONS: dict[str, type[nn.Module]] = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}

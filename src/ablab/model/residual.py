@@ -47,6 +47,3 @@ class PostNorm(Residual):
 
     def forward(self, x: Float[Tensor, "*batch d_model"], f: Function) -> Float[Tensor, "*batch d_model"]:
         return self.norm(x + self.dropout(f(x)))
-
-
-PLACEMENTS: dict[str, type[Residual]] = {"pre": PreNorm, "post": PostNorm}

@@ -3,10 +3,19 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from ablab.parts.shipped import shipped_targets
+
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
-_CORPORA = "ablab.data.corpora.CORPORA"
-"""Listed explicitly: a configuration holds its corpus, so that no name in a stage's code leads to one."""
+OF_MODEL = ("norm", "placement", "embedding", "attention_norm", "position")
+OF_TRAINING = (*OF_MODEL, "init", "drophead", "schedule", "optim", "data")
+GROUPS: Mapping[Stage, tuple[str, ...]] = {
+    "training": OF_TRAINING,
+    "evaluation": (*OF_MODEL, "data"),
+    "curve": (*OF_MODEL, "data"),
+    "analysis": (*OF_MODEL, "data"),
+}
+"""Groups whose parts, ablab's own, each stage constructs from their YAML files: no name in its code leads to one."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
@@ -14,16 +23,23 @@ ROOTS: Mapping[Stage, tuple[str, ...]] = {
         "ablab.stages.train.train",
         "ablab.stages.worker.run_worker",
         "ablab.store.records.NOTHING_LEARNT",
-        _CORPORA,
     ),
-    "evaluation": ("ablab.stages.evaluate.evaluate", _CORPORA),
-    "curve": ("ablab.stages.prune_curve.measure", _CORPORA),
-    "analysis": ("ablab.stages.analyse.add_artefacts", _CORPORA),
+    "evaluation": ("ablab.stages.evaluate.evaluate",),
+    "curve": ("ablab.stages.prune_curve.measure",),
+    "analysis": ("ablab.stages.analyse.add_artefacts",),
 }
+
+
+def roots(stage: Stage) -> tuple[str, ...]:
+    """Return the dotted names from which everything that decides a stage's numbers is reached."""
+    return (*ROOTS[stage], *(target for group in GROUPS[stage] for target in shipped_targets(group).values()))
+
 
 OUTSIDE: Mapping[str, str] = {
     "ablab.errors": "errors end a run; they decide no number of one that goes on",
     "ablab.provenance": "says where numbers come from",
+    "ablab.syntax": "reads sources",
+    "ablab.parts": "finds and imports parts; the recipe says which",
     "ablab.config": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
     "ablab.identity": "names recipes and evaluations",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from ablab.program import program
 from ablab.report.arms import arm_line
 from ablab.report.by_test_set import set_lines
 from ablab.report.chosen import chosen
@@ -192,7 +193,7 @@ def _notes(selection: Selection) -> list[str]:
         expected = len(selection.awaited) + len(selection.where(lambda run: run.has_ended))
         notes.append(
             f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "
-            "verdicts until they have, or are given up (study.py close='the reason')"
+            f"verdicts until they have, or are given up ({program('study')} close='the reason')"
         )
     if selection.registered is None and selection.claims and selection.origin is None:
         notes.append("this study was never launched as one: its claims were not registered before its runs")

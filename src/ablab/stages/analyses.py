@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablab.config.options import ScaleNorm
 from ablab.plan import Planned
 from ablab.stages.by_length import METRICS
 from ablab.stages.texts import evaluated, read_test_text
@@ -81,7 +80,8 @@ class Asked:
 def wanted(planned: Planned, record: Record, asked: Asked) -> list[Wanted]:
     """Return the artefacts that this run requires."""
     norm = planned.config.norm
-    found = [_wanted("scalenorm_g", "scalenorm_g")] if isinstance(norm, ScaleNorm) and norm.learn_g else []
+    learns_g = norm.kind == "scalenorm" and norm.own["learn_g"]
+    found = [_wanted("scalenorm_g", "scalenorm_g")] if learns_g else []
     found += [*_of_positions(planned), *_of_sentences(planned, asked)]
     scored = {"evaluation": planned.evaluation_id, "references": evaluated(planned).references}
     has_translations = planned.folder.translations(planned.evaluation_id).exists()

@@ -81,7 +81,7 @@ def dry_run(planned: Planned) -> DryRun:
     steps, state, clock = build_steps(config, prepared), TrainingState(), _Clock()
     whole = build_ends(config, steps).total_steps
     steps.total = min(steps.total, STEPS)
-    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", plateau=None)
+    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", schedule=None)
     with tempfile.TemporaryDirectory() as folder:
         outcome = fit(
             TranslationModule(model, build_objective(config, state), ranks=FirstOfMany(config.trainer.devices)),

@@ -19,6 +19,7 @@ from ablab.build import (
     trainer_options,
 )
 from ablab.config import Config
+from ablab.config.options import outside_parts
 from ablab.console import Console
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import Prepared, check_vocabulary, prepare
@@ -26,6 +27,7 @@ from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.identity import condition_id
+from ablab.parts.load import load
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
@@ -76,6 +78,8 @@ def _emulates_bfloat16(config: Config) -> bool:
 def prepare_training(planned: Planned, console: Console) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuse unsuitable settings before any writing."""
     check_devices(planned.config.trainer)
+    for part in outside_parts(planned.config).values():
+        load(part)
     stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, console.say)
     if _emulates_bfloat16(planned.config):
         console.say(
@@ -88,7 +92,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
     if planned.origin is not None:
         _check_vocabulary(planned.origin, prepared)
     folder = planned.folder
-    folder.begin(planned.recipe)
+    folder.begin(planned.recipe, outside_parts(config))
     save_tokenizers(folder.checkpoints, prepared.tokenizers)
     start = build_start(config, prepared, folder.checkpoints, planned.origin)
     start.state.begin(stretch)

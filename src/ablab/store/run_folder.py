@@ -1,15 +1,17 @@
 """The folder of each run: paths of its files, reading and writing them, and all runs of a store."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import half_written, read_lines, write_lines, write_text
+from ablab.files import half_written, read_json, read_lines, write_json, write_lines, write_text
+from ablab.parts.find import Part
 from ablab.store.chain import complete
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 from ablab.store.register import Register, is_waiting, waited_for
@@ -22,6 +24,8 @@ LAST = "last.pt"
 
 CANDIDATE = "step_"
 """Prefix of files of weights that may still be selected, alone or in a mean; the step follows."""
+
+EMPTY: Mapping[str, Part] = MappingProxyType({})
 
 AnyStrict = TypeVar("AnyStrict", bound=Strict)
 
@@ -91,12 +95,27 @@ class RunFolder:
         """Output of the run as part of a sweep."""
         return self.path / "log.txt"
 
-    def begin(self, recipe: dict[str, Any]) -> None:
-        """Create the folder and write the recipe."""
+    @property
+    def parts(self) -> Path:
+        """The folder with the sources of parts that are not ablab's: to be read, never imported."""
+        return self.path / "parts"
+
+    def begin(self, recipe: dict[str, Any], parts: Mapping[str, Part] = EMPTY) -> None:
+        """Create the folder, write the recipe, and copy the sources of its parts that are not ablab's, by group."""
         from omegaconf import OmegaConf
 
         self.path.mkdir(parents=True, exist_ok=True)
+        for group, part in parts.items():
+            for place, source in part.sources().items():
+                write_text(self.parts / place, source.read_text(encoding="utf-8"))
+            origin = {"target": part.target, "code": part.code, "from": str(part.folder)}
+            write_json(self.parts / f"{group}.json", origin)
         write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
+
+    def origin_of(self, group: str) -> str | None:
+        """Return the folder from which the run's part of a group came; None if it is ablab's or not known."""
+        path = self.parts / f"{group}.json"
+        return str(read_json(path)["from"]) if path.exists() else None
 
     def tidy(self) -> None:
         """Remove half-written files that a kill has left, and, once there is a record, weights that were not selected.

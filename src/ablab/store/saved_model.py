@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
-from ablab.errors import UserError, reason
+from ablab.errors import MissingPartError, UserError, reason
 from ablab.files import read_json, sha256
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
 from ablab.store.run_folder import SELECTED, RunFolder
@@ -62,7 +62,12 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
-    return SavedModel(folder.run_id, weights, _architecture(record.settings, folder.path), record.former)
+    try:
+        architecture = _architecture(record.settings, folder.path)
+    except MissingPartError as error:
+        origin = folder.origin_of(error.group)
+        raise UserError(f"{folder.run_id}: {error}; it came from {origin}; {folder.parts} keeps its source") from None
+    return SavedModel(folder.run_id, weights, architecture, record.former)
 
 
 def of_card(folder: Path) -> SavedModel:
@@ -88,5 +93,7 @@ def _architecture(values: dict[str, Any], where: Path) -> Architecture:
         return Architecture.model_validate(with_options(Architecture, wanted))
     except ValidationError as error:
         raise UserError(f"{where}: not an architecture of this version ({reason(error)})") from None
+    except MissingPartError:
+        raise
     except UserError as error:
         raise UserError(f"{where}: not an architecture of this version ({error})") from None

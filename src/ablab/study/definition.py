@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ablab.config.former import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
+from ablab.program import program
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
 from ablab.store.records import Record
@@ -221,7 +222,7 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
     assert found is not None
     best = found.winner()
     if best is None:
-        raise UserError(f"{path}: its search comes first; type python train.py -m experiment={name}")
+        raise UserError(f"{path}: its search comes first; type {program('train')} -m experiment={name}")
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
     try:
         claims = _claims(experiment, grid_of(arms, USUAL, None))

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.config.groups import conf_dir
 from ablab.errors import DONE, FAILED, UserError
 from ablab.launchers.task import perform
+from ablab.parts.shipped import shipped_conf
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings
 from ablab.study.definition import define, define_search
@@ -41,7 +41,7 @@ def multirun(words: Sequence[str]) -> int:
     typed = tuple(own)
     before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *(of_hydra if _is_ours(of_hydra) else words)]
     try:
-        main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(task)()
+        main(version_base="1.3", config_path=str(shipped_conf()), config_name="config")(task)()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else FAILED
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 from ablab.config.options import WandbLogger
 from ablab.console import aligned
 from ablab.files import write_json, write_text
+from ablab.program import program
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.store.records import now
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
@@ -112,7 +113,7 @@ def _next_line(search: SearchStudy, leader: Trial) -> str:
     first = max(101, search.settings.training_seed + 1)
     seeds = ",".join(str(first + number) for number in range(FRESH))
     words = [shlex.quote(word) for word in (*search.common, *leader.words)]
-    return f"python train.py -m {' '.join(words)} seed={seeds}"
+    return f"{program('train')} -m {' '.join(words)} seed={seeds}"
 
 
 def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ablab.config import compose
 from ablab.console import Console, aligned
 from ablab.errors import UserError
 from ablab.plan import plan
+from ablab.program import program
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import SearchStudy
@@ -41,7 +42,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     if (saved := saved_line(all_trials)) is not None:
         yield saved
     if _left(search, all_trials):
-        yield f"Next: python train.py -m {' '.join(map(shlex.quote, words))}"
+        yield f"Next: {program('train')} -m {' '.join(map(shlex.quote, words))}"
     yield f"Results: {search.folder}"
 
 

@@ -11,6 +11,7 @@ from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
+from ablab.program import program
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_line, summary
 from ablab.study.prospects import prospects
@@ -193,7 +194,7 @@ def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> 
     elif failed:
         console.say("Next: the same line with retry_failed=true")
     elif not study.is_tuning:
-        console.say(f"Next: python report.py {_report_words(study)}")
+        console.say(f"Next: {program('report')} {_report_words(study)}")
     console.say(f"Results: {study.folder}")
     if interrupted:
         return INTERRUPTED

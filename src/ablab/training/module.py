@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ablab.data.batches import Batch
 from ablab.model.drophead import DropHead
+from ablab.model.place import Place
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from ablab.training.distributed import ALONE, Ranks
@@ -17,12 +18,15 @@ from ablab.training.loss import token_loss
 
 @dataclass(frozen=True)
 class StepConfig:
-    """Settings of an optimiser step, apart from model and data. Rates are functions of the step >= 1."""
+    """Settings of an optimiser step, apart from model and data. Rates are functions of the step >= 1.
+
+    `drophead_rate`: of the step and of the place of the attention.
+    """
 
     seed: int
     label_smoothing: float
     learning_rate: Callable[[int], float]
-    drophead_rate: Callable[[int], float]
+    drophead_rate: Callable[[int, Place], float]
     betas: tuple[float, float]
     eps: float
     clip: float | None
@@ -30,7 +34,10 @@ class StepConfig:
 
 @dataclass
 class StepReport:
-    """The results of one optimiser step. Tensors stay on the device until read. `ran`: by stack, which layers ran."""
+    """The results of one optimiser step. Tensors stay on the device until read.
+
+    `drophead`: the largest rate of any attention. `ran`: by stack, which layers ran.
+    """
 
     step: int
     loss: Tensor
@@ -82,10 +89,10 @@ class TranslationModule(pl.LightningModule):
         step = self.step + 1
         objective = self.objective
         optimizer = self.optimizers()
-        rate, drophead = objective.learning_rate(step), objective.drophead_rate(step)
+        rate = objective.learning_rate(step)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        self._set_drophead(drophead)
+        drophead = self._set_drophead(step)
 
         tokens = sum(batch.tokens for batch in micro_batches)
         total = torch.zeros((), device=self.device)
@@ -112,7 +119,9 @@ class TranslationModule(pl.LightningModule):
             for name, layers in stacks.items()
         }
 
-    def _set_drophead(self, drop_prob: float) -> None:
-        for module in self.model.modules():
-            if isinstance(module, DropHead):
-                module.drop_prob = drop_prob
+    def _set_drophead(self, step: int) -> float:
+        """Set the rate of each attention; return the largest."""
+        sites = [module for module in self.model.modules() if isinstance(module, DropHead)]
+        for site in sites:
+            site.drop_prob = self.objective.drophead_rate(step, site.place)
+        return max((site.drop_prob for site in sites), default=0.0)

@@ -1,10 +1,15 @@
-"""Learning-rate and drop-rate schedules as pure functions of the optimiser step, without torch."""
+"""Learning-rate and drop-rate schedules as pure functions of the optimiser step, without torch.
+
+A DropHead schedule returns a drop probability in [0, p].
+"""
 
 from collections.abc import Callable, Sequence
 from math import cos, isnan, pi
 
+from ablab.fields import Count, DropProbability, LastStep, NonNegative, WholeNumber
 
-def inverse_sqrt(step: int, *, warmup_steps: int, peak: float) -> float:
+
+def inverse_sqrt(step: int, *, warmup_steps: Count, peak: float) -> float:
     """Return the rate at step >= 1: linear to `peak` at `warmup_steps` >= 1, then peak * sqrt(warmup_steps / step).
 
     With peak = (d_model * warmup_steps)^-0.5 this is Vaswani et al. 2017, eq. 3.
@@ -12,7 +17,7 @@ def inverse_sqrt(step: int, *, warmup_steps: int, peak: float) -> float:
     return peak * min(step / warmup_steps, (warmup_steps / step) ** 0.5)
 
 
-def cosine(step: int, *, warmup_steps: int, total: int, peak: float, min_lr: float) -> float:
+def cosine(step: int, *, warmup_steps: Count, total: int, peak: float, min_lr: NonNegative) -> float:
     """Return the rate at step >= 1: linear to `peak` at `warmup_steps`, then half a cosine to `min_lr` at `total`.
 
     Loshchilov and Hutter 2017 (SGDR), eq. 5 without restarts. 1 <= warmup_steps < total; `min_lr` remains after it.
@@ -23,21 +28,17 @@ def cosine(step: int, *, warmup_steps: int, total: int, peak: float, min_lr: flo
     return min_lr + (peak - min_lr) * (1 + cos(pi * progress)) / 2
 
 
-DropSchedule = Callable[..., float]
-"""A function of the step and the schedule's keyword options that returns the drop probability, in [0, p]."""
-
-
 def none(step: int) -> float:
     """Return 0 at every step."""
     return 0.0
 
 
-def constant(step: int, *, p: float) -> float:
+def constant(step: int, *, p: DropProbability) -> float:
     """Return `p` at every step."""
     return p
 
 
-def vshape(step: int, *, p: float, warmup_steps: int, total_steps: int) -> float:
+def vshape(step: int, *, p: DropProbability, warmup_steps: WholeNumber, total_steps: LastStep) -> float:
     """Fall from `p` at step 0 to 0 at `warmup_steps`, then rise to `p` at `total_steps` and after (Zhou et al. 2020).
 
     p (1 - t/T_w) for t < T_w; p (t - T_w) / (T - T_w) from there.
@@ -47,23 +48,14 @@ def vshape(step: int, *, p: float, warmup_steps: int, total_steps: int) -> float
     return p * min(1.0, (step - warmup_steps) / (total_steps - warmup_steps))
 
 
-def rising(step: int, *, p: float, total_steps: int) -> float:
+def rising(step: int, *, p: DropProbability, total_steps: LastStep) -> float:
     """Rise linearly from 0 at step 0 to `p` at `total_steps` and after: a curriculum."""
     return p * min(1.0, step / total_steps)
 
 
-def falling(step: int, *, p: float, total_steps: int) -> float:
+def falling(step: int, *, p: DropProbability, total_steps: LastStep) -> float:
     """Fall linearly from `p` at step 0 to 0 at `total_steps` and after: annealing."""
     return p * max(0.0, 1 - step / total_steps)
-
-
-DROP_SCHEDULES: dict[str, DropSchedule] = {
-    "none": none,
-    "constant": constant,
-    "vshape": vshape,
-    "rising": rising,
-    "falling": falling,
-}
 
 
 def plateau(

@@ -1,10 +1,14 @@
 """Progress of a training run, which checkpoints store besides the weights, and the criteria that end it."""
 
+import abc
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from ablab.fields import Count, Formerly, NonNegative
 from ablab.store.records import Stretch
 from ablab.training.schedules import plateau
 from ablab.training.validation import Validation, best
@@ -71,33 +75,55 @@ class TrainingState:
         return cls(**{**content, "validations": validations, "stretches": stretches})
 
 
+class ValidationSchedule(abc.ABC):
+    """A learning rate that depends on the validations so far."""
+
+    @abc.abstractmethod
+    def rate(self, step: int, validations: Sequence[Validation]) -> float:
+        """Return the rate at step >= 1, after these validations."""
+
+    def is_over(self, validations: Sequence[Validation]) -> bool:
+        """Return whether training ends after these validations."""
+        return False
+
+
 @dataclass(frozen=True)
-class Plateau:
-    """A rate that decays when validation by `monitor` (loss or bleu) stalls; it ends training under `min_rate`."""
+class Plateau(ValidationSchedule):
+    """A rate that decays when validation stalls: no warm-up, `peak` times `decay` for each stall.
 
-    monitor: str
+    A stall is `decay_patience` validations in a row without a better one by `decay_monitor`. Training ends under
+    `min_lr`.
+    """
+
     peak: float
-    decay: float
-    patience: int
-    min_rate: float
+    decay: Annotated[float, Field(gt=0, lt=1)]
+    decay_patience: Count
+    decay_monitor: Annotated[Literal["loss", "bleu"], Formerly("loss")]
+    min_lr: NonNegative
 
-    def rate(self, state: TrainingState) -> float:
+    def rate(self, step: int, validations: Sequence[Validation]) -> float:
         """Return the rate after the validations so far."""
-        by_bleu = self.monitor == "bleu"
-        scores = [validation.bleu if by_bleu else validation.loss for validation in state.validations]
+        by_bleu = self.decay_monitor == "bleu"
+        scores = [validation.bleu if by_bleu else validation.loss for validation in validations]
         better = operator.gt if by_bleu else operator.lt
-        return plateau(scores, better=better, peak=self.peak, decay=self.decay, patience=self.patience)
+        return plateau(scores, better=better, peak=self.peak, decay=self.decay, patience=self.decay_patience)
+
+    def is_over(self, validations: Sequence[Validation]) -> bool:
+        return self.rate(0, validations) < self.min_lr
 
 
 @dataclass(frozen=True)
 class StopCriteria:
-    """Criteria that end training, apart from failure. `total_steps`: the limit by steps or epochs, if any."""
+    """Criteria that end training, apart from failure.
+
+    `total_steps`: the limit by steps or epochs, if any. `schedule`: of the learning rate, if it may end training.
+    """
 
     total_steps: int | None
     max_seconds: float | None
     patience: int | None
     monitor: str
-    plateau: Plateau | None
+    schedule: ValidationSchedule | None
 
     def reached(self, state: TrainingState) -> str | None:
         """Return why a resumed training is already over, or None; a run may be killed after its last checkpoint."""
@@ -119,6 +145,6 @@ class StopCriteria:
             leader = best(state.validations, self.monitor)
             if len(state.validations) - 1 - state.validations.index(leader) >= self.patience:
                 return "patience"
-        if self.plateau is not None and self.plateau.rate(state) < self.plateau.min_rate:
+        if self.schedule is not None and self.schedule.is_over(state.validations):
             return "learning rate"
         return None

@@ -1,12 +1,12 @@
 """Static analysis of a package's modules: what each defines, and what its names are bound to. Nothing is imported."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ablab.provenance.scopes import LOCAL, Targets, bindings
+from ablab.syntax.scopes import LOCAL, Targets, bindings
 
 
 @dataclass
@@ -24,19 +24,36 @@ class Module:
 
 
 class Package:
-    """The modules below one folder, parsed on demand."""
+    """The modules of one package, parsed on demand. `folder`: the package's own.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.name = folder, folder.name
+    `strict`: a name that cannot be found is an error, not a name from elsewhere.
+    """
+
+    def __init__(self, folder: Path, *, strict: bool = True) -> None:
+        self.folder, self.name, self.strict = folder, folder.name, strict
         self.module = cache(self._parse)
 
-    def _parse(self, name: str) -> Module | None:
-        """Parse a module; None if the package has no such module."""
-        path = self.folder.joinpath(*name.split(".")[1:])
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if name.partition(".")[0] != self.name or not path.is_file():
+    def holds(self, dotted: str) -> bool:
+        """Return whether the first part of a dotted name is one of these modules."""
+        return dotted.partition(".")[0] == self.name
+
+    def file_of(self, name: str) -> Path | None:
+        """Return the file of a module; None if there is no such module."""
+        if not self.holds(name):
             return None
-        tree = ast.parse(path.read_bytes())
+        path = self._place(name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        return path if path.is_file() else None
+
+    def _place(self, parts: Sequence[str]) -> Path:
+        return self.folder.joinpath(*parts[1:])
+
+    def _parse(self, name: str) -> Module | None:
+        path = self.file_of(name)
+        if path is None:
+            return None
+        tree = ast.parse(path.read_bytes(), str(path))
+        _make_absolute(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])
         names = bindings(tree.body)
         definitions: dict[str, list[ast.stmt]] = {}
         effects = []
@@ -55,22 +72,57 @@ class Package:
 
         An empty name stands for the module itself. None if the name is not in the package; LookupError if it should be.
         """
-        if dotted.partition(".")[0] != self.name:
+        try:
+            return self._owner(dotted)
+        except LookupError:
+            if self.strict:
+                raise
+            return None
+
+    def _owner(self, dotted: str) -> tuple[Module, str, list[str]] | None:
+        if not self.holds(dotted):
             return None
         parts = dotted.split(".")
-        size = next(size for size in range(len(parts), 0, -1) if self.module(".".join(parts[:size])) is not None)
-        module = self.module(".".join(parts[:size]))
-        assert module is not None
+        there = (
+            (module, size)
+            for size in range(len(parts), 0, -1)
+            if (module := self.module(".".join(parts[:size]))) is not None
+        )
+        module, size = next(there, (None, 0))
+        if module is None:
+            raise LookupError(f"there is no module {dotted}")
         if size == len(parts):
             return module, "", []
         name, *attributes = parts[size:]
         if name in module.definitions:
             return module, name, attributes
         if name in module.names:
-            return self.owner(".".join([*module.names[name], *attributes]))
+            return self._owner(".".join([*module.names[name], *attributes]))
         if name.startswith("__"):
             return module, "", [name, *attributes]
         raise LookupError(f"{module.name} has no {name}")
+
+
+class Folder(Package):
+    """The modules below one folder that is no package itself, such as that of a study: each file is a module."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, strict=False)
+
+    def holds(self, dotted: str) -> bool:
+        first = self.folder / dotted.partition(".")[0]
+        return first.with_suffix(".py").is_file() or (first / "__init__.py").is_file()
+
+    def _place(self, parts: Sequence[str]) -> Path:
+        return self.folder.joinpath(*parts)
+
+
+def _make_absolute(tree: ast.Module, package: str) -> None:
+    """Write relative imports out, given the package of the module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            node.module, node.level = ".".join([*above, *([node.module] if node.module else [])]), 0
 
 
 def _acts(statement: ast.stmt) -> bool:

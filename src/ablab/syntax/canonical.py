@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ablab.provenance.scopes import COMPREHENSIONS, LOCAL, Scopes, Targets
+from ablab.syntax.scopes import COMPREHENSIONS, LOCAL, Scopes, Targets
 
 Tree = Any
 """Lists, strings and null: what JSON can write."""

@@ -1,0 +1,117 @@
+"""The source of a part: where it lies, what it takes, and a digest of all it is made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import ablab
+from ablab.errors import UserError
+from ablab.parts.folders import part_folders
+from ablab.syntax.definitions import Sources, code_of, reached
+from ablab.syntax.modules import Folder, Package
+from ablab.syntax.signature import Signature, SignatureError, signature
+
+OWN = Package(Path(ablab.__file__).parent)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A class or function that an option names. `version`: of the installed distribution that it came with, if any."""
+
+    target: str
+    package: Package
+    signature: Signature
+    version: str | None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the part is ablab's."""
+        return self.package is OWN
+
+    @property
+    def file(self) -> Path:
+        """The file that defines it, or that imports it from elsewhere."""
+        path = self.package.file_of(self.signature.module.name)
+        assert path is not None
+        return path
+
+    @property
+    def folder(self) -> Path:
+        """The folder from which Python imports it."""
+        return self.package.folder if isinstance(self.package, Folder) else self.package.folder.parent
+
+    @property
+    def code(self) -> str:
+        """12 hex digits of all definitions that the part reaches in its folder or package, and the version, if any.
+
+        Comments, docstrings, annotations and where a definition stands do not count.
+        """
+        digest = code_of(reached(Sources(self.package, ()), [self.target])).digest
+        return digest if self.version is None else f"{digest} {self.version}"
+
+    def sources(self) -> dict[str, Path]:
+        """Return the files that hold what the part is made of, by their place in its folder or package."""
+        names = {self.signature.module.name, *(key.module for key in reached(Sources(self.package, ()), [self.target]))}
+        files = [file for name in sorted(names) if (file := self.package.file_of(name)) is not None]
+        return {str(file.relative_to(self.folder)): file for file in files}
+
+
+def find_part(target: str) -> Part:
+    """Find and read a part by its dotted name; UserError if it is nowhere, or if its signature cannot be read."""
+    return _found(target, part_folders())
+
+
+@cache
+def _found(target: str, folders: Sequence[Path]) -> Part:
+    if "." not in target:
+        raise UserError(f"_target_={target}: no dotted name; allowed: <module>.<class or function>, as in parts.MyNorm")
+    packages, version = _packages(target, folders)
+    if not packages:
+        where = " or ".join(map(str, folders))
+        raise UserError(f"_target_={target}: there is no module {target.partition('.')[0]} in {where}, nor installed")
+    try:
+        read = signature(target, [*packages, OWN])
+    except SignatureError as error:
+        raise UserError(f"_target_={target}: {error}") from None
+    part = Part(target, packages[0], read, version)
+    if not part.is_own:
+        _check_imports(part)
+    return part
+
+
+def _packages(target: str, folders: Sequence[Path]) -> tuple[list[Package], str | None]:
+    """Return the packages that may hold the target: one, or none; and the version if it is installed."""
+    if OWN.holds(target):
+        return [OWN], None
+    for folder in folders:
+        if (there := Folder(folder)).holds(target):
+            return [there], None
+    name = target.partition(".")[0]
+    spec = find_spec(name)
+    if spec is None or (spec.origin is None and not spec.submodule_search_locations):
+        return [], None
+    if spec.submodule_search_locations:
+        package: Package = Package(Path(next(iter(spec.submodule_search_locations))), strict=False)
+    else:
+        assert spec.origin is not None
+        package = Folder(Path(spec.origin).parent)
+    distributions = metadata.packages_distributions().get(name, [])
+    version = f"{distributions[0]} {metadata.version(distributions[0])}" if distributions else None
+    return [package], version
+
+
+def _check_imports(part: Part) -> None:
+    """Refuse a star import of the study's own code: what the part uses of it could not be told."""
+    for key in reached(Sources(part.package, ()), [part.target]):
+        module = part.package.module(key.module)
+        assert module is not None
+        for target in module.names.get("*", ()):
+            if part.package.holds(target):
+                place = part.package.file_of(key.module)
+                raise UserError(
+                    f"{place}: from {target.removesuffix('.*')} import * hides what {part.target} is made of; "
+                    "allowed: the names"
+                )

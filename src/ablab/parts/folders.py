@@ -1,0 +1,96 @@
+"""Folders of configuration and of parts: ablab's own, those of installed packages, and the user's."""
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.parts.shipped import shipped_conf
+
+VARIABLE = "ABLAB_CONFIG_DIR"
+"""Folders of configuration beside ./conf, separated as in PATH. Processes of a sweep inherit it."""
+
+ENTRY_POINTS = "ablab.conf"
+"""The entry points by which an installed package offers its options: `name = "package:conf"`."""
+
+CONFIG_DIR = ("--config-dir", "-cd")
+SEARCHPATH = "hydra.searchpath"
+
+
+def user_confs() -> tuple[Path, ...]:
+    """Return the folders of configuration that are not ablab's own: the user's, then those of installed packages."""
+    return _confs(os.getcwd(), os.environ.get(VARIABLE, ""))
+
+
+def part_folders() -> tuple[Path, ...]:
+    """Return the folders whose Python files may be parts: the current one, and those that hold a user's conf."""
+    here = os.getcwd()
+    confs = _of_user(here, os.environ.get(VARIABLE, ""))
+    return tuple(dict.fromkeys((Path(here), *(conf.parent for conf in confs))))
+
+
+@cache
+def _confs(here: str, variable: str) -> tuple[Path, ...]:
+    own = shipped_conf().resolve()
+    return tuple(dict.fromkeys(conf for conf in (*_of_user(here, variable), *_of_packages()) if conf != own))
+
+
+def _of_user(here: str, variable: str) -> Iterator[Path]:
+    named = [Path(each) for each in variable.split(os.pathsep) if each]
+    yield from (conf.resolve() for conf in (*named, Path(here, "conf")) if conf.is_dir())
+
+
+@cache
+def _of_packages() -> tuple[Path, ...]:
+    """Return the folders that installed packages offer, without importing a package."""
+    found = []
+    for point in metadata.entry_points(group=ENTRY_POINTS):
+        package, _, inside = point.value.partition(":")
+        spec = find_spec(package.partition(".")[0])
+        roots = [] if spec is None else list(spec.submodule_search_locations or ())
+        for root in roots:
+            conf = Path(root, *package.split(".")[1:], *(inside or "conf").split("."))
+            if conf.is_dir():
+                found.append(conf.resolve())
+    return tuple(found)
+
+
+def take_folders(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """Split off Hydra's words for folders of configuration: `--config-dir FOLDER` and `hydra.searchpath=[...]`.
+
+    Return the other words, and the new value of VARIABLE, or None if no folder is named. UserError for a missing one.
+    """
+    others, named = [], []
+    waiting = iter(words)
+    for word in waiting:
+        key, equals, value = word.partition("=")
+        if key in CONFIG_DIR:
+            named.append(_existing(value if equals else next(waiting, ""), word))
+        elif key == SEARCHPATH:
+            places = [each.strip(" '\"") for each in value.strip("[]").split(",")]
+            named += [_existing(_path_of(each), word) for each in places if each]
+        else:
+            others.append(word)
+    if not named:
+        return others, None
+    before = os.environ.get(VARIABLE, "")
+    return others, os.pathsep.join([*map(str, named), *([before] if before else [])])
+
+
+def _path_of(place: str) -> str:
+    """Return the folder of an entry of Hydra's search path: a path, `file://<path>` or `pkg://<package>`."""
+    if not place.startswith("pkg://"):
+        return place.removeprefix("file://")
+    package, *inside = place.removeprefix("pkg://").split(".")
+    spec = find_spec(package)
+    roots = [] if spec is None else list(spec.submodule_search_locations or ())
+    return str(Path(roots[0], *inside)) if roots else place
+
+
+def _existing(path: str, word: str) -> Path:
+    if not path or not Path(path).is_dir():
+        raise UserError(f"{word}: {path or 'nothing'} is no folder; allowed: one that holds <group>/<option>.yaml")
+    return Path(path).resolve()

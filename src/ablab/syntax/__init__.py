@@ -1,0 +1,1 @@
+"""Python sources read as syntax trees, without importing them: definitions, names, signatures and digests."""

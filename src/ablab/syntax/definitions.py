@@ -1,0 +1,137 @@
+"""Definitions of a package, what each of them names, and one digest for all that some roots reach."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from ablab.syntax.canonical import canonical
+from ablab.syntax.modules import Module, Package
+
+EFFECTS = "(module level)"
+"""Name for the statements of a module that bind nothing."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A code digest of 12 hex digits, and 8 hex digits by the name of each function, method, class or constant."""
+
+    digest: str
+    definitions: Mapping[str, str]
+
+
+class Key(NamedTuple):
+    """The module and name of a definition."""
+
+    module: str
+    name: str
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One definition: `parts`, its canonical form with methods apart; `uses`, the definitions it names, in order."""
+
+    parts: Sequence[tuple[str, Any]]
+    uses: Sequence[Key]
+
+
+def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()) -> dict[Key, Definition]:
+    """Return every definition reachable from the dotted names `roots`.
+
+    Definitions and modules in `unused` are skipped.
+    """
+    avoided = frozenset(unused)
+    waiting = [key for root in roots for key in sources.keys_of_root(root)]
+    found: dict[Key, Definition] = {}
+    while waiting:
+        key = waiting.pop()
+        if key not in found and not _is_within(key.dotted, avoided):
+            found[key] = sources.definition(key)
+            waiting += found[key].uses
+            waiting += sources.effects(key)
+    return found
+
+
+class Sources:
+    """The definitions of a package, except those in or below the dotted names `outside`."""
+
+    def __init__(self, package: Package, outside: Iterable[str]) -> None:
+        self.package, self.outside = package, frozenset(outside)
+        self.definition = cache(self._definition)
+
+    def keys_of_root(self, dotted: str) -> list[Key]:
+        """Return the definitions of a root, even if it stands in `outside`; LookupError if it is no definition."""
+        owner = self.package.owner(dotted)
+        if owner is None or not owner[1]:
+            raise LookupError(f"{dotted} is no definition of {self.package.name}")
+        return _keys(*owner)
+
+    def effects(self, key: Key) -> list[Key]:
+        """Return the statements of the definition's module that bind nothing, if any."""
+        return [Key(key.module, EFFECTS)] if self._module(key).effects else []
+
+    def _definition(self, key: Key) -> Definition:
+        """Return its form and what it uses. A name bound more than once includes all of these statements."""
+        module = self._module(key)
+        uses: list[Key] = []
+
+        def refer(dotted: str) -> Any:
+            owner = None if _is_within(dotted, self.outside) else self.package.owner(dotted)
+            if owner is None:
+                return ["from", dotted] if dotted.partition(".")[0] != self.package.name else ["outside"]
+            if _is_within(f"{owner[0].name}.{owner[1]}", self.outside):
+                return ["outside"]
+            keys = _keys(*owner)
+            uses.extend(keys)
+            return ["of", *(key.name for key in keys), *owner[2]]
+
+        statements = module.effects if key.name == EFFECTS else module.definitions[key.name]
+        forms = [(name or key.name, tree) for each in statements for name, tree in canonical(each, module.names, refer)]
+        imports = [target for target in module.names.get(key.name, ()) if target != key.dotted]
+        return Definition([*forms, *((key.name, refer(target)) for target in imports)], uses)
+
+    def _module(self, key: Key) -> Module:
+        module = self.package.module(key.module)
+        assert module is not None
+        return module
+
+
+def _keys(module: Module, name: str, attributes: Sequence[str]) -> list[Key]:
+    """Return the key of a definition, or of all definitions of a module that is used as a value."""
+    names = [name] if name else [] if attributes else sorted(set(module.definitions) - {"__all__"})
+    return [Key(module.name, each) for each in names]
+
+
+def _is_within(dotted: str, places: frozenset[str]) -> bool:
+    parts = dotted.split(".")
+    return any(".".join(parts[:size]) in places for size in range(1, len(parts) + 1))
+
+
+def code_of(definitions: Mapping[Key, Definition]) -> Code:
+    """Return one digest for all definitions, and one for each part by name."""
+    colours = {key: _hash([key.name, each.parts]) for key, each in definitions.items()}
+    while True:
+        # A name does not distinguish two definitions that share it; the definitions they use do.
+        finer = {
+            key: _hash([colours[key], [colours.get(used) for used in each.uses]]) for key, each in definitions.items()
+        }
+        settled = len(set(finer.values())) == len(set(colours.values()))
+        colours = finer
+        if settled:
+            break
+    named: dict[str, list[str]] = {}
+    for each in definitions.values():
+        for name, tree in each.parts:
+            named.setdefault(name, []).append(_hash(tree))
+    parts = {name: _hash(sorted(hashes))[:8] for name, hashes in sorted(named.items())}
+    return Code(_hash(sorted(colours.values()))[:12], parts)
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()

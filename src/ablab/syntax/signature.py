@@ -1,0 +1,211 @@
+"""Signatures read from the syntax: what a class or function takes, with types and ranges, without importing it."""
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from ablab.syntax.modules import Module, Package
+from ablab.syntax.scopes import LOCAL
+
+MISSING: Any = object()
+"""The default of a parameter that has none."""
+
+READABLE = ("typing", "pydantic", "annotated_types", "ablab.fields")
+"""Modules whose names an annotation may use. They are imported: none of them is heavy, and none is a user's."""
+
+BUILTINS = ("int", "float", "bool", "str", "list", "tuple", "dict", "None")
+
+
+class SignatureError(Exception):
+    """A signature that cannot be read, with the reason."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter: its type, evaluated where it was asked for, and its default or MISSING."""
+
+    annotation: ast.expr | None
+    default: Any
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a class's constructor, or a function, takes.
+
+    `constants`: the literal values that a class binds in its body, its own before those of its bases.
+    """
+
+    module: Module
+    parameters: Mapping[str, Parameter]
+    constants: Mapping[str, Any]
+    is_class: bool
+    doc: str
+
+    def type_of(self, name: str) -> Any:
+        """Return the type of a parameter; SignatureError if the annotation is missing or no readable type."""
+        annotation = self.parameters[name].annotation
+        if annotation is None:
+            raise SignatureError(f"{name} has no type")
+        try:
+            return _evaluated(annotation, self.module)
+        except SignatureError as error:
+            raise SignatureError(f"{name}: {ast.unparse(annotation)} cannot be read as a type ({error})") from None
+
+
+def signature(dotted: str, packages: Sequence[Package]) -> Signature:
+    """Read the signature of `dotted`; a class without a constructor takes that of its first base that has one.
+
+    Raises SignatureError if there is no such definition in these packages, or none that takes anything readable.
+    """
+    module, statement = definition(dotted, packages)
+    if isinstance(statement, ast.FunctionDef):
+        return Signature(module, _parameters(statement, skip=0), {}, is_class=False, doc=_doc(statement))
+    constants: dict[str, Any] = {}
+    for owner, each in _with_bases(module, statement, packages):
+        constants = {**_constants(each), **constants}
+        constructor = next((s for s in each.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+        taken = _fields(each) if constructor is None else _parameters(constructor, skip=1)
+        if taken is not None:
+            return Signature(owner, taken, constants, is_class=True, doc=_doc(statement))
+    return Signature(module, {}, constants, is_class=True, doc=_doc(statement))
+
+
+def definition(dotted: str, packages: Sequence[Package]) -> tuple[Module, ast.ClassDef | ast.FunctionDef]:
+    """Return the class or function of this dotted name, and its module; SignatureError if there is none."""
+    for package in packages:
+        if not package.holds(dotted):
+            continue
+        try:
+            found = package.owner(dotted)
+        except LookupError as error:
+            raise SignatureError(str(error)) from None
+        except SyntaxError as error:
+            raise SignatureError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
+        if found is None or not found[1] or found[2]:
+            break
+        statement = found[0].definitions[found[1]][-1]
+        if isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
+            return found[0], statement
+        raise SignatureError(f"{dotted} is neither a class nor a function")
+    raise SignatureError(f"there is no {dotted}")
+
+
+def _with_bases(
+    module: Module, statement: ast.ClassDef, packages: Sequence[Package]
+) -> Iterator[tuple[Module, ast.ClassDef]]:
+    """Yield the class and its bases, the first before the second, as far as they lie in these packages."""
+    yield module, statement
+    for base in statement.bases:
+        target = _dotted(base, module)
+        if target is None or not any(package.holds(target) for package in packages):
+            continue
+        owner, above = definition(target, packages)
+        if isinstance(above, ast.ClassDef):
+            yield from _with_bases(owner, above, packages)
+
+
+def _parameters(function: ast.FunctionDef, skip: int) -> dict[str, Parameter]:
+    taken = function.args
+    if taken.vararg or taken.kwarg:
+        raise SignatureError(f"{function.name} takes *args or **kwargs, which name no field")
+    plain = [*taken.posonlyargs, *taken.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(taken.defaults)) + list(taken.defaults)
+    pairs = [*zip(plain, defaults, strict=True), *zip(taken.kwonlyargs, taken.kw_defaults, strict=True)]
+    return {each.arg: Parameter(each.annotation, _default(each.arg, default)) for each, default in pairs[skip:]}
+
+
+def _fields(statement: ast.ClassDef) -> dict[str, Parameter] | None:
+    """Return the fields of a dataclass, which are what its constructor takes; None for other classes."""
+    decorators = [each.func if isinstance(each, ast.Call) else each for each in statement.decorator_list]
+    if not any(ast.unparse(each).rpartition(".")[2] == "dataclass" for each in decorators):
+        return None
+    fields = [each for each in statement.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+    return {
+        field.target.id: Parameter(field.annotation, _default(field.target.id, field.value))
+        for field in fields
+        if isinstance(field.target, ast.Name) and "ClassVar" not in ast.unparse(field.annotation)
+    }
+
+
+def _default(name: str, node: ast.expr | None) -> Any:
+    if node is None:
+        return MISSING
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise SignatureError(f"{name}: its default, {ast.unparse(node)}, is no literal value") from None
+
+
+def _constants(statement: ast.ClassDef) -> dict[str, Any]:
+    found = {}
+    for each in statement.body:
+        if not isinstance(each, (ast.Assign, ast.AnnAssign)) or each.value is None:
+            continue
+        target = each.target if isinstance(each, ast.AnnAssign) else each.targets[0]
+        if isinstance(target, ast.Name):
+            try:
+                found[target.id] = ast.literal_eval(each.value)
+            except ValueError:
+                continue  # it is computed
+    return found
+
+
+def _doc(statement: ast.ClassDef | ast.FunctionDef) -> str:
+    return (ast.get_docstring(statement) or "").partition("\n")[0]
+
+
+def _dotted(node: ast.expr, module: Module) -> str | None:
+    """Return what a chain of names refers to, `parts.Base` or `torch.nn.Module`; None for anything computed."""
+    chain: list[str] = []
+    while isinstance(node, ast.Attribute):
+        chain.insert(0, node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    targets = module.names.get(node.id, (LOCAL,))
+    return ".".join([targets[-1] or node.id, *chain])
+
+
+def _evaluated(node: ast.expr, module: Module) -> Any:
+    """Evaluate an annotation: names that types may use, subscripts, unions, literals and calls of those names."""
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str):  # a forward reference
+            return _evaluated(ast.parse(node.value, mode="eval").body, module)
+        return node.value
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _named(node, module)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _evaluated(node.left, module) | _evaluated(node.right, module)
+    if isinstance(node, ast.Subscript):
+        return _subscript(node, module)
+    if isinstance(node, ast.Call):
+        options = {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg is not None}
+        return _evaluated(node.func, module)(*map(ast.literal_eval, node.args), **options)
+    raise SignatureError(f"{ast.unparse(node)} is computed")
+
+
+def _subscript(node: ast.Subscript, module: Module) -> Any:
+    origin = _evaluated(node.value, module)
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if getattr(origin, "_name", None) == "Literal":
+        values = [ast.literal_eval(each) for each in inner]
+    else:
+        values = [_evaluated(each, module) for each in inner]
+    return origin[tuple(values)] if len(values) > 1 else origin[values[0]]
+
+
+def _named(node: ast.expr, module: Module) -> Any:
+    target = _dotted(node, module)
+    if target is None:
+        raise SignatureError(f"{ast.unparse(node)} is computed")
+    if target in BUILTINS:
+        return getattr(builtins, target)
+    place, _, name = target.rpartition(".")
+    if place == module.name and isinstance(statement := module.definitions.get(name, [None])[-1], ast.Assign):
+        return _evaluated(statement.value, module)
+    if place not in READABLE:
+        raise SignatureError(f"{target} is none of {', '.join((*BUILTINS[:-1], *READABLE))}")
+    return getattr(import_module(place), name)

@@ -1,0 +1,12 @@
+"""The parts that ablab ships, by their kinds."""
+
+from typing import Any
+
+from ablab.parts.find import find_part
+from ablab.parts.load import load
+from ablab.parts.shipped import shipped_targets
+
+
+def shipped(group: str) -> dict[str, Any]:
+    """Return the class or function behind each kind of a group."""
+    return {kind: load(find_part(target)) for kind, target in shipped_targets(group).items()}
