@@ -168,6 +168,10 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("ablab.store.finished.find_run", "ablab.store.finished.open_run", "ablab.store.finished.find_model"),
     ),
     (
+        "Where is it decided what an analysis makes, and where is it made?",
+        ("ablab.stages.analyses.wanted", "ablab.stages.analyse.MAKERS", "ablab.stages.looks.LOOKS"),
+    ),
+    (
         "Where is a run found to be already finished?",
         (
             "ablab.run.run",

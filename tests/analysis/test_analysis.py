@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ablab.analysis import attentions, cross_attention, importance, learned_scales, masked
+from ablab.analysis import attention_maps, attentions, cross_attention, importance, learned_scales, masked
+from ablab.model.attention import attend
 from ablab.model.norms import ScaleNorm
 from ablab.stages.analyses import SITES
 from tests.model.arms import build, source, stir, target
@@ -89,6 +90,40 @@ def test_only_a_learned_g_is_there():
 
 def test_cross_attention_is_a_distribution_over_the_source_whatever_the_batch():
     model = stirred()
-    maps = cross_attention(model, SRC[:1], TGT[:1, :4])
+    maps = torch.stack(cross_attention(model, SRC[:1], TGT[:1, :4]))
     assert maps.shape == (3, 4, 4, 5)
     assert_close(maps.sum(-1), torch.ones(3, 4, 4, dtype=maps.dtype))
+
+
+@pytest.mark.parametrize("site", SITES)
+@torch.no_grad()
+def test_the_weights_shown_are_those_with_which_the_model_mixes_the_values(site, monkeypatch):
+    model, seen = stirred(), []
+    layers = attentions(model, site)
+    inside = [module.register_forward_pre_hook(lambda *_: seen.append([])) for module in layers]
+    outside = [module.register_forward_hook(lambda *_: seen.append(None)) for module in layers]
+
+    def recorded(queries, keys, values, *rest, **options):
+        mixed = attend(queries, keys, values, *rest, **options)
+        if seen and seen[-1] is not None:
+            seen[-1].append((values, mixed))
+        return mixed
+
+    monkeypatch.setattr("ablab.model.attention.attend", recorded)
+    model(SRC[:1], TGT[:1, :4])
+    for hook in (*inside, *outside):
+        hook.remove()
+    mixes = [found[0] for found in seen if found]
+    maps = attention_maps(model, site, SRC[:1], TGT[:1, :4])
+    assert len(mixes) == len(maps) == len(layers)
+    for weights, (values, mixed) in zip(maps, mixes, strict=True):
+        assert_close(weights @ values[0], mixed[0], rtol=0, atol=1e-12)
+        assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+        if site == "decoder":
+            assert not weights.triu(1).any()
+
+
+def test_layers_may_have_different_numbers_of_heads():
+    model = stirred()
+    attentions(model, "encoder")[1].num_heads = 2
+    assert [len(heads) for heads in attention_maps(model, "encoder", SRC[:1], TGT[:1])] == [4, 2]

@@ -10,6 +10,7 @@ import pytest
 from ablab.report.charts import charts
 from ablab.report.comparisons import MOST_ARMS, side_by_side
 from ablab.report.document import Document
+from ablab.report.figures import heat_maps
 from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.store.artefacts import MatrixArtefact, Slice, comparable_artefacts, write_artefact
@@ -116,6 +117,49 @@ def test_an_arm_without_a_slice_leaves_its_place_empty(selection):
     assert picture.slices == ["all", "layer 1"]
     assert picture.panels[0].slices[1] is not None
     assert picture.panels[1].slices[1] is None
+
+
+def test_what_has_no_identity_across_runs_is_one_runs(selection):
+    for arm in selection.arms:
+        for run in arm.runs:
+            looks = comparable_artefacts(run.folder.artefacts)["looks_1"]
+            whole, layer = looks.slices
+            rewrite(run, "looks_1", slices=[whole, layer.model_copy(update={"of_one_run": True})])
+    picture = the(side_by_side(selection), "looks_1")
+    assert picture.of_one == ["layer 1"]
+    for arm, panel in zip(selection.arms, picture.panels, strict=True):
+        first = comparable_artefacts(arm.runs[0].folder.artefacts)["looks_1"]
+        assert panel.slices[1] == [pytest.approx(row, abs=1e-4) for row in first.slices[1].values]
+        assert panel.slices[0] != [pytest.approx(row, abs=1e-4) for row in first.slices[0].values]
+
+
+def test_texts_of_cells_are_those_of_the_run_that_is_shown(selection):
+    for arm in selection.arms:
+        for run in arm.runs:
+            looks = comparable_artefacts(run.folder.artefacts)["looks_1"]
+            values = looks.slices[0].values
+            cells = [[f"<{run.seed}>\n{value}" for value in row] for row in values]
+            rewrite(run, "looks_1", slices=[Slice(label="", values=values, of_one_run=True, cells=cells)])
+    picture = the(side_by_side(selection), "looks_1")
+    assert {panel.seeds for panel in picture.panels} == {1}
+    for arm, panel in zip(selection.arms, picture.panels, strict=True):
+        assert panel.cells[0][0][0].startswith(f"<{arm.runs[0].seed}>")
+    drawn = heat_maps(picture)["looks_1-1"]
+    assert drawn["cells"][0][0].startswith("&lt;1>\n".replace("\n", "<br>"))
+
+
+def test_one_matrix_is_shown_where_all_arms_have_the_same(selection):
+    first = comparable_artefacts(selection.arms[0].runs[0].folder.artefacts)["looks_1"]
+    for arm in selection.arms:
+        for run in arm.runs:
+            rewrite(run, "looks_1", slices=first.slices)
+    picture = the(side_by_side(selection), "looks_1")
+    assert (len(picture.panels), picture.alike) == (1, len(selection.arms))
+    rewrite(
+        run, "looks_1", slices=[Slice(label=p.label, values=[[0.5 for _ in r] for r in p.values]) for p in first.slices]
+    )
+    picture = the(side_by_side(selection), "looks_1")
+    assert (len(picture.panels), picture.alike) == (len(selection.arms), 0)
 
 
 def test_runs_that_were_not_analysed_are_left_out(selection):

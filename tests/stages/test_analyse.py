@@ -25,6 +25,11 @@ from tests.run.conftest import Said, make_store, typed
 
 PAIRS = [f"attention_{number}" for number in (1, 2, 3, 4)]
 HEADS = [f"heads_{site}" for site in SITES]
+LOOKS = [
+    *(f"attention_{site}_1" for site in SITES),
+    *("next_token", "uncertainty", "position_vectors", "position_similarity", "bleu_by_length", "chrf_by_length"),
+]
+EVERY = [*PAIRS, *LOOKS]
 
 
 def analyse(outputs, *words) -> Said:
@@ -77,8 +82,8 @@ def test_each_run_has_what_its_model_has(analysed):
     outputs, said = analysed
     for run in all_runs(outputs):
         gains = ["scalenorm_g"] * (run.run_id == scalenorm(outputs).run_id)
-        assert sorted(comparable_artefacts(run.artefacts)) == [*PAIRS, *sorted(HEADS), *gains]
-        for key in (*PAIRS, *HEADS, *gains):
+        assert sorted(comparable_artefacts(run.artefacts)) == sorted([*EVERY, *HEADS, *gains])
+        for key in (*EVERY, *HEADS, *gains):
             assert (run.artefacts / f"{key}.png").read_bytes().startswith(b"\x89PNG")
             assert key in said
     *_, following, places = said.rstrip().splitlines()
@@ -137,9 +142,14 @@ def test_a_report_lays_the_arms_side_by_side(analysed):
         assert main(["report", *words, "resamples=1000"]) == 0
     (page,) = outputs.glob("reports/*/report.json")
     pictures = json.loads(page.read_text())["artefacts"]
-    assert [picture["key"] for picture in pictures] == [*PAIRS, *HEADS, "scalenorm_g"]
-    assert [len(picture["panels"]) for picture in pictures] == [2] * 7 + [6]
-    assert {len(panel["lines"]) for panel in pictures[-1]["panels"]} == {1}
+    panels = {picture["key"]: picture["panels"] for picture in pictures}
+    assert set(panels) == {*EVERY, *HEADS, "scalenorm_g"}
+    fixed, lines = ("position_vectors", "position_similarity"), ("bleu_by_length", "chrf_by_length", "uncertainty")
+    for key in {*EVERY, *HEADS} - {*fixed, *lines}:
+        assert len(panels[key]) == 2
+    assert [len(panels[key]) for key in fixed] == [1, 1]
+    assert {len(panel["lines"]) for key in lines for panel in panels[key]} == {2}
+    assert {len(panel["lines"]) for panel in panels["scalenorm_g"]} == {1}
 
 
 def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, outputs, monkeypatch):
@@ -162,7 +172,7 @@ def test_an_interruption_loses_one_artefact_and_other_settings_only_what_they_ch
     with monkeypatch.context() as patch:
         patch.setattr(look, "importance", interrupted)
         assert analyse(outputs, *words).code == 130
-    assert sorted(comparable_artefacts(run.artefacts)) == [*PAIRS, "scalenorm_g"]
+    assert sorted(comparable_artefacts(run.artefacts)) == sorted([*EVERY, "scalenorm_g"])
     kept = {path.name: path.stat().st_mtime_ns for path in run.artefacts.glob("*.json")}
     assert analyse(outputs, *words).code == 0
     first = artefacts(outputs)
@@ -189,6 +199,41 @@ def test_callbacks_are_told_of_every_picture(outputs):
     assert told == [(record.cost.steps, "analysis/scalenorm_g")]
 
 
+def test_other_words_ask_for_more_or_fewer_heads_and_for_a_text(outputs):
+    run = scalenorm(outputs)
+    assert analyse(outputs, f"run={run.run_id}", "attention=cross").code == 0
+    few = {path: path.stat().st_mtime_ns for path in run.artefacts.glob("*.json")}
+    assert not any(path.stem.startswith(f"attention_{site}") for path in few for site in SITES)
+    assert analyse(outputs, f"run={run.run_id}", "attention=all", "text=two three").code == 0
+    for path, written in few.items():
+        assert path.stat().st_mtime_ns == written
+    found = comparable_artefacts(run.artefacts)
+    assert {f"attention_{site}_{place}" for site in SITES for place in (1, 2, 3, 4)} < set(found)
+    settings = found["next_token_of_text"].settings
+    assert settings["source"] == "two three"
+    assert settings["search"]["beam_size"] == 4
+    assert "nothing is computed again" in analyse(outputs, f"run={run.run_id}", "text=two three").out
+    assert "nothing is computed again" not in analyse(outputs, f"run={run.run_id}", "text=two").out
+
+
+def test_quality_by_length_needs_no_model(outputs, monkeypatch):
+    run = scalenorm(outputs)
+    assert analyse(outputs, f"run={run.run_id}").code == 0
+    first = comparable_artefacts(run.artefacts)["bleu_by_length"]
+    (run.artefacts / "bleu_by_length.json").unlink()
+    monkeypatch.setattr("ablab.stages.opened.load_model", None)
+    assert analyse(outputs, f"run={run.run_id}").code == 0
+    assert comparable_artefacts(run.artefacts)["bleu_by_length"].series == first.series
+
+
+def test_without_translations_there_is_no_chrf_by_length(outputs):
+    run = scalenorm(outputs)
+    for path in (run.path / "evaluations").glob("*.txt"):
+        path.unlink()
+    assert analyse(outputs, f"run={run.run_id}").code == 0
+    assert {"bleu_by_length"} == {key for key in comparable_artefacts(run.artefacts) if key.endswith("by_length")}
+
+
 BAD = {
     "": ["run: say which finished run"],
     "run=x runs=y": ["run: say which"],
@@ -197,6 +242,9 @@ BAD = {
     "RUN heads=perhaps": ["heads=perhaps: allowed: a valid boolean"],
     "RUN sentences=5": ["sentences=5: only masked heads need them; allowed: with heads=true"],
     "RUN heads=true sentences=0": ["sentences=0", "greater than or equal to 1"],
+    "RUN attention=none": ["attention=none: allowed: 'cross', 'heads' or 'all'"],
+    "RUN text=": ["text="],
+    "RUN schedule=noam": ["schedule=noam: a finished run keeps its schedule; allowed: with schedule=true"],
     "RUN haeds=true": ["haeds=true: no such key", "did you mean heads?"],
     "RUN norm=post": ["norm=post: no such key", "trainer"],
     "RUN decoding=greedy": ["decoding=greedy: no such key"],

@@ -3,34 +3,46 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ablab.model.attention import Attention, CrossAttention, KeysValues
+from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.modes import evaluating
 from ablab.model.norms import ScaleNorm
 from ablab.model.transformer import Decoder, Encoder, Transformer
 
 
 @torch.inference_mode()
-def cross_attention(model: Transformer, src: Tensor, tgt: Tensor) -> Float[Tensor, "layers heads tgt_len src_len"]:
-    """Return the weight of each source token for each target position of one sentence pair, in every layer and head."""
+def attention_maps(
+    model: Transformer, site: str, src: Tensor, tgt: Tensor
+) -> list[Float[Tensor, "heads queries keys"]]:
+    """Return the attention weights of one sentence pair at a site, a tensor per layer; each row sums to 1.
+
+    The attention modules compute them from the inputs that they have in `model(src, tgt)`. Layers may differ in their
+    number of heads. `site` as in `attentions`.
+    """
     maps: list[Tensor] = []
 
-    def look(module: nn.Module, inputs: tuple[Tensor, KeysValues, Tensor | None]) -> None:
-        assert isinstance(module, CrossAttention)
-        maps.append(module.weights(*inputs)[0])
+    def look(module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+        assert isinstance(module, SelfAttention | CrossAttention)
+        maps.append(module.weights(*inputs, **options)[0])
 
-    hooks = [module.register_forward_pre_hook(look) for module in model.modules() if isinstance(module, CrossAttention)]
+    hooks = [module.register_forward_pre_hook(look, with_kwargs=True) for module in attentions(model, site)]
     try:
         with evaluating(model):
             model(src, tgt)
     finally:
         for hook in hooks:
             hook.remove()
-    return torch.stack(maps)
+    return maps
+
+
+def cross_attention(model: Transformer, src: Tensor, tgt: Tensor) -> list[Float[Tensor, "heads tgt_len src_len"]]:
+    """Return the weight of each source token for each target position of one sentence pair, a tensor per layer."""
+    return attention_maps(model, "cross", src, tgt)
 
 
 def draw_attention(

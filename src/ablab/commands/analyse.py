@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ablab.commands.options import AnalyseOptions, split_words
+from ablab.commands.schedules import DRAW, draw_schedules
+from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
 from ablab.program import program
-from ablab.stages.analyses import Wanted, missing, wanted
+from ablab.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
@@ -32,7 +34,12 @@ class _Opened:
 
 
 def analyse(arguments: Sequence[str]) -> int:
-    """Compute missing artefacts and print a line for each."""
+    """Compute missing artefacts and print a line for each; with schedule=true, draw schedules without a run."""
+    if any(word in DRAW for word in arguments):
+        return draw_schedules([word for word in arguments if word not in DRAW])
+    for word in arguments:
+        if word.startswith("schedule=") and word.partition("=")[2] in groups()["schedule"]:
+            raise UserError(f"{word}: a finished run keeps its schedule; allowed: with schedule=true, before a run")
     options, words = split_words(AnalyseOptions, arguments)
     for word in words:
         key, equals, _ = word.partition("=")
@@ -51,7 +58,8 @@ def analyse(arguments: Sequence[str]) -> int:
 
 def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
     planned, sentences = reopened(run, words), options.sentences or SENTENCES
-    return _Opened(planned, run.record, wanted(planned, run.record, sentences if options.heads else None))
+    asked = Asked(options.attention, sentences if options.heads else None, options.text)
+    return _Opened(planned, run.record, wanted(planned, run.record, asked))
 
 
 def _analyse(one: _Opened, console: Console) -> None:
@@ -71,13 +79,13 @@ def _analyse(one: _Opened, console: Console) -> None:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)
     for each in one.wanted:
-        console.say(f"  {each.key:<15} {_summary(there[each.key])}")
+        console.say(f"  {each.key:<19} {_summary(there[each.key])}")
 
 
 def _summary(artefact: Artefact) -> str:
     """Return its title, with the extreme values if it is a series or a single matrix."""
     if isinstance(artefact, MatrixArtefact):
-        if len(artefact.slices) > 1:
+        if len(artefact.slices) > 1 or artefact.slices[0].cells:
             return artefact.title
         cells = [
             (value, f"{artefact.y.title} {row}, {artefact.x.title} {column}")
@@ -91,7 +99,8 @@ def _summary(artefact: Artefact) -> str:
             for y, name in zip(trace.y, trace.names or [f"{artefact.x.title} {x:g}" for x in trace.x], strict=True)
         ]
     (low, lowest), (high, highest) = min(cells), max(cells)
-    return f"{artefact.title}: from {low:.4g} ({lowest}) to {high:.4g} ({highest})"
+    extremes = f"from {low:.4g} ({lowest}) to {high:.4g} ({highest})".replace("\n", ", ")
+    return f"{artefact.title}: {extremes}"
 
 
 def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:

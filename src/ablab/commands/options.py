@@ -171,25 +171,40 @@ class TranslateOptions(Options):
 
 
 class AnalyseOptions(Options):
-    """Look inside a run: ScaleNorm's g, cross-attention, the importance of each head.
+    """Look inside a run: attention, positions, heads, quality by length; draw schedules.
 
-    Of the selected weights: the learned g of every ScaleNorm; cross-attention on four test sentences, the same for
-    every run; when asked, by how much masking a head raises the validation loss. Kept in the run's artefacts/, where
-    report.py finds them to compare arms; nothing is computed twice.
+    Of the selected weights: the vectors of positions and their cosine similarity; attention to four test sentences,
+    the same for every run; the distribution of the next token along one of them; the learned g of every ScaleNorm;
+    when asked, by how much masking a head raises the validation loss. Of the evaluation: BLEU and chrF by length of
+    the source. Kept in the run's artefacts/, where report.py finds them to compare arms; nothing is computed twice.
+
+      ablab analyse run=<id>                                   all of these but masked heads
+      ablab analyse run=<id> attention=all                     every single head on four sentences
+      ablab analyse run=<id> text='a sentence'                 also its next tokens, along its best translation
+      ablab analyse schedule=true drophead=vshape schedule=cosine
+                                                               learning rate and DropHead rate, before any run
 
     Fields of trainer, logger and data that change no weights can be set too: trainer=gpu, data.path=FOLDER.
     """
 
-    usage = ("ablab analyse run=<id> [key=value ...]",)
+    usage = ("ablab analyse run=<id> [key=value ...]", "ablab analyse schedule=true [key=value ...]")
 
     run: str | None = None
     """a finished run: its id, a prefix of it, its display name, or its path"""
     runs: str | None = None
     """several of them, by id, prefix or path, with commas between"""
+    attention: Literal["cross", "heads", "all"] = "heads"
+    """cross: cross-attention as the mean over heads; heads: also every single head of encoder, decoder and
+    cross-attention on one sentence; all: on all four"""
+    text: Annotated[str, Field(min_length=1, pattern=r"\S")] | None = None
+    """source sentence whose next tokens are shown too, along the model's own best translation"""
     heads: bool = False
     """true: mask every head of every attention in turn"""
     sentences: Count | None = None
     """validation sentences on which heads are masked, only with heads=true; 200 unless set"""
+    schedule: bool = False
+    """true: draw learning rate and DropHead rate of the run that the other words describe, as for train.py, at each
+    step; another word schedule=<option> is that group"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 

@@ -176,6 +176,17 @@ class SelfAttention(Attention):
         queries, keys, values = self.split(self.qkv(x), 3)
         return self.mix(queries, KeysValues(keys, values), mask, causal=causal)
 
+    def weights(
+        self,
+        x: Float[Tensor, "batch length d_model"],
+        mask: Bool[Tensor, "batch 1 1 length"] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Tensor, "batch heads length length"]:
+        """Return the weight of each position for each query, softmax(Q K^T / sqrt(d_k)), for inspection."""
+        queries, keys, _ = self.split(self.qkv(x), 3)
+        return weights(queries, keys, mask, causal=causal)
+
     def step(
         self, x: Float[Tensor, "rows 1 d_model"], past: "KVCache", position: int
     ) -> Float[Tensor, "rows 1 d_model"]:

@@ -48,6 +48,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.console": "watches",
     "ablab.tracking": "watches",
     "ablab.analysis.plot": "draws",
+    "ablab.analysis.plot_matrices": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
     "ablab.stages.train._cost": "measures time and memory",
     "ablab.training.cost": "counts and measures what a model takes",

@@ -3,8 +3,9 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
@@ -187,7 +188,11 @@ def _matrices(kin: _Kin, first: MatrixArtefact, arms: Sequence[ArmRuns]) -> Matr
     every = [artefact for artefact in kin.by_run.values() if isinstance(artefact, MatrixArtefact)]
     slices = list(dict.fromkeys(part.label for artefact in every for part in artefact.slices))
     having = [arm for arm in arms if any(run.folder.run_id in kin.by_run for run in arm.finished)]
-    panels = [_of_arm(arm, kin.by_run, slices) for arm in having[:MOST_ARMS]]
+    of_one = dict.fromkeys(part.label for artefact in every for part in artefact.slices if part.of_one_run)
+    panels = [_of_arm(arm, kin.by_run, slices, of_one) for arm in having[:MOST_ARMS]]
+    others = chain(panels[1:], (_of_arm(arm, kin.by_run, slices, of_one) for arm in having[MOST_ARMS:]))
+    alike = len(having) > 1 and all(_equal(panel, panels[0]) for panel in others)
+    panels = panels[:1] if alike else panels
     values = [value for panel in panels for part in panel.slices if part is not None for row in part for value in row]
     return Matrices(
         key=kin.key,
@@ -202,12 +207,23 @@ def _matrices(kin: _Kin, first: MatrixArtefact, arms: Sequence[ArmRuns]) -> Matr
         high=max(values),
         slices=slices,
         panels=panels,
-        left_out=len(having[MOST_ARMS:]),
+        left_out=0 if alike else len(having[MOST_ARMS:]),
+        of_one=list(of_one),
+        alike=len(having) if alike else 0,
     )
 
 
-def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str]) -> MatrixOf:
-    """Return the mean over seeds. Rows with interchangeable columns are sorted first, and lose their labels."""
+def _equal(one: MatrixOf, other: MatrixOf) -> bool:
+    """Return whether two arms have the same picture, as those have whose positions are fixed."""
+    own = {"arm", "mark", "seeds"}
+    return one.model_dump(exclude=own) == other.model_dump(exclude=own)
+
+
+def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str], of_one: Collection[str]) -> MatrixOf:
+    """Return the mean over seeds, of slices in `of_one` the first run's.
+
+    Rows with interchangeable columns are sorted first, and lose their labels.
+    """
     found = [artefact for run in arm.finished if isinstance(artefact := by_run.get(run.folder.run_id), MatrixArtefact)]
     first = found[0]
     alike = [
@@ -217,10 +233,16 @@ def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str])
     return MatrixOf(
         arm=arm.name,
         mark=arm.mark(len(alike)),
-        seeds=len(alike),
+        seeds=1 if len(of_one) == len(slices) else len(alike),
         rows=first.y.labels,
         columns=ranks if first.interchangeable else first.x.labels,
-        slices=[_mean([values for artefact in alike if (values := _slice(artefact, label))]) for label in slices],
+        slices=[
+            _mean(
+                [values for artefact in alike[: 1 if label in of_one else None] if (values := _slice(artefact, label))]
+            )
+            for label in slices
+        ],
+        cells=[part.cells for part in first.slices if part.cells],
     )
 
 

@@ -245,7 +245,7 @@ class Series(Strict):
 class MatrixOf(Strict):
     """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice.
 
-    `mark`: what the mean leaves out where runs diverged.
+    `mark`: what the mean leaves out where runs diverged. `cells`: the texts of each slice's cells, where they have any.
     """
 
     arm: str
@@ -254,6 +254,7 @@ class MatrixOf(Strict):
     rows: list[str]
     columns: list[str]
     slices: list[list[list[float]] | None]
+    cells: list[list[list[str]]] = Field(default_factory=list)
 
     @property
     def marked(self) -> str:
@@ -276,7 +277,9 @@ class Matrices(Strict):
     """A matrix artefact of several arms, side by side on one colour scale from `low` to `high`.
 
     `ranked`: each row was sorted before averaging, since its columns have no identity across runs. `slices`: the
-    choices, the first shown initially. `left_out`: number of arms that have the artefact and are not shown.
+    choices, the first shown initially. `left_out`: number of arms that have the artefact and are not shown. `of_one`:
+    slices that have no identity across runs, and are those of each arm's first run. `alike`: number of arms whose
+    matrices are equal, where all are; then one is shown.
     """
 
     kind: Literal["matrix"] = "matrix"
@@ -293,6 +296,8 @@ class Matrices(Strict):
     slices: list[str]
     panels: list[MatrixOf]
     left_out: int
+    of_one: list[str] = Field(default_factory=list)
+    alike: int = 0
 
 
 class SentenceLine(Strict):

@@ -97,7 +97,7 @@ def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
             "title": {"text": series.title},
             "xaxis": {
                 "tickvals": places,
-                "ticktext": series.names,
+                "ticktext": [_lines(name) for name in series.names],
                 "range": [min(places) - 0.6, max(places) + 0.6],
                 "showgrid": False,
                 "zeroline": False,
@@ -142,6 +142,12 @@ LONGEST = 22
 ROW, TOP, TITLE = 24, 6, 34
 """Pixels: height of a row, space above all rows, and an axis title with the gap to its labels."""
 
+MOST_NUMBERED = 16
+"""Rows or columns of a heat map beyond which numbers stand at some alone, and cells are small. Tokens stand at all."""
+
+WRITTEN = 1.6
+"""Height of a row whose cells have texts of two lines, in rows."""
+
 LETTER, SLOPE = 6.4, 0.8
 """Width of a letter in pixels, and the share of it that a slanted label needs below the axis."""
 
@@ -165,19 +171,25 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
         "showscale": False,  # the page shows one for all charts
         "hoverinfo": "text",
     }
-    if written:
+    if panel.cells:
+        heat["texttemplate"] = "%{text}"
+    elif written:
         heat["texttemplate"] = f"%{{z:.{_decimals(picture)}f}}"
+    if max(map(_apart, (panel.columns, panel.rows))) > 1:
+        heat |= {"xgap": 0, "ygap": 0}  # gaps would hide the small cells
+    row = ROW * WRITTEN if panel.cells else ROW / _apart(panel.rows)
     wide = max(len(label) for label in panel.columns) > 3
     left = round(TITLE + LETTER * _longest(panel.rows))
     below = round(TITLE + (LETTER * SLOPE * _longest(panel.columns) if wide else 14))
     return {
         "data": [heat],
         "slices": dict(zip(picture.slices, panel.slices, strict=True)),
-        "rows": [_escaped(f"{picture.y} {row}") for row in panel.rows],
+        "cells": [[_lines(text) for text in texts] for texts in panel.cells[0]] if panel.cells else None,
+        "rows": [_escaped(f"{picture.y} {name}") for name in panel.rows],
         "columns": [_escaped(f"{picture.x.partition(',')[0]} {column}") for column in panel.columns],
         "section": picture.section,
         "layout": {
-            "height": TOP + ROW * len(panel.rows) + below,
+            "height": round(TOP + row * len(panel.rows) + below),
             "margin": {"t": TOP, "r": 6, "l": left, "b": below},
             "xaxis": {**_labelled(picture.x, panel.columns), "tickangle": -50 if wide else 0},
             "yaxis": {**_labelled(picture.y, panel.rows), "range": [len(panel.rows) - 0.5, -0.5]},
@@ -192,19 +204,25 @@ def _decimals(picture: Matrices) -> int:
 
 
 def _labelled(title: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Label an axis by position, since a label may occur twice.
+    """Label an axis by position, since a label may occur twice; of very many labels, some that are evenly spaced.
 
     Automatic margins are off: Plotly's search for them does not end with slanted labels.
     """
+    apart = _apart(labels)
     return {
         "title": {"text": title, "standoff": 4, "font": {"size": 11}},
-        "tickvals": list(range(len(labels))),
-        "ticktext": [_escaped(_cut(label)) for label in labels],
+        "tickvals": list(range(0, len(labels), apart)),
+        "ticktext": [_escaped(_cut(label)) for label in labels[::apart]],
         "showgrid": False,
         "zeroline": False,
         "tickfont": {"size": 11},
         "automargin": False,
     }
+
+
+def _apart(labels: Sequence[str]) -> int:
+    """Return the distance between places whose labels are written: above 1 for many numbers, which can be counted."""
+    return -(-len(labels) // MOST_NUMBERED) if all(label.isdecimal() for label in labels) else 1
 
 
 def _cut(label: str) -> str:
@@ -218,3 +236,8 @@ def _longest(labels: Sequence[str]) -> int:
 def _escaped(text: str) -> str:
     """Escape text that Plotly would read as tags: `</s>` would vanish."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _lines(text: str) -> str:
+    """Escape a text of several lines."""
+    return _escaped(text).replace("\n", "<br>")

@@ -1,37 +1,29 @@
 """Computation of the artefacts of an analysis, one at a time, so that an interruption loses at most one."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ablab.analysis import attentions, cross_attention, importance, learned_scales
+from ablab.analysis.heads import NAMES
 from ablab.analysis.inspect import FINAL
 from ablab.analysis.plot import draw
-from ablab.build import load_model, set_threads
-from ablab.data.batches import Sentences
-from ablab.data.prepared import nested_subsample, prepare
-from ablab.data.tokenizer import Tokenizer
-from ablab.model.tokens import BOS, EOS
-from ablab.model.transformer import Transformer
 from ablab.plan import Planned
 from ablab.provenance import code_digest
 from ablab.stages.analyses import SITES, Wanted
+from ablab.stages.looks import LOOKS, Maker, Progress
+from ablab.stages.opened import Opened
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
-from ablab.store.saved_model import of_run
 from ablab.training.callbacks import Callback
-from ablab.training.validation import true_loss
-
-END = "</s>"
 
 
 def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
     """Compute each missing artefact, draw it, pass its picture to the callbacks, and write it."""
-    opened = _Opened.of(planned, record, callbacks.on_message)
+    opened = Opened(planned, record, callbacks.on_message)
     passes = sum(opened.passes(each.settings) for each in lacking)
     with callbacks.counting("looking inside", passes) as advance:
         for each in lacking:
@@ -47,43 +39,7 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             write_artefact(path, artefact)
 
 
-@dataclass
-class _Opened:
-    """A finished run's model and tokenizers, and its validation set on demand."""
-
-    planned: Planned
-    say: Callable[[str], None]
-    model: Transformer
-    tokenizers: tuple[Tokenizer, Tokenizer]
-
-    @classmethod
-    def of(cls, planned: Planned, record: Record, say: Callable[[str], None]) -> "_Opened":
-        device = set_threads(planned.config.trainer)
-        return cls(planned, say, *load_model(of_run(planned.folder, record), device))
-
-    def passes(self, settings: Mapping[str, Any]) -> int:
-        """Return the number of passes of the model, for the progress bar."""
-        if settings["analysis"] != "heads":
-            return 1
-        return sum(attention.num_heads for attention in attentions(self.model, settings["site"]))
-
-    @cached_property
-    def valid(self) -> tuple[Sentences, Sentences]:
-        """Source and target ids of the validation set."""
-        return prepare(self.planned.config.data, self.planned.outputs / "corpora", self.say).valid
-
-    def loss(self, count: int) -> Callable[[], float]:
-        """Return a function for the loss on a fixed subset of `count` validation pairs.
-
-        The loss is in nats per target token, without label smoothing.
-        """
-        src, tgt = self.valid
-        rows = nested_subsample(len(src), count)
-        chosen = src.chosen(rows), tgt.chosen(rows)
-        return lambda: true_loss(self.model, *chosen)
-
-
-def _scales(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
+def _scales(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
     """Return g by depth, one line per site."""
     traces = [
         Trace(
@@ -106,13 +62,10 @@ def _scales(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[in
     )
 
 
-def _attention(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
+def _attention(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
     """Return the cross-attention of each reference token, averaged over heads, for all layers and for each."""
-    (source, target), device = opened.tokenizers, next(opened.model.parameters()).device
-    src, tgt = source.encode([settings["source"]])[0], target.encode([settings["reference"]])[0]
-    maps = cross_attention(
-        opened.model, torch.tensor([[*src, EOS]], device=device), torch.tensor([[BOS, *tgt]], device=device)
-    ).mean(dim=1)
+    layers_and_heads = cross_attention(opened.model, *opened.pair(settings))
+    maps, axes = torch.stack([heads.mean(dim=0) for heads in layers_and_heads]), opened.axes(settings)
     layers = {f"layer {number}": weights for number, weights in enumerate(maps, 1)}
     progress(1)
     return MatrixArtefact(
@@ -121,8 +74,8 @@ def _attention(opened: _Opened, settings: Mapping[str, Any], progress: Callable[
         about="How much the position that predicts each token of the reference (down) attends to each token of the "
         "source (across): the mean over heads. The model reads the reference, so that all arms say the same; each row "
         "sums to 1.",
-        x=Axis(title="source", labels=[*source.readable(src), END]),
-        y=Axis(title="reference", labels=[*target.readable(tgt), END]),
+        x=axes["source"],
+        y=axes["reference"],
         value="attention weight",
         slices=[
             Slice(label=label, values=_rounded(weights.tolist(), 4))
@@ -131,15 +84,12 @@ def _attention(opened: _Opened, settings: Mapping[str, Any], progress: Callable[
     )
 
 
-TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
-
-
-def _heads(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int], None]) -> Artefact:
+def _heads(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
     """Return the increase in loss when one head alone is masked, with layers as rows and heads as columns."""
     loss, sites = opened.loss(settings["sentences"]), attentions(opened.model, settings["site"])
     gained = importance(sites, loss, loss(), progress)
     return MatrixArtefact(
-        title=TITLES[settings["site"]],
+        title=NAMES[settings["site"]],
         section="Head importance",
         order=SITES.index(settings["site"]),
         about="What the validation loss gains when one head alone is masked (after Michel et al. 2019, section 3.2, "
@@ -153,11 +103,7 @@ def _heads(opened: _Opened, settings: Mapping[str, Any], progress: Callable[[int
     )
 
 
-MAKERS: dict[str, Callable[[_Opened, Mapping[str, Any], Callable[[int], None]], Artefact]] = {
-    "scalenorm_g": _scales,
-    "attention": _attention,
-    "heads": _heads,
-}
+MAKERS: dict[str, Maker] = {"scalenorm_g": _scales, "attention": _attention, "heads": _heads, **LOOKS}
 
 
 def _rounded(rows: Sequence[Sequence[float]], digits: int) -> list[list[float]]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablab.errors import UserError
-from ablab.files import read_lines
 from ablab.plan import Planned
+from ablab.stages.by_length import METRICS
+from ablab.stages.texts import evaluated, read_test_text
 from ablab.store.artefacts import comparable_artefacts
-from ablab.store.records import Evaluation, Record
+from ablab.store.records import Record
 
 PAIRS = 4
 LONGEST = 80
@@ -45,6 +45,16 @@ VERSION = 1
 """Raised when the same settings would give other numbers, so that existing artefacts are computed again."""
 
 
+POSITIONS = 64
+"""Positions shown; of a learned table that has fewer, all."""
+
+HAVE_VECTORS = ("sinusoidal", "learned")
+"""Kinds of positions that add a vector to the input, which can be shown."""
+
+LOOKED_INTO = 1
+"""Place of the sentence whose single heads and next tokens are shown: the shortest, so that the picture is readable."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A required artefact: its file name, and all settings that decide its numbers beside the weights."""
@@ -53,23 +63,67 @@ class Wanted:
     settings: Mapping[str, Any]
 
 
-def wanted(planned: Planned, record: Record, heads: int | None) -> list[Wanted]:
-    """Return the artefacts that this run requires.
+@dataclass(frozen=True)
+class Asked:
+    """What a user can ask for.
 
-    `heads`: number of validation sentences on which head importance is measured; None: it is not measured.
+    `attention`: `cross`, the mean over heads of cross-attention; `heads`, also every single head of all kinds of
+    attention on one sentence; `all`, on all of them. `heads`: number of validation sentences on which head importance
+    is measured; None: it is not measured. `text`: a source sentence whose next tokens are shown.
     """
-    found = []
+
+    attention: str = "heads"
+    heads: int | None = None
+    text: str | None = None
+
+
+def wanted(planned: Planned, record: Record, asked: Asked) -> list[Wanted]:
+    """Return the artefacts that this run requires."""
     norm = planned.config.norm
-    if norm.kind == "scalenorm" and norm.own["learn_g"]:
-        found.append(Wanted("scalenorm_g", _settings("scalenorm_g")))
-    sources, references = _test_text(planned)
+    learns_g = norm.kind == "scalenorm" and norm.own["learn_g"]
+    found = [_wanted("scalenorm_g", "scalenorm_g")] if learns_g else []
+    found += [*_of_positions(planned), *_of_sentences(planned, asked)]
+    scored = {"evaluation": planned.evaluation_id, "references": evaluated(planned).references}
+    has_translations = planned.folder.translations(planned.evaluation_id).exists()
+    found += [
+        _wanted(f"{metric}_by_length", "by_length", metric=metric, **scored)
+        for metric in (METRICS if has_translations else ["bleu"])
+    ]
+    if asked.text is not None:
+        search = {key: planned.evaluation["decoding"][key] for key in SEARCH}
+        found.append(_wanted("next_token_of_text", "next_token", source=asked.text, search=search))
+    if asked.heads is not None:
+        valid = record.data["valid"]
+        on = {"corpus": record.data["corpus"], "sentences": min(asked.heads, valid["pairs"] - valid["dropped_empty"])}
+        found += [_wanted(f"heads_{site}", "heads", site=site, **on) for site in SITES]
+    return found
+
+
+SEARCH = ("beam_size", "length_penalty", "max_extra_tokens")
+"""Settings of the search that decide the best translation."""
+
+
+def _of_positions(planned: Planned) -> list[Wanted]:
+    position = planned.config.position
+    if position.kind not in HAVE_VECTORS:
+        return []
+    count = min(POSITIONS, position.own.get("max_length", POSITIONS))
+    return [
+        _wanted("position_vectors", "positions", positions=count),
+        _wanted("position_similarity", "similarity", positions=count),
+    ]
+
+
+def _of_sentences(planned: Planned, asked: Asked) -> list[Wanted]:
+    found = []
+    sources, references = read_test_text(planned)
     for place, number in enumerate(readable_pairs(sources, references), 1):
         pair = {"source": sources[number], "reference": references[number]}
-        found.append(Wanted(f"attention_{place}", _settings("attention", **pair)))
-    if heads is not None:
-        valid = record.data["valid"]
-        on = {"corpus": record.data["corpus"], "sentences": min(heads, valid["pairs"] - valid["dropped_empty"])}
-        found += [Wanted(f"heads_{site}", _settings("heads", site=site, **on)) for site in SITES]
+        found.append(_wanted(f"attention_{place}", "attention", **pair))
+        if asked.attention == "all" or (asked.attention == "heads" and place == LOOKED_INTO):
+            found += [_wanted(f"attention_{site}_{place}", "single_heads", site=site, **pair) for site in SITES]
+        if place == LOOKED_INTO:
+            found += [_wanted("next_token", "next_token", **pair), _wanted("uncertainty", "uncertainty", **pair)]
     return found
 
 
@@ -79,21 +133,5 @@ def missing(planned: Planned, wanted: list[Wanted]) -> list[Wanted]:
     return [each for each in wanted if there.get(each.key) != each.settings]
 
 
-def _settings(analysis: str, **others: Any) -> dict[str, Any]:
-    return {"analysis": analysis, "version": VERSION, **others}
-
-
-def _test_text(planned: Planned) -> tuple[list[str], list[str]]:
-    """Return the test sentences that the run's own evaluation stored; neither the corpus nor a network is needed."""
-    evaluation: Evaluation | None = planned.folder.evaluation(planned.evaluation_id)
-    if evaluation is None:
-        raise UserError(
-            f"{planned.run_id} has not translated {planned.evaluation['test']['name']}; type its train line again, "
-            "with the words that name this test set"
-        )
-    folder = planned.outputs / "corpora" / evaluation.references
-    try:
-        sources, references = (read_lines(folder / f"{name}.txt") for name in ("sources", "references"))
-    except OSError as error:
-        raise UserError(f"{error.filename}: cannot be read ({error.strerror}); its test text is needed") from None
-    return sources, references
+def _wanted(key: str, analysis: str, **others: Any) -> Wanted:
+    return Wanted(key, {"analysis": analysis, "version": VERSION, **others})

@@ -36,10 +36,19 @@ class Trace(Strict):
 
 
 class Slice(Strict):
-    """One of several matrices that share their rows and columns."""
+    """One of several matrices that share their rows and columns.
+
+    `row`, `column`: its place in a picture of small multiples, such as layer 2 and head 3; empty where it has none.
+    `of_one_run`: it has no identity across runs (head 3 of one run does not correspond to head 3 of another), so a
+    comparison shows that of one seed, not a mean. `cells`: a text for each cell, or empty.
+    """
 
     label: str
     values: list[list[float]]
+    row: str = ""
+    column: str = ""
+    of_one_run: bool = False
+    cells: list[list[str]] = Field(default_factory=list)
 
 
 class _Artefact(Strict):
@@ -86,8 +95,9 @@ class MatrixArtefact(_Artefact):
     def _shaped(self) -> "MatrixArtefact":
         rows, columns = len(self.y.labels), len(self.x.labels)
         for part in self.slices:
-            if [len(row) for row in part.values] != [columns] * rows:
-                raise ValueError(f"{part.label}: its values are not {rows} rows of {columns}")
+            for what in (part.values, part.cells) if part.cells else (part.values,):
+                if [len(row) for row in what] != [columns] * rows:
+                    raise ValueError(f"{part.label}: its values are not {rows} rows of {columns}")
         return self
 
 

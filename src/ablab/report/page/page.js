@@ -29,7 +29,8 @@ function filled(chart) {
   const z = (wanted in chart.slices ? chart.slices[wanted] : Object.values(chart.slices)[0]) || [];
   const text = z.map((row, i) => row.map((value, j) => `${chart.rows[i]}<br>${chart.columns[j]}<br>${value}`));
   const scale = ["--heat-low", "--heat-middle", "--heat-high"].map((name, i) => [i / 2, colour(name)]);
-  return [{ ...chart.data[0], z, text, colorscale: scale }];
+  const written = chart.cells ? { text: chart.cells, hovertext: text } : { text };
+  return [{ ...chart.data[0], z, ...written, colorscale: scale }];
 }
 
 function draw() {

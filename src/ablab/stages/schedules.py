@@ -1,0 +1,160 @@
+"""Learning rate and DropHead rate at every step of a run that is not trained yet, as a table and a picture.
+
+The rates are the parts that training calls, so that torch is loaded only if one of them needs it, as plateau does,
+which reads validations. A test compares the rates with training's at each step.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ablab.config import Config
+from ablab.config.options import Option, part_of
+from ablab.errors import UserError
+from ablab.files import folder_name, json_digest, replacing, write_text
+from ablab.parts.load import load
+
+Rate = Callable[[int], float]
+"""A function from the optimiser step, from 1, to a rate."""
+
+VERSION = 1
+"""Raised when the same settings would be drawn otherwise."""
+
+MOST_ROWS = 100_000
+"""Maximum rows of the table: of longer trainings evenly spaced steps, the last one included."""
+
+
+def _made(option: Option, facts: Mapping[str, Any]) -> Any:
+    """Return an option's part with all that it asks for, as `build.parts.make` does, whose package needs torch."""
+    part = part_of(option.of_group, option.kind)
+    assert part is not None
+    asked = part.signature.parameters
+    handed = {name: value for name, value in {**facts, **option.own}.items() if name in asked}
+    return load(part)(**handed) if part.signature.is_class else partial(load(part), **handed)
+
+
+def _facts(config: Config) -> dict[str, Any]:
+    """Return what schedules may ask for: the peak, the last step and the dimensions of the model."""
+    model, names = config.model, ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
+    sizes = {**{name: getattr(model, name) for name in names}, "d_head": model.d_model // model.num_heads}
+    return {**sizes, "peak": config.peak_rate, "total": config.training.max_steps}
+
+
+PLACE = {"stack": "encoder", "layer": 1, "sublayer": "self_attention"}
+"""The place for which a DropHead rate is drawn that asks for one."""
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """Both rates by step. `settings`: everything that decides them. `notes`: what they cannot show.
+
+    `by_validation`: the learning rate is the one before any validation.
+    """
+
+    settings: Mapping[str, Any]
+    steps: range
+    learning_rate: Rate
+    drophead: Rate
+    titles: tuple[str, str]
+    notes: list[str]
+    by_validation: bool
+
+    @property
+    def name(self) -> str:
+        """Stem of the files: the kinds, and a digest of all settings."""
+        kinds = (self.settings[group]["kind"] for group in ("schedule", "drophead"))
+        return folder_name("-".join([*kinds, json_digest({**self.settings}, 8)]))
+
+    def rows(self) -> Iterator[tuple[int, float, float]]:
+        """Yield step, learning rate and DropHead rate."""
+        last = self.steps.stop - 1
+        for step in (*self.steps, *([] if self.steps[-1] == last else [last])):
+            yield step, self.learning_rate(step), self.drophead(step)
+
+
+def schedules(config: Config) -> Schedules:
+    """Return both schedules from step 1 to `training.max_steps`; UserError without that."""
+    last, facts = _last_step(config), _facts(config)
+    # What decides the rates: the options with their fields, the digest of a part from outside, and what they ask for.
+    learning = {"kind": config.schedule.kind, "peak": config.peak_rate, **config.schedule.own}
+    dropping = {"kind": config.drophead.kind, **config.drophead.own}
+    dropping.pop("sites", None)
+    settings = {"version": VERSION, "facts": facts, "schedule": learning, "drophead": dropping}
+    codes = {group: getattr(getattr(config, group), "code", None) for group in ("schedule", "drophead")}
+    schedule = _made(config.schedule, facts)
+    by_validation = not callable(schedule)
+    return Schedules(
+        {**settings, "codes": codes},
+        range(1, last + 1, -(-last // MOST_ROWS)),
+        (lambda step: float(schedule.rate(step, []))) if by_validation else schedule,
+        _made(config.drophead, {**facts, **PLACE}),
+        (_said("Learning rate", learning), _said("DropHead", dropping)),
+        list(_notes(config, by_validation=by_validation)),
+        by_validation,
+    )
+
+
+def _last_step(config: Config) -> int:
+    last = config.training.max_steps
+    if last is None:
+        raise UserError("training.max_steps=null: schedules are drawn up to a last step; allowed: a number of steps")
+    return last
+
+
+def _said(what: str, settings: Mapping[str, Any]) -> str:
+    kind, *fields = settings.items()
+    named = ", ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in fields)
+    return f"{what}: {kind[1]}" + (f" ({named})" if named else "")
+
+
+def _notes(config: Config, *, by_validation: bool) -> Iterator[str]:
+    if by_validation:
+        decay = config.schedule.own.get("decay")
+        stalls = "" if decay is None else f"; it is multiplied by {decay:g} at each stall"
+        yield (
+            f"schedule={config.schedule.kind}: this is the rate until validation first stalls{stalls}, so the rest "
+            "depends on validation"
+        )
+    part = part_of("drophead", config.drophead.kind)
+    if part is not None and part.signature.parameters.keys() & PLACE.keys():
+        yield f"drophead={config.drophead.kind}: it differs by place; drawn for the encoder's first self-attention"
+    training = config.training
+    ends = [f"training.{name}" for name in ("max_epochs", "max_minutes", "patience") if getattr(training, name)]
+    if ends:
+        yield f"training may end before training.max_steps={training.max_steps}: {', '.join(ends)}"
+
+
+def write(drawn: Schedules, table: Path, picture: Path) -> None:
+    """Write the picture, and then the table: a table that exists has its picture."""
+    rows = list(drawn.rows())
+    _draw(drawn, rows, picture)
+    lines = [f"{step},{rate!r},{drop!r}" for step, rate, drop in rows]
+    write_text(table, "\n".join(["step,learning_rate,drophead_rate", *lines, ""]))
+
+
+def _draw(drawn: Schedules, rows: list[tuple[int, float, float]], path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    steps, *rates = zip(*rows, strict=True)
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2, 1, sharex=True)
+    labels = ("learning rate", "probability that a head is dropped")
+    for number, (panel, values, title, label) in enumerate(zip(axes, rates, drawn.titles, labels, strict=True)):
+        depends = number == 0 and drawn.by_validation
+        panel.plot(steps, values, "--" if depends else "-", color=f"C{number}", linewidth=1.8)
+        panel.set_title(title, fontsize="medium")
+        panel.set_ylabel(label)
+        most = max(*values, 0.0) or 1.0
+        panel.set_ylim(-0.03 * most, 1.08 * most)
+        panel.grid(alpha=0.25)
+    axes[0].ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+    notes = [line for note in drawn.notes for line in textwrap.wrap(note, 100)]
+    axes[1].set_xlabel("\n".join(["optimiser step", *notes]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as written:
+        figure.savefig(written, format="png", dpi=110)
