@@ -54,6 +54,7 @@ CHANGES = {
     "placement.kind": "placement=post",
     "norm.kind": "norm=rmsnorm",
     "norm.learn_g": "norm=scalenorm | norm.learn_g=false",
+    "norm.alpha": "norm=dyt | norm.alpha=0.8",
     "embedding.kind": "embedding=fixnorm",
     "attention_norm.kind": None,  # one option so far
     "init.kind": "init=xavier",

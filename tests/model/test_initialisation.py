@@ -92,7 +92,7 @@ def test_norms_start_neutral(norm):
     for module in build(norm).modules():
         if isinstance(module, tuple(KINDS.values())):
             for name, value in module.state_dict().items():
-                expected = {"g": math.sqrt(16), "weight": 1.0, "bias": 0.0}[name]
+                expected = {"g": math.sqrt(16), "weight": 1.0, "bias": 0.0, "alpha": 0.5}[name]
                 assert (value == expected).all()
 
 

@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from ablab.model.norms import NORMS as KINDS
-from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
+from ablab.model.norms import DyT, LayerNorm, RMSNorm, ScaleNorm
 from ablab.model.residual import PostNorm, PreNorm
 from tests.model.arms import NORMS, build
 
@@ -86,6 +86,23 @@ def test_layernorm_is_its_formula():
     assert_close(norm(x), norm.weight * centred / std + norm.bias, **CLOSE)
 
 
+@pytest.mark.parametrize("alpha", [0.5, 1.7])
+def test_dyt_is_its_formula(alpha):
+    norm = DyT(D, alpha=alpha).double()
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    x = vectors(2, 4)
+    up, down = torch.exp(norm.alpha * x), torch.exp(-norm.alpha * x)
+    assert norm.alpha.item() == pytest.approx(alpha)
+    assert_close(norm(x), norm.weight * (up - down) / (up + down) + norm.bias, **CLOSE)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0])
+def test_dyt_refuses_an_alpha_that_is_not_above_0(alpha):
+    with pytest.raises(ValueError, match="above 0"):
+        DyT(D, alpha=alpha)
+
+
 @pytest.mark.parametrize("g", [0.5, 4.0])
 def test_rmsnorm_with_one_scale_over_the_root_of_the_width_is_scalenorm(g):
     rms = RMSNorm(D).double()
@@ -137,6 +154,7 @@ def test_number_of_norm_sites(norm, depth):
     [
         ("post", 32),
         ("pre", 32),
+        ("dyt", 33),
         ("rmsnorm", 16),
         ("scalenorm", 1),
         ("post_scalenorm", 1),

@@ -38,6 +38,12 @@ class ScaleNorm(Norm):
     learn_g: bool
 
 
+class DyT(Norm):
+    """Dynamic Tanh in the place of a norm. `alpha`: its initial value."""
+
+    alpha: Positive
+
+
 class Placement(Option):
     """The position of the norm around a sublayer."""
 
@@ -190,7 +196,7 @@ class SearchPruning(GreedyPruning):
 
 
 OPTIONS: dict[str, dict[str, type[Option]]] = {
-    "norm": {"": Norm, "scalenorm": ScaleNorm},
+    "norm": {"": Norm, "scalenorm": ScaleNorm, "dyt": DyT},
     "placement": {"": Placement},
     "embedding": {"": Embedding},
     "attention_norm": {"": AttentionNorm},

@@ -1,4 +1,4 @@
-"""Normalisation layers over the features of each token."""
+"""Normalisation layers over the features of each token, and what replaces them."""
 
 import math
 from collections.abc import Callable
@@ -48,4 +48,30 @@ class LayerNorm(nn.LayerNorm):
     """gamma * (x - mean) / std + beta, over the features of one token (Ba et al. 2016)."""
 
 
-NORMS: dict[str, type[nn.Module]] = {"layernorm": LayerNorm, "scalenorm": ScaleNorm, "rmsnorm": RMSNorm}
+class DyT(nn.Module):
+    """Dynamic Tanh, gamma * tanh(alpha x) + beta, with one learned alpha per site (Zhu et al. 2025, section 4).
+
+    It replaces a norm without computing any statistic: a token's features are squashed one by one. gamma and beta, one
+    per feature, start at 1 and 0, as in the paper. `alpha`: its initial value, above 0; at 0 the gradient of the input
+    would vanish.
+    """
+
+    def __init__(self, d_model: int, *, alpha: float = 0.5) -> None:
+        super().__init__()
+        if alpha <= 0:
+            raise ValueError(f"alpha must be above 0, got {alpha=}.")
+        self.alpha = nn.Parameter(torch.tensor(float(alpha)))
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        squashed = torch.tanh(self.alpha.to(x.dtype) * x)
+        return squashed * self.weight.to(x.dtype) + self.bias.to(x.dtype)
+
+
+NORMS: dict[str, type[nn.Module]] = {
+    "layernorm": LayerNorm,
+    "scalenorm": ScaleNorm,
+    "rmsnorm": RMSNorm,
+    "dyt": DyT,
+}
