@@ -151,6 +151,7 @@ def test_every_group_has_a_default_that_exists():
 
 
 def test_names_in_the_files_are_the_names_in_the_registries():
+    from ablab.model.attention_norms import ATTENTION_NORMS
     from ablab.model.embedding import EMBEDDINGS
     from ablab.model.initialisation import INITIALISERS
     from ablab.model.norms import NORMS
@@ -162,6 +163,7 @@ def test_names_in_the_files_are_the_names_in_the_registries():
         ("norm", "kind"): NORMS,
         ("placement", "kind"): PLACEMENTS,
         ("embedding", "kind"): EMBEDDINGS,
+        ("attention_norm", "kind"): ATTENTION_NORMS,
         ("init", "kind"): INITIALISERS,
         ("position", "kind"): POSITIONS,
         ("drophead", "kind"): DROP_SCHEDULES,

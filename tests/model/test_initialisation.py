@@ -12,14 +12,14 @@ from ablab.model.initialisation import INITIALISERS
 from ablab.model.layers import FeedForward
 from ablab.model.norms import NORMS as KINDS
 from ablab.model.positions import LearnedPositions
-from tests.model.arms import NORMS, build
+from tests.model.arms import VARIANTS, build
 
 D, D_FF = 64, 96
 WIDE = {"model.d_model": D, "model.d_ff": D_FF, "model.encoder_layers": 1, "model.decoder_layers": 1}
 ATTENTION_STD = {"small": math.sqrt(2 / (5 * D)), "xavier": math.sqrt(2 / (2 * D))}
 FEED_FORWARD_STD = math.sqrt(2 / (D + D_FF))
 ARMS = {
-    **{norm: (norm, {}) for norm in NORMS},
+    **{norm: (norm, {}) for norm in VARIANTS},
     "layerdrop": ("pre", {"layerdrop_encoder": 0.2, "layerdrop_decoder": 0.2}),
     "drophead nowhere": ("pre", {"drophead.sites": []}),
     "deeper": ("pre", {"model.encoder_layers": 4, "model.decoder_layers": 4}),
@@ -87,7 +87,7 @@ def test_learned_positions_start_like_word_vectors():
     assert is_normal(positions.weight, D**-0.5)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", VARIANTS)
 def test_norms_start_neutral(norm):
     for module in build(norm).modules():
         if isinstance(module, tuple(KINDS.values())):

@@ -12,6 +12,7 @@ from ablab.config.schema import Architecture, Trainer
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
+from ablab.model.attention_norms import ATTENTION_NORMS, AttentionNorm
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.embedding import EMBEDDINGS, InputEmbedding, TiedEmbeddings
@@ -143,6 +144,7 @@ class ModelBuilder:
             bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead(site),
+            norm=self.attention_norm(),
         )
 
     def cross_attention(self) -> CrossAttention:
@@ -153,7 +155,13 @@ class ModelBuilder:
             bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead("cross"),
+            norm=self.attention_norm(),
         )
+
+    def attention_norm(self) -> AttentionNorm | None:
+        chosen = self.config.attention_norm
+        part = ATTENTION_NORMS[chosen.kind]
+        return None if part is None else part(**chosen.own)
 
     def drophead(self, site: str) -> nn.Module:
         return DropHead(self.model.num_heads) if site in self.config.drophead.own.get("sites", ()) else nn.Identity()

@@ -56,6 +56,12 @@ class AttentionNorm(Option):
     """Normalisation inside attention, such as that of queries and keys."""
 
 
+class QKNorm(AttentionNorm):
+    """Queries and keys of norm 1. `length`: tokens of a long sentence, which set the first scale of the scores."""
+
+    length: Annotated[int, Field(ge=2)]
+
+
 class Init(Option):
     """The scheme of initial weights."""
 
@@ -199,7 +205,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "norm": {"": Norm, "scalenorm": ScaleNorm, "dyt": DyT},
     "placement": {"": Placement},
     "embedding": {"": Embedding},
-    "attention_norm": {"": AttentionNorm},
+    "attention_norm": {"": AttentionNorm, "qk": QKNorm},
     "init": {"": Init},
     "position": {"": Position, "learned": LearnedPosition},
     "drophead": {

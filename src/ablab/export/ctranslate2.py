@@ -258,12 +258,20 @@ def _(module: DecoderLayer, spec: Any, width: int) -> None:
 
 @_fill.register
 def _(module: SelfAttention, spec: Any, width: int) -> None:
+    _check_scores(module)
     _fill_linears(spec.linear, module.qkv, module.output)
 
 
 @_fill.register
 def _(module: CrossAttention, spec: Any, width: int) -> None:
+    _check_scores(module)
     _fill_linears(spec.linear, module.query, module.key_value, module.output)
+
+
+def _check_scores(module: Attention) -> None:
+    """Raise UserError unless the scores are the plain products of queries and keys, as CTranslate2 computes them."""
+    if module.norm is not None:
+        raise _unknown(module.norm)
 
 
 @_fill.register
