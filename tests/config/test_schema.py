@@ -69,6 +69,8 @@ def _words(group, option, tmp_path):
             for language in ("en", "de"):
                 (tmp_path / f"{split}.{language}").write_text("one\n")
         return [f"data.path={tmp_path}"]
+    if (group, option) == ("placement", "deepnorm"):
+        return ["init=deepnorm"]
     return {"plateau": ["optim.lr=1e-3"], "data_driven": ["layerdrop=0.2", "layerdrop_rates=learned"]}.get(option, [])
 
 

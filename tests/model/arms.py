@@ -29,7 +29,10 @@ NORMS = {
     "post_scalenorm": ("norm=scalenorm", "placement=post"),
     "scalenorm_fixed_g": ("norm=scalenorm", "norm.learn_g=false"),
 }
-VARIANTS: dict[str, tuple[str, ...]] = {**NORMS}
+VARIANTS: dict[str, tuple[str, ...]] = {
+    **NORMS,
+    "sandwich": ("placement=sandwich",),
+}
 """By name, the words of every model whose parts or their order differ; all keep the same laws."""
 NO_DROPOUT = {"model.dropout": 0.0, "model.embedding_dropout": 0.0}
 ALL_DROPOUT = {f"model.{kind}dropout": 0.2 for kind in ("", "embedding_", "attention_", "activation_")}

@@ -19,7 +19,7 @@ WIDE = {"model.d_model": D, "model.d_ff": D_FF, "model.encoder_layers": 1, "mode
 ATTENTION_STD = {"small": math.sqrt(2 / (5 * D)), "xavier": math.sqrt(2 / (2 * D))}
 FEED_FORWARD_STD = math.sqrt(2 / (D + D_FF))
 ARMS = {
-    **{norm: (norm, {}) for norm in VARIANTS},
+    **{norm: (norm, {}) for norm in VARIANTS if norm != "deepnorm"},  # whose matrices are scaled
     "layerdrop": ("pre", {"layerdrop_encoder": 0.2, "layerdrop_decoder": 0.2}),
     "drophead nowhere": ("pre", {"drophead.sites": []}),
     "deeper": ("pre", {"model.encoder_layers": 4, "model.decoder_layers": 4}),
@@ -45,7 +45,7 @@ def weights(name: str, **changes: int) -> dict[str, Tensor]:
     return dict(build(norm, {**own, **changes}).named_parameters())
 
 
-@pytest.mark.parametrize("init", INITIALISERS)
+@pytest.mark.parametrize("init", ATTENTION_STD)
 def test_matrices_have_the_schemes_standard_deviation_and_biases_are_0(init):
     model = build("pre", {**WIDE, "init.kind": init})
     found = 0
@@ -58,6 +58,23 @@ def test_matrices_have_the_schemes_standard_deviation_and_biases_are_0(init):
                     found += 1
                 assert (linear.bias == 0).all()
     assert found == (4 + 2) + (4 + 4 + 2)
+
+
+def test_deepnorm_is_xavier_with_the_papers_gains():
+    """Of feed-forward, values and outputs; queries and keys have none (Wang et al. 2022, figure 2)."""
+    xavier, deep = (dict(build("post", {"init.kind": kind}).named_parameters()) for kind in ("xavier", "deepnorm"))
+    n, m = 2, 3
+    betas = {"encoder": 0.87 * (n**4 * m) ** (-1 / 16), "decoder": (12 * m) ** (-1 / 4)}
+    scaled = {"qkv.weight": (0, 0, 1), "key_value.weight": (0, 1), "query.weight": (0,), "output.weight": (1,)}
+    found = 0
+    for name, weight in xavier.items():
+        stack, end = name.partition(".")[0], ".".join(name.split(".")[-2:])
+        flags = (1,) if "feed_forward" in name and weight.dim() == 2 and "norm" not in name else scaled.get(end, (0,))
+        for ours, theirs, flag in zip(deep[name].chunk(len(flags)), weight.chunk(len(flags)), flags, strict=True):
+            torch.testing.assert_close(ours, theirs * (betas[stack] if flag else 1), rtol=1e-6, atol=0)
+            found += flag
+    assert found == n * 4 + m * 6
+    assert set(INITIALISERS) == {*ATTENTION_STD, "deepnorm"}
 
 
 def test_the_two_schemes_differ_in_the_scale_of_attention_only():

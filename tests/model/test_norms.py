@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
+from ablab.config.rules import NEEDS
 from ablab.model.norms import NORMS as KINDS
 from ablab.model.norms import DyT, LayerNorm, RMSNorm, ScaleNorm
-from ablab.model.residual import PostNorm, PreNorm
+from ablab.model.residual import PLACEMENTS, DeepNorm, PostNorm, PreNorm, Sandwich
 from tests.model.arms import NORMS, build
 
 D = 12
@@ -133,6 +134,33 @@ def test_placements_are_their_formulas(kind):
     x = vectors(2, 5)
     assert_close(PreNorm(norm, nn.Identity())(x, double), x + double(norm(x)), **CLOSE)
     assert_close(PostNorm(norm, nn.Identity())(x, double), norm(x + double(x)), **CLOSE)
+    depths = {"encoder_layers": 6, "decoder_layers": 3}
+    for stack, alpha in (("encoder", 0.81 * 3888 ** (1 / 16)), ("decoder", 9 ** (1 / 4))):
+        deep = DeepNorm(norm, nn.Identity(), stack=stack, **depths)
+        assert_close(deep(x, double), norm(alpha * x + double(x)), **CLOSE)
+    other = KINDS[kind](D).double()
+    sandwich = Sandwich(norm, nn.Identity(), make_norm=lambda: other)
+    assert_close(sandwich(x, double), x + other(double(norm(x))), **CLOSE)
+
+
+def test_a_sandwich_has_two_norms_at_each_site_and_final_norms():
+    model = build("sandwich")
+    assert len(sites(model)) == 2 * (2 * 2 + 3 * 3) + 2
+
+
+def test_what_placements_need_is_what_the_rules_ask_for():
+    assert {("placement", kind): part.needs for kind, part in PLACEMENTS.items() if part.needs} == NEEDS
+
+
+def test_deepnorm_keeps_the_alpha_of_the_depth_it_was_trained_at():
+    """A pruned model was trained under that of the full one."""
+    shallow = build("deepnorm", {"model.encoder_layers": 1, "model.decoder_layers": 1})
+    before = shallow.encoder.layers[0].around_feed_forward.alpha.item()
+    deep = build("deepnorm").state_dict()
+    shallow.load_state_dict({name: deep[name] for name in shallow.state_dict()})
+    alphas = [model.encoder.layers[0].around_feed_forward.alpha.item() for model in (build("deepnorm"), shallow)]
+    assert alphas[0] == alphas[1] == pytest.approx(0.81 * (2**4 * 3) ** (1 / 16))
+    assert alphas[1] != before
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -140,7 +168,7 @@ def test_placements_are_their_formulas(kind):
 def test_number_of_norm_sites(norm, depth):
     model = build(norm, {"model.encoder_layers": depth, "model.decoder_layers": depth})
     finals = [stack.final_norm for stack in (model.encoder, model.decoder)]
-    if norm.startswith("post"):
+    if norm.startswith("post") or norm == "deepnorm":
         assert len(sites(model)) == 5 * depth
         assert all(isinstance(final, nn.Identity) for final in finals)
     else:

@@ -106,6 +106,23 @@ class Post(WrittenOut):
         return self._module(path).norm(x + self._drop(path, f(x)))
 
 
+class DeepNorm(WrittenOut):
+    """norm(alpha x + f(x)), Wang et al. 2022, for encoder and decoder of an encoder-decoder."""
+
+    def _around(self, path: str, x: Tensor, f) -> Tensor:
+        n, m = (len(self._module(f"{stack}.layers")) for stack in ("encoder", "decoder"))
+        alpha = 0.81 * (n**4 * m) ** (1 / 16) if path.startswith("encoder") else (3 * m) ** (1 / 4)
+        return self._module(path).norm(alpha * x + self._drop(path, f(x)))
+
+
+class Sandwich(WrittenOut):
+    """x + norm(f(norm(x))), Ding et al. 2021."""
+
+    def _around(self, path: str, x: Tensor, f) -> Tensor:
+        around = self._module(path)
+        return x + around.norm_out(self._drop(path, f(around.norm(x))))
+
+
 class QK(WrittenOut):
     """g q k / (|q| |k|), Henry et al. 2020."""
 
@@ -114,7 +131,7 @@ class QK(WrittenOut):
         return self._module(path).norm.g * (queries @ keys.mT) / (lengths[0][..., :, None] * lengths[1][..., None, :])
 
 
-WRITTEN = {"post": Post, "post_scalenorm": Post, "qk": QK}
+WRITTEN = {"post": Post, "post_scalenorm": Post, "qk": QK, "deepnorm": DeepNorm, "sandwich": Sandwich}
 """By variant, where it is not a pre-norm like the others."""
 
 

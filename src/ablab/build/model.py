@@ -1,6 +1,9 @@
 """Builds a Transformer from the configured architecture and loads saved models; the one place that chooses parts."""
 
+import inspect
 import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -31,7 +34,8 @@ from ablab.training.compile import check_compiler
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """Build the Transformer of this configuration, with its initial weights."""
     model = ModelBuilder(config).transformer(src_vocab, tgt_vocab)
-    initialise(model, INITIALISERS[config.init.kind](), config.seed)
+    scheme = INITIALISERS[config.init.kind]
+    initialise(model, scheme(**_asked_for(scheme, _depths(config))), config.seed)
     # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
     reseed(model, config.seed, step=0, micro_batch=0)
     return model
@@ -58,6 +62,16 @@ def start_from(model: Transformer, saved: SavedModel) -> None:
     fresh = {name: tensor for name, tensor in model.state_dict().items() if ".layerdrop." in name}
     kept = {name: tensor for name, tensor in weights.items() if ".layerdrop." not in name}
     model.load_state_dict({**kept, **fresh})
+
+
+def _depths(config: Architecture) -> dict[str, int]:
+    """Return the numbers of layers, by the names under which parts ask for them."""
+    return {"encoder_layers": config.model.encoder_layers, "decoder_layers": config.model.decoder_layers}
+
+
+def _asked_for(part: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the offered arguments whose names the part's constructor has."""
+    return {name: offered[name] for name in inspect.signature(part).parameters if name in offered}
 
 
 ALL_THREADS = torch.get_num_threads()
@@ -129,11 +143,11 @@ class ModelBuilder:
         return Decoder(layers, self.layerdrop(depth, self.config.layerdrop_decoder), self.final_norm())
 
     def encoder_layer(self) -> EncoderLayer:
-        return EncoderLayer(self.self_attention("encoder"), self.feed_forward(), self.residuals(2))
+        return EncoderLayer(self.self_attention("encoder"), self.feed_forward(), self.residuals("encoder", 2))
 
     def decoder_layer(self) -> DecoderLayer:
         return DecoderLayer(
-            self.self_attention("decoder"), self.cross_attention(), self.feed_forward(), self.residuals(3)
+            self.self_attention("decoder"), self.cross_attention(), self.feed_forward(), self.residuals("decoder", 3)
         )
 
     def self_attention(self, site: str) -> SelfAttention:
@@ -169,8 +183,10 @@ class ModelBuilder:
     def feed_forward(self) -> FeedForward:
         return FeedForward(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
 
-    def residuals(self, count: int) -> list[Residual]:
-        return [self.placement(self.norm(), Dropout(self.model.dropout)) for _ in range(count)]
+    def residuals(self, stack: str, count: int) -> list[Residual]:
+        offered = {"stack": stack, **_depths(self.config), "make_norm": self.norm}
+        asked = _asked_for(self.placement, offered)
+        return [self.placement(self.norm(), Dropout(self.model.dropout), **asked) for _ in range(count)]
 
     def layerdrop(self, depth: int, p: float) -> LayerDrop:
         return RATES[self.config.layerdrop_rates](depth, p)

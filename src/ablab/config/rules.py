@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from ablab.config.options import Cosine, Noam, RampDropHead, RulePruning, VShapeDropHead
 from ablab.config.schema import Config
 
+NEEDS = {("placement", "deepnorm"): {"init": "deepnorm"}}
+"""By group and kind, the options of other groups that the class of this kind needs: its `needs`, without torch."""
+
 
 def violations(config: Config) -> Iterator[str]:
     """Yield every rule that the configuration breaks, as `key=value: requirement`."""
+    yield from _needs(config)
     yield from _heads(config)
     yield from _end_of_training(config)
     yield from _drophead(config)
@@ -16,6 +20,16 @@ def violations(config: Config) -> Iterator[str]:
     yield from _schedule(config)
     yield from _pruning(config)
     yield from _devices(config)
+
+
+def _needs(config: Config) -> Iterator[str]:
+    for (group, kind), needed in NEEDS.items():
+        if getattr(config, group).kind != kind:
+            continue
+        for other, option in needed.items():
+            chosen = getattr(config, other).kind
+            if config.is_read(other) and chosen != option:
+                yield f"{group}={kind}: needs {other}={option}, got {other}={chosen}"
 
 
 def _heads(config: Config) -> Iterator[str]:

@@ -5,6 +5,7 @@ wherever they share parameters.
 """
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -32,6 +33,10 @@ class Xavier:
         """Return the std of the query, key, value and output projections."""
         return math.sqrt(2 / (d_model + d_model))
 
+    def gains(self, stack: str, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
+        """Return a further factor for each of the matrices joined in the linear `name` of a module in `stack`."""
+        return (1.0,)
+
 
 class SmallInit(Xavier):
     """Xavier, but with std sqrt(2 / (d + 4d)) for attention projections (Nguyen & Salazar 2019, section 2.2)."""
@@ -41,7 +46,28 @@ class SmallInit(Xavier):
         return math.sqrt(2 / (d_model + 4 * d_model))
 
 
-INITIALISERS: dict[str, type[Xavier]] = {"small": SmallInit, "xavier": Xavier}
+class DeepNormInit(Xavier):
+    """Xavier with gain beta < 1 for feed-forward, value and output matrices (Wang et al. 2022, figure 2).
+
+    With N encoder and M decoder layers beta is 0.87 (N^4 M)^(-1/16) in the encoder and (12 M)^(-1/4) in the decoder;
+    queries and keys have gain 1. It belongs to residual.DeepNorm.
+    """
+
+    SCALED: ClassVar = {"qkv": (False, False, True), "query": (False,), "key_value": (False, True), "output": (True,)}
+
+    def __init__(self, *, encoder_layers: int, decoder_layers: int) -> None:
+        self.betas = {
+            "encoder": 0.87 * (encoder_layers**4 * decoder_layers) ** (-1 / 16),
+            "decoder": (12 * decoder_layers) ** (-1 / 4),
+        }
+
+    def gains(self, stack: str, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
+        """Return beta for matrices on the way of the values, 1 for those of queries and keys."""
+        scaled = self.SCALED[name] if isinstance(module, Attention) else (True,)
+        return tuple(self.betas[stack] if each else 1.0 for each in scaled)
+
+
+INITIALISERS: dict[str, type[Xavier]] = {"small": SmallInit, "xavier": Xavier, "deepnorm": DeepNormInit}
 
 FIXNORM_BOUND = 0.01  # rows are normalised at each use; small rows change direction quickly (the paper's code)
 
@@ -60,6 +86,9 @@ def initialise(model: nn.Module, scheme: Xavier, seed: int) -> None:
                     if isinstance(linear, nn.Linear):
                         std = scheme.std(module, linear)
                         linear.weight.normal_(0.0, std, generator=stream(f"{path}.{name}.weight"))
+                        gains = scheme.gains(path.partition(".")[0], module, name)
+                        for matrix, gain in zip(linear.weight.chunk(len(gains)), gains, strict=True):
+                            matrix.mul_(gain)
                         if linear.bias is not None:
                             linear.bias.zero_()
             case FixNormEmbedding():
