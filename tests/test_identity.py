@@ -58,6 +58,7 @@ CHANGES = {
     "embedding.kind": "embedding=fixnorm",
     "attention_norm.kind": "attention_norm=qk",
     "attention_norm.length": "attention_norm=qk | attention_norm.length=30",
+    "feed_forward.kind": "feed_forward=swiglu",
     "init.kind": "init=xavier",
     "position.kind": "position=learned",
     "position.max_length": "position=learned | position.max_length=99",

@@ -95,7 +95,12 @@ ADDITIONS = (
         ("ablab.model.positions.POSITIONS",),
         "conf/position",
     ),
-    Addition("feed-forward", ("ablab.model.layers.FeedForward",), ("ablab.build.model.ModelBuilder.feed_forward",)),
+    Addition(
+        "feed-forward",
+        ("ablab.model.feed_forward.SwiGLU",),
+        ("ablab.model.feed_forward.FEED_FORWARDS",),
+        "conf/feed_forward",
+    ),
     Addition(
         "initialiser",
         ("ablab.model.initialisation.Xavier",),

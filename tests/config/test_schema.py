@@ -155,6 +155,7 @@ def test_every_group_has_a_default_that_exists():
 def test_names_in_the_files_are_the_names_in_the_registries():
     from ablab.model.attention_norms import ATTENTION_NORMS
     from ablab.model.embedding import EMBEDDINGS
+    from ablab.model.feed_forward import FEED_FORWARDS
     from ablab.model.initialisation import INITIALISERS
     from ablab.model.norms import NORMS
     from ablab.model.positions import POSITIONS
@@ -166,6 +167,7 @@ def test_names_in_the_files_are_the_names_in_the_registries():
         ("placement", "kind"): PLACEMENTS,
         ("embedding", "kind"): EMBEDDINGS,
         ("attention_norm", "kind"): ATTENTION_NORMS,
+        ("feed_forward", "kind"): FEED_FORWARDS,
         ("init", "kind"): INITIALISERS,
         ("position", "kind"): POSITIONS,
         ("drophead", "kind"): DROP_SCHEDULES,

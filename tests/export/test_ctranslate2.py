@@ -23,7 +23,14 @@ from tests.model.arms import OTHER_ARMS, VARIANTS, VOCAB, Arm, build, source, st
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
-INEXPRESSIBLE = {"dyt": "DyT", "qk": "QKNorm", "deepnorm": "DeepNorm", "sandwich": "Sandwich"}
+INEXPRESSIBLE = {
+    "dyt": "DyT",
+    "qk": "QKNorm",
+    "deepnorm": "DeepNorm",
+    "sandwich": "Sandwich",
+    "gelu": "GELU",
+    "swiglu": "SwiGLU",
+}
 """Variants that CTranslate2 lacks, with what a refusal names."""
 ARMS = [*(Arm(norm) for norm in VARIANTS if norm not in INEXPRESSIBLE), *OTHER_ARMS]
 EXTRA = 20

@@ -32,6 +32,8 @@ NORMS = {
 VARIANTS: dict[str, tuple[str, ...]] = {
     **NORMS,
     "sandwich": ("placement=sandwich",),
+    "gelu": ("feed_forward=gelu",),
+    "swiglu": ("feed_forward=swiglu",),
 }
 """By name, the words of every model whose parts or their order differ; all keep the same laws."""
 NO_DROPOUT = {"model.dropout": 0.0, "model.embedding_dropout": 0.0}

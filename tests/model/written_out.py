@@ -95,8 +95,13 @@ class WrittenOut:
 
     def _feed_forward(self, layer: str, x: Tensor) -> Tensor:
         path = f"{layer}.feed_forward"
-        inner, outer = self._module(path).inner, self._module(path).outer
-        return self._around(f"{layer}.around_feed_forward", x, lambda y: outer(self._drop(path, torch.relu(inner(y)))))
+        outer = self._module(path).outer
+        return self._around(
+            f"{layer}.around_feed_forward", x, lambda y: outer(self._drop(path, self._hidden(self._module(path), y)))
+        )
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        return feed_forward.inner(x).clamp(min=0)
 
 
 class Post(WrittenOut):
@@ -123,6 +128,22 @@ class Sandwich(WrittenOut):
         return x + around.norm_out(self._drop(path, f(around.norm(x))))
 
 
+class GELU(WrittenOut):
+    """y Phi(y), Hendrycks & Gimpel 2016."""
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        y = feed_forward.inner(x)
+        return y * (1 + torch.erf(y / math.sqrt(2))) / 2
+
+
+class SwiGLU(WrittenOut):
+    """swish(W x) * V x, Shazeer 2020."""
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        y = feed_forward.gate(x)
+        return y / (1 + torch.exp(-y)) * feed_forward.inner(x)
+
+
 class QK(WrittenOut):
     """g q k / (|q| |k|), Henry et al. 2020."""
 
@@ -131,7 +152,15 @@ class QK(WrittenOut):
         return self._module(path).norm.g * (queries @ keys.mT) / (lengths[0][..., :, None] * lengths[1][..., None, :])
 
 
-WRITTEN = {"post": Post, "post_scalenorm": Post, "qk": QK, "deepnorm": DeepNorm, "sandwich": Sandwich}
+WRITTEN = {
+    "post": Post,
+    "post_scalenorm": Post,
+    "deepnorm": DeepNorm,
+    "sandwich": Sandwich,
+    "gelu": GELU,
+    "swiglu": SwiGLU,
+    "qk": QK,
+}
 """By variant, where it is not a pre-norm like the others."""
 
 

@@ -19,9 +19,10 @@ from ablab.model.attention_norms import ATTENTION_NORMS, AttentionNorm
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.embedding import EMBEDDINGS, InputEmbedding, TiedEmbeddings
+from ablab.model.feed_forward import FEED_FORWARDS, FeedForward
 from ablab.model.initialisation import INITIALISERS, initialise
 from ablab.model.layerdrop import RATES, LayerDrop
-from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.norms import NORMS
 from ablab.model.positions import POSITIONS
 from ablab.model.residual import PLACEMENTS, Residual
@@ -181,7 +182,8 @@ class ModelBuilder:
         return DropHead(self.model.num_heads) if site in self.config.drophead.own.get("sites", ()) else nn.Identity()
 
     def feed_forward(self) -> FeedForward:
-        return FeedForward(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
+        kind = FEED_FORWARDS[self.config.feed_forward.kind]
+        return kind(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
 
     def residuals(self, stack: str, count: int) -> list[Residual]:
         offered = {"stack": stack, **_depths(self.config), "make_norm": self.norm}

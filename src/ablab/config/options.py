@@ -62,6 +62,10 @@ class QKNorm(AttentionNorm):
     length: Annotated[int, Field(ge=2)]
 
 
+class FeedForward(Option):
+    """The feed-forward network of a layer. Every kind has about the parameters of `relu` with `model.d_ff`."""
+
+
 class Init(Option):
     """The scheme of initial weights."""
 
@@ -206,6 +210,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "placement": {"": Placement},
     "embedding": {"": Embedding},
     "attention_norm": {"": AttentionNorm, "qk": QKNorm},
+    "feed_forward": {"": FeedForward},
     "init": {"": Init},
     "position": {"": Position, "learned": LearnedPosition},
     "drophead": {

@@ -17,7 +17,8 @@ from ablab.data.tokenizer import Tokenizer, save_tokenizers
 from ablab.errors import UserError
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.embedding import Embedding
-from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from ablab.model.feed_forward import ReLU
+from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
 from ablab.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
 from ablab.model.projection import Projection
@@ -275,6 +276,6 @@ def _check_scores(module: Attention) -> None:
 
 
 @_fill.register
-def _(module: FeedForward, spec: Any, width: int) -> None:
-    """CTranslate2 assumes the ReLU that this module has."""
+def _(module: ReLU, spec: Any, width: int) -> None:
+    """CTranslate2 assumes ReLU unless told otherwise."""
     _fill_linears([spec.linear_0, spec.linear_1], module.inner, module.outer)

@@ -12,7 +12,7 @@ from torch import nn
 
 from ablab.model.attention import Attention
 from ablab.model.embedding import Embedding, FixNormEmbedding
-from ablab.model.layers import FeedForward
+from ablab.model.feed_forward import FeedForward
 from ablab.model.positions import LearnedPositions
 from ablab.seeding import derive
 
