@@ -54,8 +54,11 @@ CHANGES = {
     "placement.kind": "placement=post",
     "norm.kind": "norm=rmsnorm",
     "norm.learn_g": "norm=scalenorm | norm.learn_g=false",
+    "norm.alpha": "norm=dyt | norm.alpha=0.8",
     "embedding.kind": "embedding=fixnorm",
-    "attention_norm.kind": None,  # one option so far
+    "attention_norm.kind": "attention_norm=qk",
+    "attention_norm.length": "attention_norm=qk | attention_norm.length=30",
+    "feed_forward.kind": "feed_forward=swiglu",
     "init.kind": "init=xavier",
     "position.kind": "position=learned",
     "position.max_length": "position=learned | position.max_length=99",

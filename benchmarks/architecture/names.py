@@ -90,7 +90,7 @@ ADDITIONS = (
     Addition("norm", ("ablab.model.norms.ScaleNorm",), (), "conf/norm"),
     Addition("placement", ("ablab.model.residual.Residual",), (), "conf/placement"),
     Addition("position", ("ablab.model.positions.LearnedPositions",), (), "conf/position"),
-    Addition("feed-forward", ("ablab.model.layers.FeedForward",), ("ablab.build.model.ModelBuilder.feed_forward",)),
+    Addition("feed-forward", ("ablab.model.feed_forward.SwiGLU",), (), "conf/feed_forward"),
     Addition("initialiser", ("ablab.model.initialisation.Xavier",), (), "conf/init"),
     Addition(
         "learning-rate schedule",

@@ -112,7 +112,7 @@ def _origin(config: Config) -> SavedModel | None:
         theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
         if theirs != ours:
             raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")
-    for group in ("norm", "placement", "embedding", "attention_norm", "position"):
+    for group in ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position"):
         theirs, ours = getattr(saved.architecture, group), getattr(config, group)
         if theirs != ours:
             raise UserError(

@@ -53,6 +53,8 @@ BAD = {
     "decoding.n_best=5": ["decoding.n_best=5", "beam_size=4"],
     "model.tie=all data.joint_vocab=false": ["model.tie=all", "data.joint_vocab=true", "target_output, none"],
     "optim=plateau optim.lr=null": ["optim.lr=null", "number"],
+    "placement=deepnorm": ["placement=deepnorm", "needs init=deepnorm", "init=small"],
+    "norm=deepnorm init=xavier": ["init=xavier", "norm=deepnorm means init=deepnorm"],
     "optim=cosine training.max_steps=null training.max_epochs=1": ["schedule=cosine", "training.max_steps"],
     "optim=cosine optim.warmup_steps=5000": ["schedule.warmup_steps=5000", "training.max_steps="],
     "optim=cosine optim.min_lr=1": ["schedule.min_lr=1", "at most the peak, 0.005"],

@@ -70,6 +70,8 @@ def _words(group, option, tmp_path):
             for language in ("en", "de"):
                 (tmp_path / f"{split}.{language}").write_text("one\n")
         return [f"data.path={tmp_path}"]
+    if (group, option) == ("placement", "deepnorm"):
+        return ["init=deepnorm"]
     return {"plateau": ["optim.lr=1e-3"], "data_driven": ["layerdrop=0.2", "layerdrop_rates=learned"]}.get(option, [])
 
 
@@ -154,7 +156,18 @@ def test_every_group_has_a_default_that_exists():
 
 def test_every_kind_of_ours_that_is_built_names_its_part_once():
     """The YAML files are the registry: a kind without a part could be chosen and not built."""
-    for group in ("norm", "placement", "embedding", "init", "position", "drophead", "schedule", "data"):
+    for group in (
+        "norm",
+        "placement",
+        "embedding",
+        "feed_forward",
+        "init",
+        "position",
+        "drophead",
+        "schedule",
+        "optim",
+        "data",
+    ):
         assert shipped(group).keys() == kinds(group), group
         targets = [path for path in (shipped_conf() / group).glob("*.yaml") if f"{TARGET}:" in path.read_text()]
         assert len(targets) == len(kinds(group)), group

@@ -11,7 +11,8 @@ from tests.parts.conftest import DYT, study
 
 __all__ = ["study"]
 
-GROUPS = ("norm", "placement", "embedding", "attention_norm", "position", "init")
+GROUPS = ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position", "init")
+NEEDS = {"placement=deepnorm": "init=deepnorm"}
 SIZE = (
     *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
 )
@@ -20,7 +21,7 @@ SIZE = (
 @pytest.mark.parametrize("law", of_model.LAWS, ids=lambda law: law.sentence)
 @pytest.mark.parametrize("word", [f"{group}={option}" for group in GROUPS for option in groups()[group]])
 def test_every_part_of_ours_keeps_the_law(word, law):
-    law.check(compose([word, *SIZE]).config)
+    law.check(compose([word, *([NEEDS[word]] if word in NEEDS else []), *SIZE]).config)
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,20 @@ from ablab.model.norms import RMSNorm
 from ablab.model.residual import PostNorm
 from ablab.model.tokens import EOS
 from ablab.model.transformer import Transformer
-from tests.model.arms import NORMS, OTHER_ARMS, VOCAB, Arm, build, source, stir, words
+from tests.model.arms import OTHER_ARMS, VARIANTS, VOCAB, Arm, build, source, stir, words
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
-ARMS = [*(Arm(norm) for norm in NORMS), *OTHER_ARMS]
+INEXPRESSIBLE = {
+    "dyt": "DyT",
+    "qk": "QKNorm",
+    "deepnorm": "DeepNorm",
+    "sandwich": "Sandwich",
+    "gelu": "GELU",
+    "swiglu": "SwiGLU",
+}
+"""Variants that CTranslate2 lacks, with what a refusal names."""
+ARMS = [*(Arm(norm) for norm in VARIANTS if norm not in INEXPRESSIBLE), *OTHER_ARMS]
 EXTRA = 20
 SOURCES = [words(length, seed=length).tolist() for length in (*range(1, 16), 4, 7, 7, 11, 3)]
 TEXT = ["dies ist das haus", "das ist ein hund", "hunde sehen das haus"]
@@ -195,6 +204,14 @@ def test_what_cannot_be_expressed_is_refused_in_a_line(change, tokenizers, tmp_p
     change(model)
     with pytest.raises(UserError, match=REFUSED[change]) as refusal:
         export(model, tokenizers, tmp_path / "out")
+    assert "\n" not in str(refusal.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("variant", INEXPRESSIBLE)
+def test_a_variant_that_ctranslate2_lacks_is_refused_by_its_name(variant, tokenizers, tmp_path):
+    with pytest.raises(UserError, match=f"^{INEXPRESSIBLE[variant]}: (not known|CTranslate2 has no such)") as refusal:
+        export(build(variant), tokenizers, tmp_path / "out")
     assert "\n" not in str(refusal.value)
     assert not list(tmp_path.iterdir())
 

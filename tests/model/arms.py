@@ -29,6 +29,13 @@ NORMS = {
     "post_scalenorm": ("norm=scalenorm", "placement=post"),
     "scalenorm_fixed_g": ("norm=scalenorm", "norm.learn_g=false"),
 }
+VARIANTS: dict[str, tuple[str, ...]] = {
+    **NORMS,
+    "sandwich": ("placement=sandwich",),
+    "gelu": ("feed_forward=gelu",),
+    "swiglu": ("feed_forward=swiglu",),
+}
+"""By name, the words of every model whose parts or their order differ; all keep the same laws."""
 NO_DROPOUT = {"model.dropout": 0.0, "model.embedding_dropout": 0.0}
 ALL_DROPOUT = {f"model.{kind}dropout": 0.2 for kind in ("", "embedding_", "attention_", "activation_")}
 ALL_RATES = {**ALL_DROPOUT, "model.word_dropout": 0.5, "layerdrop_encoder": 0.5, "layerdrop_decoder": 0.5}
@@ -60,7 +67,7 @@ OTHER_ARMS = [
     *(Arm(norm, changes={"model.attention_bias": bias}) for norm in ("pre", "post") for bias in ("all", "none")),
 ]
 ARMS = [
-    *(Arm(norm, layerdrop, drophead) for norm in NORMS for layerdrop in (0.0, 0.2) for drophead in (0.0, 0.3)),
+    *(Arm(norm, layerdrop, drophead) for norm in VARIANTS for layerdrop in (0.0, 0.2) for drophead in (0.0, 0.3)),
     *OTHER_ARMS,
 ]
 
@@ -85,7 +92,7 @@ def vary(config: Config, changes: Mapping[str, Any]) -> Config:
 
 def build(norm: str = "pre", changes: Mapping[str, Any] | None = None, *, drophead: float = 0.0) -> Transformer:
     """A small model in float64."""
-    config = vary(composed(*NORMS[norm], *(["drophead=constant"] if drophead else [])), changes or {})
+    config = vary(composed(*VARIANTS[norm], *(["drophead=constant"] if drophead else [])), changes or {})
     model = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB).double()
     for module in model.modules():
         if isinstance(module, DropHead):

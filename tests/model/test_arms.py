@@ -20,8 +20,8 @@ from tests.model.arms import (
     ALL_RATES,
     ARMS,
     NO_DROPOUT,
-    NORMS,
     OTHER_ARMS,
+    VARIANTS,
     Arm,
     build,
     source,
@@ -31,10 +31,10 @@ from tests.model.arms import (
 )
 
 CLOSE = {"rtol": 0, "atol": 1e-12}
-every_norm = pytest.mark.parametrize("norm", NORMS)
+every_norm = pytest.mark.parametrize("norm", VARIANTS)
 every_arm = pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
 # Evaluation ignores rates (a law below), so its other laws need each norm once: with all rates on.
-RATES = [Arm(norm, 0.2, 0.3, {"model.word_dropout": 0.1}) for norm in NORMS]
+RATES = [Arm(norm, 0.2, 0.3, {"model.word_dropout": 0.1}) for norm in VARIANTS]
 every_evaluated_arm = pytest.mark.parametrize("arm", [*RATES, *OTHER_ARMS], ids=lambda arm: arm.name)
 
 
@@ -147,7 +147,7 @@ def test_the_source_and_the_past_matter(norm):
     assert ((model(src, other_tgt) - before).abs().amax(-1)[0, 1:] > 1e-9).all()
 
 
-@pytest.mark.parametrize("arm", [*(Arm(norm) for norm in NORMS), *OTHER_ARMS], ids=lambda arm: arm.name)
+@pytest.mark.parametrize("arm", [*(Arm(norm) for norm in VARIANTS), *OTHER_ARMS], ids=lambda arm: arm.name)
 def test_gradients_reach_every_parameter(arm):
     model = arm.build(changes=NO_DROPOUT).train()
     stir(model)  # while biases are 0, PostNorm with ScaleNorm has g's whose scale the next norm takes away

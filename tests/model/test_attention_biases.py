@@ -12,10 +12,13 @@ from ablab.model.attention import BIASES, Attention, CrossAttention, SelfAttenti
 from ablab.model.dropout import Dropout
 from ablab.model.tokens import PAD
 from ablab.model.transformer import Transformer, padding_mask
-from tests.model.arms import NO_DROPOUT, NORMS, build, causal_mask, source, stir, target
+from tests.model.arms import NO_DROPOUT, VARIANTS, build, causal_mask, source, stir, target
 from tests.model.handed import hand_attention
 
 CLOSE = {"rtol": 0, "atol": 1e-10}
+KEYS_CHANGED = {"qk"}
+"""Variants that change keys after their projection; softmax does not cancel a bias there."""
+
 BATCH = source(5, 2, 7), target(4, 6, 3)
 D = 16
 SHAPES = {
@@ -55,7 +58,7 @@ def logits_and_gradients(model: Transformer) -> tuple[Tensor, dict[str, Tensor]]
     return logits, {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", [norm for norm in VARIANTS if norm not in KEYS_CHANGED])
 def test_a_bias_of_the_keys_changes_nothing_and_learns_nothing(norm):
     with_all, without = model_with("all", norm), model_with("no_key", norm)
     stir(with_all)

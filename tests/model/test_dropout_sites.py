@@ -12,16 +12,15 @@ from ablab.model.dropout import LEVELS
 from ablab.model.streams import reseed
 from ablab.model.tokens import BOS, EOS, PAD, UNK
 from ablab.model.transformer import Transformer
-from tests.model.arms import NORMS, build, source, stir, target
+from tests.model.arms import VARIANTS, build, source, stir, target
 from tests.model.recording import Drawn, record
-from tests.model.written_out import WrittenOut
+from tests.model.written_out import written_out
 
 # In float64 a sum of another order differs by less; a mask at another place by more than 1e-3.
 CLOSE = {"rtol": 0, "atol": 1e-9}
 RATES = {"": 0.1, "embedding_": 0.2, "attention_": 0.3, "activation_": 0.4}
 DROPOUT = {f"model.{kind}dropout": rate for kind, rate in RATES.items()}
 OTHERS = {"model.word_dropout": 0.4, "layerdrop_encoder": 0.4, "layerdrop_decoder": 0.4}
-POST = {"post", "post_scalenorm"}
 BATCH = source(5, 2, 7), target(4, 6, 3)
 
 
@@ -62,7 +61,7 @@ def step_with_some_layers(model: Transformer) -> int:
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["dropout alone", "all regularisers"])
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", VARIANTS)
 def test_dropout_acts_where_it_belongs_and_nowhere_else(norm, others):
     model = build(norm, {**DROPOUT, **(OTHERS if others else {})}, drophead=0.4 if others else 0.0).train()
     stir(model)
@@ -70,7 +69,7 @@ def test_dropout_acts_where_it_belongs_and_nowhere_else(norm, others):
     drawn = record(model)
     reseed(model, 1, step=step, micro_batch=0)
     hidden = model(*BATCH)
-    written = WrittenOut(model, drawn, post=norm in POST)
+    written = written_out(norm, model, drawn)
     for ours, theirs in zip(outcome(hidden, model), outcome(written.hidden(*BATCH), model), strict=True):
         assert_close(ours, theirs, **CLOSE)
     assert written.left_over() == set()
@@ -78,13 +77,13 @@ def test_dropout_acts_where_it_belongs_and_nowhere_else(norm, others):
     assert {name for name in drawn if name.endswith(".dropout")} == sites(*ran)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", VARIANTS)
 def test_evaluation_is_the_model_written_out_without_dropout(norm):
     model = build(norm, {**DROPOUT, **OTHERS}, drophead=0.4).eval()
     stir(model)
     drawn = record(model)
     hidden = model(*BATCH)
-    assert_close(hidden, WrittenOut(model, drawn, post=norm in POST).hidden(*BATCH), **CLOSE)
+    assert_close(hidden, written_out(norm, model, drawn).hidden(*BATCH), **CLOSE)
     assert drawn == {}
 
 

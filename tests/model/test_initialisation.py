@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from ablab.model.attention import Attention
 from ablab.model.embedding import FixNormEmbedding
-from ablab.model.layers import FeedForward
+from ablab.model.feed_forward import FeedForward
 from ablab.model.positions import LearnedPositions
-from tests.model.arms import NORMS, build
+from tests.model.arms import VARIANTS, build
 from tests.shipped import shipped
 
 D, D_FF = 64, 96
@@ -18,7 +18,7 @@ WIDE = {"model.d_model": D, "model.d_ff": D_FF, "model.encoder_layers": 1, "mode
 ATTENTION_STD = {"small": math.sqrt(2 / (5 * D)), "xavier": math.sqrt(2 / (2 * D))}
 FEED_FORWARD_STD = math.sqrt(2 / (D + D_FF))
 ARMS = {
-    **{norm: (norm, {}) for norm in NORMS},
+    **{norm: (norm, {}) for norm in VARIANTS if norm != "deepnorm"},  # whose matrices are scaled
     "layerdrop": ("pre", {"layerdrop_encoder": 0.2, "layerdrop_decoder": 0.2}),
     "drophead nowhere": ("pre", {"drophead.sites": []}),
     "deeper": ("pre", {"model.encoder_layers": 4, "model.decoder_layers": 4}),
@@ -44,7 +44,7 @@ def weights(name: str, **changes: int) -> dict[str, Tensor]:
     return dict(build(norm, {**own, **changes}).named_parameters())
 
 
-@pytest.mark.parametrize("init", shipped("init"))
+@pytest.mark.parametrize("init", ATTENTION_STD)
 def test_matrices_have_the_schemes_standard_deviation_and_biases_are_0(init):
     model = build("pre", {**WIDE, "init.kind": init})
     found = 0
@@ -57,6 +57,23 @@ def test_matrices_have_the_schemes_standard_deviation_and_biases_are_0(init):
                     found += 1
                 assert (linear.bias == 0).all()
     assert found == (4 + 2) + (4 + 4 + 2)
+
+
+def test_deepnorm_is_xavier_with_the_papers_gains():
+    """Of feed-forward, values and outputs; queries and keys have none (Wang et al. 2022, figure 2)."""
+    xavier, deep = (dict(build("post", {"init.kind": kind}).named_parameters()) for kind in ("xavier", "deepnorm"))
+    n, m = 2, 3
+    betas = {"encoder": 0.87 * (n**4 * m) ** (-1 / 16), "decoder": (12 * m) ** (-1 / 4)}
+    scaled = {"qkv.weight": (0, 0, 1), "key_value.weight": (0, 1), "query.weight": (0,), "output.weight": (1,)}
+    found = 0
+    for name, weight in xavier.items():
+        stack, end = name.partition(".")[0], ".".join(name.split(".")[-2:])
+        flags = (1,) if "feed_forward" in name and weight.dim() == 2 and "norm" not in name else scaled.get(end, (0,))
+        for ours, theirs, flag in zip(deep[name].chunk(len(flags)), weight.chunk(len(flags)), flags, strict=True):
+            torch.testing.assert_close(ours, theirs * (betas[stack] if flag else 1), rtol=1e-6, atol=0)
+            found += flag
+    assert found == n * 4 + m * 6
+    assert set(shipped("init")) == {*ATTENTION_STD, "deepnorm"}
 
 
 def test_the_two_schemes_differ_in_the_scale_of_attention_only():
@@ -86,12 +103,12 @@ def test_learned_positions_start_like_word_vectors():
     assert is_normal(positions.weight, D**-0.5)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", VARIANTS)
 def test_norms_start_neutral(norm):
     for module in build(norm).modules():
         if isinstance(module, tuple(shipped("norm").values())):
             for name, value in module.state_dict().items():
-                expected = {"g": math.sqrt(16), "weight": 1.0, "bias": 0.0}[name]
+                expected = {"g": math.sqrt(16), "weight": 1.0, "bias": 0.0, "alpha": 0.5}[name]
                 assert (value == expected).all()
 
 
@@ -105,8 +122,9 @@ def test_arms_under_one_seed_start_from_equal_shared_weights(one, other):
         for name in ours
         if name in theirs and ours[name].shape == theirs[name].shape and (tables or "tables" not in name)
     ]
-    # Weight and bias of every linear: 4 in an encoder layer, 6 in a decoder layer.
-    assert sum("norm" not in name and "tables" not in name for name in shared) >= 2 * (2 * 4 + 3 * 6)
+    # Weight and bias of every linear: 4 in an encoder layer, 6 in a decoder layer; SwiGLU's are of another width.
+    of_width = 5 * 3 if ("swiglu" in one) != ("swiglu" in other) else 0
+    assert sum("norm" not in name and "tables" not in name for name in shared) >= 2 * (2 * 4 + 3 * 6) - of_width
     assert sum("tables" in name for name in shared) == tables
     assert all(torch.equal(ours[name], theirs[name]) for name in shared)
 

@@ -15,7 +15,7 @@ from ablab.model.layerdrop import (
 )
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
-from tests.model.arms import NO_DROPOUT, NORMS, build, source, target
+from tests.model.arms import NO_DROPOUT, VARIANTS, build, source, target
 
 
 def model_with(encoder: float, decoder: float, norm: str = "pre") -> Transformer:
@@ -71,7 +71,7 @@ def test_evaluation_runs_every_layer_in_order():
     assert LayerDrop([1.0, 0.5, 1.0]).eval()() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", VARIANTS)
 def test_when_all_layers_fall_the_embeddings_go_straight_to_the_final_norm(norm):
     model = model_with(1.0, 1.0, norm)
     src, tgt = source(5, 2), target(4, 6)

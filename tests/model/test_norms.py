@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
-from ablab.model.residual import PostNorm, PreNorm
+from ablab.config import compose
+from ablab.errors import UserError
+from ablab.model.norms import DyT, LayerNorm, RMSNorm, ScaleNorm
+from ablab.model.residual import DeepNorm, PostNorm, PreNorm, Sandwich
 from tests.model.arms import NORMS, build
 from tests.shipped import shipped
 
@@ -88,6 +90,23 @@ def test_layernorm_is_its_formula():
     assert_close(norm(x), norm.weight * centred / std + norm.bias, **CLOSE)
 
 
+@pytest.mark.parametrize("alpha", [0.5, 1.7])
+def test_dyt_is_its_formula(alpha):
+    norm = DyT(D, alpha=alpha).double()
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    x = vectors(2, 4)
+    up, down = torch.exp(norm.alpha * x), torch.exp(-norm.alpha * x)
+    assert norm.alpha.item() == pytest.approx(alpha)
+    assert_close(norm(x), norm.weight * (up - down) / (up + down) + norm.bias, **CLOSE)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0])
+def test_dyt_refuses_an_alpha_that_is_not_above_0(alpha):
+    with pytest.raises(UserError, match=r"norm.alpha=.*: allowed: greater than 0"):
+        compose(["norm=dyt", f"norm.alpha={alpha}"])
+
+
 @pytest.mark.parametrize("g", [0.5, 4.0])
 def test_rmsnorm_with_one_scale_over_the_root_of_the_width_is_scalenorm(g):
     rms = RMSNorm(D).double()
@@ -118,6 +137,29 @@ def test_placements_are_their_formulas(kind):
     x = vectors(2, 5)
     assert_close(PreNorm(norm, nn.Identity())(x, double), x + double(norm(x)), **CLOSE)
     assert_close(PostNorm(norm, nn.Identity())(x, double), norm(x + double(x)), **CLOSE)
+    depths = {"encoder_layers": 6, "decoder_layers": 3}
+    for stack, alpha in (("encoder", 0.81 * 3888 ** (1 / 16)), ("decoder", 9 ** (1 / 4))):
+        deep = DeepNorm(norm, nn.Identity(), stack=stack, **depths)
+        assert_close(deep(x, double), norm(alpha * x + double(x)), **CLOSE)
+    other = KINDS[kind](D).double()
+    sandwich = Sandwich(norm, nn.Identity(), make_norm=lambda: other)
+    assert_close(sandwich(x, double), x + other(double(norm(x))), **CLOSE)
+
+
+def test_a_sandwich_has_two_norms_at_each_site_and_final_norms():
+    model = build("sandwich")
+    assert len(sites(model)) == 2 * (2 * 2 + 3 * 3) + 2
+
+
+def test_deepnorm_keeps_the_alpha_of_the_depth_it_was_trained_at():
+    """A pruned model was trained under that of the full one."""
+    shallow = build("deepnorm", {"model.encoder_layers": 1, "model.decoder_layers": 1})
+    before = shallow.encoder.layers[0].around_feed_forward.alpha.item()
+    deep = build("deepnorm").state_dict()
+    shallow.load_state_dict({name: deep[name] for name in shallow.state_dict()})
+    alphas = [model.encoder.layers[0].around_feed_forward.alpha.item() for model in (build("deepnorm"), shallow)]
+    assert alphas[0] == alphas[1] == pytest.approx(0.81 * (2**4 * 3) ** (1 / 16))
+    assert alphas[1] != before
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -125,7 +167,7 @@ def test_placements_are_their_formulas(kind):
 def test_number_of_norm_sites(norm, depth):
     model = build(norm, {"model.encoder_layers": depth, "model.decoder_layers": depth})
     finals = [stack.final_norm for stack in (model.encoder, model.decoder)]
-    if norm.startswith("post"):
+    if norm.startswith("post") or norm == "deepnorm":
         assert len(sites(model)) == 5 * depth
         assert all(isinstance(final, nn.Identity) for final in finals)
     else:
@@ -139,6 +181,7 @@ def test_number_of_norm_sites(norm, depth):
     [
         ("post", 32),
         ("pre", 32),
+        ("dyt", 33),
         ("rmsnorm", 16),
         ("scalenorm", 1),
         ("post_scalenorm", 1),

@@ -10,7 +10,7 @@ from ablab.model.attention import _plainly, attend
 from ablab.model.dropout import Dropout
 from ablab.model.modes import as_products_take_it
 from ablab.training.loss import projected_cross_entropy, token_loss
-from tests.model.arms import NO_DROPOUT, NORMS, build, source, target
+from tests.model.arms import NO_DROPOUT, VARIANTS, build, source, target
 from tests.shipped import shipped
 
 KINDS = shipped("norm")
@@ -32,7 +32,7 @@ def gradient(model, *, bf16):
     return loss, torch.cat([part.flatten() for part in parts])
 
 
-@pytest.mark.parametrize("arm", NORMS)
+@pytest.mark.parametrize("arm", VARIANTS)
 def test_the_gradient_is_that_of_single_precision_but_for_rounding(arm):
     model = build(arm, NO_DROPOUT).float().train()
     exact, wanted = gradient(model, bf16=False)
@@ -42,7 +42,7 @@ def test_the_gradient_is_that_of_single_precision_but_for_rounding(arm):
     assert got.dtype == loss.true.dtype == torch.float32
 
 
-@pytest.mark.parametrize("arm", NORMS)
+@pytest.mark.parametrize("arm", VARIANTS)
 def test_vectors_stay_in_the_precision_of_the_products(arm):
     """Otherwise something is cast at every layer."""
     model = build(arm, NO_DROPOUT).float()

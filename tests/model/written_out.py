@@ -18,8 +18,8 @@ from tests.model.recording import Drawn
 class WrittenOut:
     """One pass of a model that drew `drawn`: takes each draw once, and in training wants one at every site."""
 
-    def __init__(self, model: Transformer, drawn: Drawn, *, post: bool) -> None:
-        self.model, self.post, self.training = model, post, model.training
+    def __init__(self, model: Transformer, drawn: Drawn) -> None:
+        self.model, self.training = model, model.training
         self.drawn = {name: list(draws) for name, draws in drawn.items()}
 
     def hidden(self, src: Tensor, tgt: Tensor) -> Tensor:
@@ -62,8 +62,7 @@ class WrittenOut:
         return self._drop(path, embedded + self._module(path).positions(0, embedded.size(1)))
 
     def _around(self, path: str, x: Tensor, f) -> Tensor:
-        norm = self._module(path).norm
-        return norm(x + self._drop(path, f(x))) if self.post else x + self._drop(path, f(norm(x)))
+        return x + self._drop(path, f(self._module(path).norm(x)))
 
     def _self_attention(self, layer: str, x: Tensor, allowed: Tensor) -> Tensor:
         path = f"{layer}.self_attention"
@@ -84,14 +83,87 @@ class WrittenOut:
     def _attend(self, path: str, queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
         heads = self._module(path).num_heads
         queries, keys, values = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (queries, keys, values))
-        scores = queries @ keys.mT / math.sqrt(queries.size(-1))
+        scores = self._scores(path, queries, keys)
         weights = torch.softmax(scores.masked_fill(~allowed, -math.inf), dim=-1)
         mixed = self._drop(path, weights) @ values
         if f"{path}.drophead" in self.drawn:
             mixed = mixed * self._take(f"{path}.drophead")[:, :, None, None]
         return self._module(path).output(mixed.transpose(1, 2).flatten(2))
 
+    def _scores(self, path: str, queries: Tensor, keys: Tensor) -> Tensor:
+        return queries @ keys.mT / math.sqrt(queries.size(-1))
+
     def _feed_forward(self, layer: str, x: Tensor) -> Tensor:
         path = f"{layer}.feed_forward"
-        inner, outer = self._module(path).inner, self._module(path).outer
-        return self._around(f"{layer}.around_feed_forward", x, lambda y: outer(self._drop(path, torch.relu(inner(y)))))
+        outer = self._module(path).outer
+        return self._around(
+            f"{layer}.around_feed_forward", x, lambda y: outer(self._drop(path, self._hidden(self._module(path), y)))
+        )
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        return feed_forward.inner(x).clamp(min=0)
+
+
+class Post(WrittenOut):
+    """norm(x + f(x)), Vaswani et al. 2017."""
+
+    def _around(self, path: str, x: Tensor, f) -> Tensor:
+        return self._module(path).norm(x + self._drop(path, f(x)))
+
+
+class DeepNorm(WrittenOut):
+    """norm(alpha x + f(x)), Wang et al. 2022, for encoder and decoder of an encoder-decoder."""
+
+    def _around(self, path: str, x: Tensor, f) -> Tensor:
+        n, m = (len(self._module(f"{stack}.layers")) for stack in ("encoder", "decoder"))
+        alpha = 0.81 * (n**4 * m) ** (1 / 16) if path.startswith("encoder") else (3 * m) ** (1 / 4)
+        return self._module(path).norm(alpha * x + self._drop(path, f(x)))
+
+
+class Sandwich(WrittenOut):
+    """x + norm(f(norm(x))), Ding et al. 2021."""
+
+    def _around(self, path: str, x: Tensor, f) -> Tensor:
+        around = self._module(path)
+        return x + around.norm_out(self._drop(path, f(around.norm(x))))
+
+
+class GELU(WrittenOut):
+    """y Phi(y), Hendrycks & Gimpel 2016."""
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        y = feed_forward.inner(x)
+        return y * (1 + torch.erf(y / math.sqrt(2))) / 2
+
+
+class SwiGLU(WrittenOut):
+    """swish(W x) * V x, Shazeer 2020."""
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        y = feed_forward.gate(x)
+        return y / (1 + torch.exp(-y)) * feed_forward.inner(x)
+
+
+class QK(WrittenOut):
+    """g q k / (|q| |k|), Henry et al. 2020."""
+
+    def _scores(self, path: str, queries: Tensor, keys: Tensor) -> Tensor:
+        lengths = [torch.sqrt((x * x).sum(-1)) for x in (queries, keys)]
+        return self._module(path).norm.g * (queries @ keys.mT) / (lengths[0][..., :, None] * lengths[1][..., None, :])
+
+
+WRITTEN = {
+    "post": Post,
+    "post_scalenorm": Post,
+    "deepnorm": DeepNorm,
+    "sandwich": Sandwich,
+    "gelu": GELU,
+    "swiglu": SwiGLU,
+    "qk": QK,
+}
+"""By variant, where it is not a pre-norm like the others."""
+
+
+def written_out(variant: str, model: Transformer, drawn: Drawn) -> WrittenOut:
+    """A variant of `arms.VARIANTS` written out."""
+    return WRITTEN.get(variant, WrittenOut)(model, drawn)

@@ -9,7 +9,7 @@ from ablab.model.layerdrop import LayerDrop
 from ablab.pruning.search import all_combinations
 from ablab.pruning.strategies import Depths, Kept
 from ablab.pruning.surgery import prune, prune_weights
-from tests.model.arms import ARMS, NORMS, VOCAB, Arm, composed, source, stir, target, vary
+from tests.model.arms import ARMS, VARIANTS, VOCAB, Arm, composed, source, stir, target, vary
 
 KEPT = [Kept((0, 1), (0, 2)), Kept((1,), (0, 1, 2)), Kept((0,), (2,)), Kept((0, 1), (0, 1, 2))]
 LEARNED = Arm("pre", 0.2, changes={"layerdrop_rates": "learned"})
@@ -60,7 +60,7 @@ def test_surgery_is_skipping(arm, kept):
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.name)
-@pytest.mark.parametrize("arm", [*(Arm(norm) for norm in NORMS), LEARNED], ids=lambda arm: arm.name)
+@pytest.mark.parametrize("arm", [*(Arm(norm) for norm in VARIANTS), LEARNED], ids=lambda arm: arm.name)
 def test_surgery_on_the_weights_is_surgery_on_the_model(arm, kept):
     full = stirred(arm)
     changes = {"model.encoder_layers": len(kept.encoder), "model.decoder_layers": len(kept.decoder)}

@@ -6,7 +6,7 @@ import torch
 
 from ablab.data.batches import Batch, Sentences, collate
 from ablab.training.loss import token_loss
-from tests.model.arms import ALL_RATES, NORMS, build
+from tests.model.arms import ALL_RATES, VARIANTS, build
 
 
 def batch():
@@ -23,7 +23,7 @@ def test_asking_is_an_error_there():
         bool(batch().src.to("meta").any())
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", VARIANTS)
 @pytest.mark.parametrize("changes", [{}, {"position.kind": "learned"}], ids=["sinusoidal", "learned"])
 def test_forward_backward_and_clipping_ask_for_nothing(norm, changes, monkeypatch):
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # it has never heard of that device

@@ -88,23 +88,23 @@ ARCHITECTURE = [
     Fault(
         "cross-attention: looks at padding",
         "model/attention.py",
-        "        return self.mix(queries, memory, mask)\n",
-        "        return self.mix(queries, memory, None)\n",
+        "        return self.mix(self.as_queries(queries), memory, mask)\n",
+        "        return self.mix(self.as_queries(queries), memory, None)\n",
         ("model/test_attention_biases.py", "model/test_arms.py::test_padding_changes_nothing"),
     ),
     Fault(
         "attention map: not scaled by sqrt(d_k)",
         "model/attention.py",
-        "        return weights(queries, memory.keys, mask)\n",
-        "        return weights(queries * queries.size(-1) ** 0.5, memory.keys, mask)\n",
+        "        return weights(self.as_queries(queries), memory.keys, mask)\n",
+        "        return weights(self.as_queries(queries) * queries.size(-1) ** 0.5, memory.keys, mask)\n",
         ATTENTION,
     ),
     Fault(
         "SmallInit: queries, keys and values only",
         "model/initialisation.py",
-        "            return self.attention_std(linear.in_features)\n",
-        "            scheme = Xavier() if linear is module.output else self\n"
-        "            return scheme.attention_std(linear.in_features)\n",
+        "return self.attention_std(linear.in_features) if isinstance(module, Attention)",
+        "return (Xavier() if linear is getattr(module, 'output', 0) else self).attention_std(linear.in_features) "
+        "if isinstance(module, Attention)",
         INITIALISATION,
     ),
     Fault(

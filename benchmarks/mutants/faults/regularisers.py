@@ -17,9 +17,9 @@ REGULARISERS = [
     ),
     Fault(
         "no activation dropout",
-        "model/layers.py",
-        "return self.outer(self.dropout(F.relu(self.inner(x))))",
-        "return self.outer(F.relu(self.inner(x)))",
+        "model/feed_forward.py",
+        "return self.outer(self.dropout(self.hidden(x)))",
+        "return self.outer(self.hidden(x))",
         SITES,
     ),
     Fault(

@@ -17,12 +17,13 @@ from ablab.config.schema import Architecture, Model, Trainer
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
+from ablab.model.attention_norms import AttentionNorm
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.embedding import Embedding, InputEmbedding, TiedEmbeddings
 from ablab.model.initialisation import initialise
 from ablab.model.layerdrop import RATES, LayerDrop
-from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.place import Place
 from ablab.model.residual import Residual
 from ablab.model.streams import reseed, seed_default
@@ -165,6 +166,7 @@ class ModelBuilder:
             bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead(place, site=place.stack),
+            norm=self.attention_norm(place),
         )
 
     def cross_attention(self, place: Place) -> CrossAttention:
@@ -175,14 +177,24 @@ class ModelBuilder:
             bias=model.attention_bias,
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead(place, site="cross"),
+            norm=self.attention_norm(place),
         )
+
+    def attention_norm(self, place: Place) -> AttentionNorm | None:
+        if self.config.attention_norm.kind == "none":
+            return None
+        norm: AttentionNorm = self.make(self.config.attention_norm, place)
+        return norm
 
     def drophead(self, place: Place, site: str) -> nn.Module:
         dropped = site in self.config.drophead.own.get("sites", ())
         return DropHead(self.model.num_heads, place) if dropped else nn.Identity()
 
-    def feed_forward(self, place: Place) -> FeedForward:
-        return FeedForward(self.model.d_model, self.model.d_ff, Dropout(self.model.activation_dropout))
+    def feed_forward(self, place: Place) -> nn.Module:
+        network: nn.Module = self.make(
+            self.config.feed_forward, place, dropout=lambda: Dropout(self.model.activation_dropout)
+        )
+        return network
 
     def residual(self, place: Place) -> Residual:
         residual: Residual = self.make(

@@ -76,6 +76,12 @@ class AttentionNorm(Option):
     of_group = "attention_norm"
 
 
+class FeedForward(Option):
+    """The feed-forward network of a layer. Every kind has about the parameters of `relu` with `model.d_ff`."""
+
+    of_group = "feed_forward"
+
+
 class Init(Option):
     """The scheme of initial weights."""
 
@@ -180,6 +186,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "placement": {"": Placement},
     "embedding": {"": Embedding},
     "attention_norm": {"": AttentionNorm},
+    "feed_forward": {"": FeedForward},
     "init": {"": Init},
     "position": {"": Position},
     "drophead": {"": ScheduledDropHead, "none": DropHead},

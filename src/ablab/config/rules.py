@@ -95,7 +95,7 @@ def _needs(config: Config) -> Iterator[str]:
         if part is None:
             continue
         for other, kind in part.signature.constants.get("needs", {}).items():
-            if (other_kind := getattr(config, other).kind) != kind:
+            if config.is_read(other) and (other_kind := getattr(config, other).kind) != kind:
                 yield f"{group}={option.kind}: needs {other}={kind}, got {other}={other_kind}; allowed: {other}={kind}"
 
 

@@ -16,6 +16,7 @@ from ablab.config.options import (
     AttentionNorm,
     DropHead,
     Embedding,
+    FeedForward,
     Init,
     Logger,
     Norm,
@@ -138,6 +139,7 @@ class Architecture(Group):
     placement: Placement
     embedding: Embedding
     attention_norm: AttentionNorm
+    feed_forward: Annotated[FeedForward, Formerly({"kind": "relu"})]
     position: Position
     drophead: DropHead
 

@@ -17,6 +17,7 @@ SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "placement": (*MODEL, *PLACE, "norm", "make_norm", "dropout"),
     "embedding": (*MODEL, "vocab_size"),
     "attention_norm": (*MODEL, *PLACE),
+    "feed_forward": (*MODEL, *PLACE, "dropout"),
     "init": MODEL,
     "position": (*MODEL, *PLACE),
     "drophead": (*MODEL, *PLACE, "step"),

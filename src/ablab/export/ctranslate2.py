@@ -17,7 +17,8 @@ from ablab.data.tokenizer import Tokenizer, save_tokenizers
 from ablab.errors import UserError
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.embedding import Embedding
-from ablab.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from ablab.model.feed_forward import ReLU
+from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.norms import LayerNorm, RMSNorm, ScaleNorm
 from ablab.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
 from ablab.model.projection import Projection
@@ -258,15 +259,23 @@ def _(module: DecoderLayer, spec: Any, width: int) -> None:
 
 @_fill.register
 def _(module: SelfAttention, spec: Any, width: int) -> None:
+    _check_scores(module)
     _fill_linears(spec.linear, module.qkv, module.output)
 
 
 @_fill.register
 def _(module: CrossAttention, spec: Any, width: int) -> None:
+    _check_scores(module)
     _fill_linears(spec.linear, module.query, module.key_value, module.output)
 
 
+def _check_scores(module: Attention) -> None:
+    """Raise UserError unless the scores are the plain products of queries and keys, as CTranslate2 computes them."""
+    if module.norm is not None:
+        raise _unknown(module.norm)
+
+
 @_fill.register
-def _(module: FeedForward, spec: Any, width: int) -> None:
-    """CTranslate2 assumes the ReLU that this module has."""
+def _(module: ReLU, spec: Any, width: int) -> None:
+    """CTranslate2 assumes ReLU unless told otherwise."""
     _fill_linears([spec.linear_0, spec.linear_1], module.inner, module.outer)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ablab.model.attention_norms import AttentionNorm
 from ablab.model.dropout import Dropout
 from ablab.model.projection import Projection
 
@@ -70,7 +71,8 @@ BIASES: dict[str, tuple[str, ...]] = {
     "none": (),
 }
 """Projections that have a bias, by option. A key bias adds the same number to all scores of a query; softmax cancels
-it, so it would learn from rounding alone. The code of Vaswani et al. (tensor2tensor) has no biases."""
+it, so it would learn from rounding alone, unless keys are normalised. The code of Vaswani et al. (tensor2tensor) has
+no biases."""
 
 
 class KeysValues(NamedTuple):
@@ -119,11 +121,20 @@ class KVCache:
 class Attention(nn.Module):
     """Base class of self- and cross-attention: splits heads, mixes values, drops heads, projects the output.
 
-    `bias` is one of `BIASES`; `dropout` applies to the attention weights. Raises ValueError for an unknown `bias`, or
-    when `num_heads` does not divide `d_model`.
+    `bias` is one of `BIASES`; `dropout` applies to the attention weights; `norm` to queries and keys, None for neither.
+    Raises ValueError for an unknown `bias`, or when `num_heads` does not divide `d_model`.
     """
 
-    def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        bias: str,
+        dropout: Dropout,
+        drophead: nn.Module,
+        norm: AttentionNorm | None = None,
+    ) -> None:
         super().__init__()
         if d_model % num_heads:
             raise ValueError(f"d_model must be divisible by num_heads, got {d_model=}, {num_heads=}.")
@@ -135,6 +146,7 @@ class Attention(nn.Module):
         self.dropout = dropout
         self.drophead = drophead
         self.output = self.project("output")
+        self.norm = norm
 
     def project(self, *parts: str) -> Projection:
         """Make one matrix for the projections `parts` of one input, each with or without bias as `bias` says."""
@@ -144,6 +156,16 @@ class Attention(nn.Module):
         """Split [batch, length, parts * d_model] into `parts` tensors [batch, heads, length, d_head]."""
         cut = x.unflatten(-1, (parts, self.num_heads, -1))
         return tuple(part.transpose(1, 2) for part in cut.unbind(2))
+
+    def as_queries(
+        self, queries: Float[Tensor, "batch heads length d_head"]
+    ) -> Float[Tensor, "batch heads length d_head"]:
+        """Return projected queries as they enter the products."""
+        return queries if self.norm is None else self.norm.queries(queries)
+
+    def as_keys(self, keys: Float[Tensor, "batch heads length d_head"]) -> Float[Tensor, "batch heads length d_head"]:
+        """Return projected keys as they enter the products, and are kept for later queries."""
+        return keys if self.norm is None else self.norm.keys(keys)
 
     def mix(
         self,
@@ -161,8 +183,17 @@ class Attention(nn.Module):
 class SelfAttention(Attention):
     """Attention whose queries, keys and values come from the same sequence."""
 
-    def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
-        super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead)
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        bias: str,
+        dropout: Dropout,
+        drophead: nn.Module,
+        norm: AttentionNorm | None = None,
+    ) -> None:
+        super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead, norm=norm)
         self.qkv = self.project("query", "key", "value")
 
     def forward(
@@ -173,8 +204,8 @@ class SelfAttention(Attention):
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend within x. `mask` hides padding; `causal` hides the future, which includes padding at the end."""
-        queries, keys, values = self.split(self.qkv(x), 3)
-        return self.mix(queries, KeysValues(keys, values), mask, causal=causal)
+        queries, memory = self.project_all(x)
+        return self.mix(queries, memory, mask, causal=causal)
 
     def weights(
         self,
@@ -184,29 +215,46 @@ class SelfAttention(Attention):
         causal: bool = False,
     ) -> Float[Tensor, "batch heads length length"]:
         """Return the weight of each position for each query, softmax(Q K^T / sqrt(d_k)), for inspection."""
-        queries, keys, _ = self.split(self.qkv(x), 3)
-        return weights(queries, keys, mask, causal=causal)
+        queries, memory = self.project_all(x)
+        return weights(queries, memory.keys, mask, causal=causal)
 
     def step(
         self, x: Float[Tensor, "rows 1 d_model"], past: "KVCache", position: int
     ) -> Float[Tensor, "rows 1 d_model"]:
         """Attend from the token at `position` alone to the past; adds its key and value to `past`."""
-        queries, keys, values = self.split(self.qkv(x), 3)
+        queries, (keys, values) = self.project_all(x)
         past.write(position, keys[:, :, 0], values[:, :, 0])
         return self.mix(queries, past.until(position), None)
+
+    def project_all(
+        self, x: Float[Tensor, "batch length d_model"]
+    ) -> tuple[Float[Tensor, "batch heads length d_head"], KeysValues]:
+        """Project x to queries, and to keys and values."""
+        queries, keys, values = self.split(self.qkv(x), 3)
+        return self.as_queries(queries), KeysValues(self.as_keys(keys), values)
 
 
 class CrossAttention(Attention):
     """Attention whose queries come from the decoder, and keys and values from the encoder's output."""
 
-    def __init__(self, d_model: int, num_heads: int, *, bias: str, dropout: Dropout, drophead: nn.Module) -> None:
-        super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead)
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        bias: str,
+        dropout: Dropout,
+        drophead: nn.Module,
+        norm: AttentionNorm | None = None,
+    ) -> None:
+        super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead, norm=norm)
         self.query = self.project("query")
         self.key_value = self.project("key", "value")
 
     def project_memory(self, memory: Float[Tensor, "batch src_len d_model"]) -> KeysValues:
         """Project the encoder's output to keys and values, once per sentence for all decoding steps."""
-        return KeysValues(*self.split(self.key_value(memory), 2))
+        keys, values = self.split(self.key_value(memory), 2)
+        return KeysValues(self.as_keys(keys), values)
 
     def forward(
         self,
@@ -215,7 +263,7 @@ class CrossAttention(Attention):
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,
     ) -> Float[Tensor, "batch length d_model"]:
         (queries,) = self.split(self.query(x), 1)
-        return self.mix(queries, memory, mask)
+        return self.mix(self.as_queries(queries), memory, mask)
 
     def weights(
         self,
@@ -225,4 +273,4 @@ class CrossAttention(Attention):
     ) -> Float[Tensor, "batch heads length src_len"]:
         """Return the weight of each source token for each query, softmax(Q K^T / sqrt(d_k)), for inspection."""
         (queries,) = self.split(self.query(x), 1)
-        return weights(queries, memory.keys, mask)
+        return weights(self.as_queries(queries), memory.keys, mask)

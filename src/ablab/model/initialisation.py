@@ -5,13 +5,15 @@ wherever they share parameters.
 """
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import nn
 
 from ablab.model.attention import Attention
 from ablab.model.embedding import Embedding, FixNormEmbedding
-from ablab.model.layers import FeedForward
+from ablab.model.feed_forward import FeedForward
+from ablab.model.place import Place
 from ablab.model.positions import LearnedPositions
 from ablab.seeding import derive
 
@@ -24,13 +26,19 @@ class Xavier:
 
     def std(self, module: Attention | FeedForward, linear: nn.Linear) -> float:
         """Return the std of one matrix of an attention or feed-forward module."""
-        if isinstance(module, Attention):
-            return self.attention_std(linear.in_features)
+        return self.attention_std(linear.in_features) if isinstance(module, Attention) else self.linear_std(linear)
+
+    def linear_std(self, linear: nn.Linear) -> float:
+        """Return the std of any other matrix."""
         return math.sqrt(2 / (linear.in_features + linear.out_features))
 
     def attention_std(self, d_model: int) -> float:
         """Return the std of the query, key, value and output projections."""
         return math.sqrt(2 / (d_model + d_model))
+
+    def gains(self, place: Place, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
+        """Return a further factor for each of the matrices joined in the linear `name` of a module."""
+        return (1.0,)
 
 
 class SmallInit(Xavier):
@@ -41,12 +49,33 @@ class SmallInit(Xavier):
         return math.sqrt(2 / (d_model + 4 * d_model))
 
 
+class DeepNormInit(Xavier):
+    """Xavier with gain beta < 1 for feed-forward, value and output matrices (Wang et al. 2022, figure 2).
+
+    With N encoder and M decoder layers beta is 0.87 (N^4 M)^(-1/16) in the encoder and (12 M)^(-1/4) in the decoder;
+    queries and keys have gain 1. It belongs to residual.DeepNorm.
+    """
+
+    SCALED: ClassVar = {"qkv": (False, False, True), "query": (False,), "key_value": (False, True), "output": (True,)}
+
+    def __init__(self, *, encoder_layers: int, decoder_layers: int) -> None:
+        self.betas = {
+            "encoder": 0.87 * (encoder_layers**4 * decoder_layers) ** (-1 / 16),
+            "decoder": (12 * decoder_layers) ** (-1 / 4),
+        }
+
+    def gains(self, place: Place, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
+        """Return beta for matrices on the way of the values, 1 for those of queries and keys."""
+        scaled = self.SCALED[name] if isinstance(module, Attention) else (True,)
+        return tuple(self.betas[place.stack] if each else 1.0 for each in scaled)
+
+
 FIXNORM_BOUND = 0.01  # rows are normalised at each use; small rows change direction quickly (the paper's code)
 
 
 @torch.no_grad()
 def initialise(model: nn.Module, scheme: Xavier, seed: int) -> None:
-    """Set all weights: random matrices and tables, zero biases; norms keep the values of their constructors."""
+    """Set all weights: random matrices and tables, zero biases; other parameters keep what their constructors gave."""
 
     def stream(name: str) -> torch.Generator:
         return torch.Generator().manual_seed(derive(seed, "init", name))
@@ -58,10 +87,21 @@ def initialise(model: nn.Module, scheme: Xavier, seed: int) -> None:
                     if isinstance(linear, nn.Linear):
                         std = scheme.std(module, linear)
                         linear.weight.normal_(0.0, std, generator=stream(f"{path}.{name}.weight"))
-                        if linear.bias is not None:
-                            linear.bias.zero_()
+                        gains = scheme.gains(_place(path), module, name)
+                        for matrix, gain in zip(linear.weight.chunk(len(gains)), gains, strict=True):
+                            matrix.mul_(gain)
+            case nn.Linear() if not isinstance(model.get_submodule(path.rpartition(".")[0]), (Attention, FeedForward)):
+                module.weight.normal_(0.0, scheme.linear_std(module), generator=stream(f"{path}.weight"))
             case FixNormEmbedding():
                 module.weight.uniform_(-FIXNORM_BOUND, FIXNORM_BOUND, generator=stream(f"{path}.weight"))
             case Embedding() | LearnedPositions():
                 std = module.weight.size(1) ** -0.5
                 module.weight.normal_(0.0, std, generator=stream(f"{path}.weight"))
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            module.bias.zero_()
+
+
+def _place(path: str) -> Place:
+    """Return the place of a sublayer, given its name in the model, such as `encoder.layers.0.self_attention`."""
+    stack, _, layer, sublayer = path.split(".")[:4]
+    return Place(stack, int(layer) + 1, sublayer)

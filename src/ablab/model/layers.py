@@ -1,4 +1,4 @@
-"""The encoder layer, the decoder layer and their feed-forward network.
+"""The encoder layer and the decoder layer.
 
     encoder:  x -> self-attention -> feed-forward
     decoder:  x -> causal self-attention -> cross-attention -> feed-forward
@@ -6,7 +6,6 @@
 Each arrow is a residual connection; residual.py decides where its norm stands.
 """
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -14,23 +13,10 @@ from ablab.model.attention import CrossAttention, KeysValues, KVCache, SelfAtten
 from ablab.model.residual import Residual
 
 
-class FeedForward(nn.Module):
-    """Feed-forward network, W2 dropout(relu(W1 x + b1)) + b2 (Vaswani et al. 2017, eq. 2)."""
-
-    def __init__(self, d_model: int, d_ff: int, dropout: nn.Module) -> None:
-        super().__init__()
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
-        self.dropout = dropout
-
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        return self.outer(self.dropout(F.relu(self.inner(x))))
-
-
 class EncoderLayer(nn.Module):
     """An encoder layer: self-attention, then feed-forward."""
 
-    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, residuals: list[Residual]) -> None:
+    def __init__(self, attention: SelfAttention, feed_forward: nn.Module, residuals: list[Residual]) -> None:
         super().__init__()
         self.self_attention = attention
         self.feed_forward = feed_forward
@@ -50,7 +36,7 @@ class DecoderLayer(nn.Module):
         self,
         self_attention: SelfAttention,
         cross_attention: CrossAttention,
-        feed_forward: FeedForward,
+        feed_forward: nn.Module,
         residuals: list[Residual],
     ) -> None:
         super().__init__()

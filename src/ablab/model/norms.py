@@ -1,4 +1,4 @@
-"""Normalisation layers over the features of each token."""
+"""Normalisation layers over the features of each token, and what replaces them."""
 
 import math
 from collections.abc import Callable
@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from ablab.fields import Positive
 
 NormFactory = Callable[[], nn.Module]
 
@@ -49,3 +51,22 @@ class LayerNorm(nn.LayerNorm):
 
     def __init__(self, d_model: int) -> None:
         super().__init__(d_model)
+
+
+class DyT(nn.Module):
+    """Dynamic Tanh, gamma * tanh(alpha x) + beta, with one learned alpha per site (Zhu et al. 2025, section 4).
+
+    It replaces a norm without computing any statistic: a token's features are squashed one by one. gamma and beta, one
+    per feature, start at 1 and 0, as in the paper. `alpha`: its initial value, above 0; at 0 the gradient of the input
+    would vanish.
+    """
+
+    def __init__(self, d_model: int, *, alpha: Positive = 0.5) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.tensor(float(alpha)))
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        squashed = torch.tanh(self.alpha.to(x.dtype) * x)
+        return squashed * self.weight.to(x.dtype) + self.bias.to(x.dtype)

@@ -7,7 +7,7 @@ from ablab.parts.shipped import shipped_targets
 
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
-OF_MODEL = ("norm", "placement", "embedding", "attention_norm", "position")
+OF_MODEL = ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position")
 OF_TRAINING = (*OF_MODEL, "init", "drophead", "schedule", "optim", "data")
 GROUPS: Mapping[Stage, tuple[str, ...]] = {
     "training": OF_TRAINING,
