@@ -88,14 +88,14 @@ ARCHITECTURE = [
     Fault(
         "cross-attention: looks at padding",
         "model/attention.py",
-        "        return self.mix(queries, memory, mask)\n",
-        "        return self.mix(queries, memory, None)\n",
+        "        return self.mix(self.as_queries(queries), memory, mask)\n",
+        "        return self.mix(self.as_queries(queries), memory, None)\n",
         ("model/test_attention_biases.py", "model/test_arms.py::test_padding_changes_nothing"),
     ),
     Fault(
         "attention map: not scaled by sqrt(d_k)",
         "model/attention.py",
-        "        return weights(queries, memory.keys, mask)\n",
+        "        return weights(self.as_queries(queries), memory.keys, mask)\n",
         "        return weights(queries * queries.size(-1) ** 0.5, memory.keys, mask)\n",
         ATTENTION,
     ),

@@ -24,7 +24,7 @@ from ablab.model.initialisation import INITIALISERS, initialise
 from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.norms import NORMS
-from ablab.model.positions import POSITIONS
+from ablab.model.positions import POSITIONS, AttentionPosition
 from ablab.model.residual import PLACEMENTS, Residual
 from ablab.model.streams import reseed
 from ablab.model.transformer import Decoder, Encoder, Transformer
@@ -129,9 +129,17 @@ class ModelBuilder:
         )
 
     def token_input(self) -> InputEmbedding:
-        position = self.config.position
-        positions = POSITIONS[position.kind](self.model.d_model, **position.own)
+        part, own = POSITIONS[self.config.position.kind], self.config.position.own
+        positions = None if issubclass(part, AttentionPosition) else part(self.model.d_model, **own)
         return InputEmbedding(positions, Dropout(self.model.embedding_dropout))
+
+    def attention_position(self, stack: str) -> AttentionPosition | None:
+        part, own = POSITIONS[self.config.position.kind], self.config.position.own
+        if not issubclass(part, AttentionPosition):
+            return None
+        d_model, num_heads = self.model.d_model, self.model.num_heads
+        offered = {"d_model": d_model, "num_heads": num_heads, "d_head": d_model // num_heads, "stack": stack}
+        return part(**_asked_for(part, offered), **own)
 
     def encoder(self) -> Encoder:
         depth = self.model.encoder_layers
@@ -160,6 +168,7 @@ class ModelBuilder:
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead(site),
             norm=self.attention_norm(),
+            position=self.attention_position(site),
         )
 
     def cross_attention(self) -> CrossAttention:

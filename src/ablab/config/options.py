@@ -80,6 +80,12 @@ class LearnedPosition(Position):
     max_length: Count
 
 
+class RotaryPosition(Position):
+    """Queries and keys turned by their positions. `base`: base^(-2i / d_head) is the angle of features 2i, 2i + 1."""
+
+    base: Positive
+
+
 Site = Literal["encoder", "decoder", "cross"]
 SITES = get_args(Site)
 
@@ -212,7 +218,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "attention_norm": {"": AttentionNorm, "qk": QKNorm},
     "feed_forward": {"": FeedForward},
     "init": {"": Init},
-    "position": {"": Position, "learned": LearnedPosition},
+    "position": {"": Position, "learned": LearnedPosition, "rope": RotaryPosition},
     "drophead": {
         "": DropHead,
         "constant": ConstantDropHead,

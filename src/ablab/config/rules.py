@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ablab.config.options import Cosine, Noam, RampDropHead, RulePruning, VShapeDropHead
+from ablab.config.options import Cosine, Noam, RampDropHead, RotaryPosition, RulePruning, VShapeDropHead
 from ablab.config.schema import Config
 
 NEEDS = {("placement", "deepnorm"): {"init": "deepnorm"}}
@@ -36,6 +36,9 @@ def _heads(config: Config) -> Iterator[str]:
     d_model, heads = config.model.d_model, config.model.num_heads
     if d_model % heads:
         yield f"model.num_heads={heads}: d_model must be divisible by num_heads, got d_model={d_model}"
+    elif isinstance(config.position, RotaryPosition) and d_model // heads % 2:
+        width = d_model // heads
+        yield f"position=rope: turns the features of a head in pairs, so d_model / num_heads must be even, got {width}"
 
 
 def _end_of_training(config: Config) -> Iterator[str]:
