@@ -61,6 +61,7 @@ CHANGES = {
     "feed_forward.kind": "feed_forward=swiglu",
     "init.kind": "init=xavier",
     "position.kind": "position=learned",
+    "position.base": "position=rope | position.base=500.0",
     "position.max_length": "position=learned | position.max_length=99",
     "drophead.kind": "drophead=rising",
     "drophead.p": "drophead=vshape | drophead.p=0.2",

@@ -53,6 +53,7 @@ BAD = {
     "decoding.n_best=5": ["decoding.n_best=5", "beam_size=4"],
     "model.tie=all data.joint_vocab=false": ["model.tie=all", "data.joint_vocab=true", "target_output, none"],
     "optim=plateau optim.lr=null": ["optim.lr=null", "number"],
+    "position=rope model.d_model=20 model.num_heads=4": ["position=rope", "must be even", "got 5"],
     "placement=deepnorm": ["placement=deepnorm", "needs init=deepnorm", "init=small"],
     "norm=deepnorm init=xavier": ["init=xavier", "norm=deepnorm means init=deepnorm"],
     "optim=cosine training.max_steps=null training.max_epochs=1": ["schedule=cosine", "training.max_steps"],

@@ -30,6 +30,8 @@ INEXPRESSIBLE = {
     "sandwich": "Sandwich",
     "gelu": "GELU",
     "swiglu": "SwiGLU",
+    "rope": "RotaryPosition",
+    "unplaced": "NoPosition",
 }
 """Variants that CTranslate2 lacks, with what a refusal names."""
 ARMS = [*(Arm(norm) for norm in VARIANTS if norm not in INEXPRESSIBLE), *OTHER_ARMS]

@@ -34,6 +34,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "sandwich": ("placement=sandwich",),
     "gelu": ("feed_forward=gelu",),
     "swiglu": ("feed_forward=swiglu",),
+    "rope": ("position=rope",),
+    "unplaced": ("position=none",),
 }
 """By name, the words of every model whose parts or their order differ; all keep the same laws."""
 NO_DROPOUT = {"model.dropout": 0.0, "model.embedding_dropout": 0.0}

@@ -16,7 +16,7 @@ from tests.model.arms import NO_DROPOUT, VARIANTS, build, causal_mask, source, s
 from tests.model.handed import hand_attention
 
 CLOSE = {"rtol": 0, "atol": 1e-10}
-KEYS_CHANGED = {"qk"}
+KEYS_CHANGED = {"qk", "rope"}
 """Variants that change keys after their projection; softmax does not cancel a bias there."""
 
 BATCH = source(5, 2, 7), target(4, 6, 3)

@@ -5,10 +5,21 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
-from tests.model.arms import NO_DROPOUT, build, source, target
+from ablab.build import build_model
+from ablab.config import compose
+from ablab.model.attention import _plainly, attend, weights
+from ablab.model.dropout import Dropout
+from ablab.model.positions import AttentionPosition, LearnedPositions, RotaryPosition, SinusoidalPositions, sinusoid
+from tests.model.arms import NO_DROPOUT, SIZE, VOCAB, build, source, target
+from tests.parts.conftest import study
+
+__all__ = ["study"]
 
 CLOSE = {"rtol": 0, "atol": 1e-12}
+
+
+def heads(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
 
 
 @pytest.fixture
@@ -70,10 +81,136 @@ def test_a_sentence_longer_than_the_table_passes(changes, small_table):
     assert model(source(9), target(9)).isfinite().all()
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "rope"])
 def test_word_order_matters(kind):
     model = build(changes={"position.kind": kind}).eval()
     src = source(6)
     swapped = src[:, [1, 0, 2, 3, 4, 5]]
     memory, other = (model.encode(tokens)[0] for tokens in (src, swapped))
     assert (memory[:, 5] - other[:, 5]).abs().max() > 1e-6
+
+
+def test_without_positions_the_encoder_sees_a_bag_of_words_and_the_decoder_an_order():
+    model = build("unplaced").eval()
+    src, order = source(6), [1, 0, 4, 2, 3, 5]
+    memory, other = (model.encode(tokens)[0] for tokens in (src, src[:, order]))
+    assert_close(other, memory[:, order], **CLOSE)
+    tgt = target(6)
+    hidden, swapped = model(src, tgt), model(src, tgt[:, [0, 2, 1, 3, 4, 5]])
+    assert (hidden[:, 2] - swapped[:, 2]).abs().max() > 1e-6  # the same words in its past, one of them its own
+
+
+@pytest.mark.parametrize("variant", ["rope", "unplaced"])
+def test_where_attention_knows_positions_nothing_is_added_at_the_input(variant):
+    model = build(variant).eval()
+    embedded = torch.randn(2, 3, 16, dtype=torch.float64)
+    assert torch.equal(model.source_input(embedded, start=4), embedded)
+    names = {name for name, module in model.named_modules() if isinstance(module, AttentionPosition)}
+    layers = [f"encoder.layers.{i}" for i in range(2)] + [f"decoder.layers.{i}" for i in range(3)]
+    assert names == {f"{layer}.self_attention.position" for layer in layers}
+
+
+@pytest.mark.parametrize(("base", "start"), [(10_000.0, 0), (10_000.0, 700), (50.0, 3)])
+def test_rope_turns_each_pair_by_the_papers_angle(base, start):
+    rope, x = RotaryPosition(d_head=6, base=base), heads(2, 3, 4, 6)
+    found = rope.rotate(x, start)
+    for m in range(4):
+        for i in range(3):
+            angle = (start + m) * base ** (-2 * i / 6)
+            cos, sin = math.cos(angle), math.sin(angle)
+            turn = torch.tensor([[cos, -sin], [sin, cos]], dtype=torch.float64)
+            expected = torch.einsum("pq,bhq->bhp", turn, x[:, :, m, 2 * i : 2 * i + 2])
+            assert_close(found[:, :, m, 2 * i : 2 * i + 2], expected, rtol=0, atol=1e-10)
+    assert_close(found.norm(dim=-1), x.norm(dim=-1), **CLOSE)
+    assert_close(rope.rotate(x[:, :, 2:], start + 2), found[:, :, 2:], **CLOSE)
+
+
+def test_ropes_scores_depend_on_the_distance_alone():
+    rope, queries, keys = RotaryPosition(d_head=8), heads(1, 1, 5, 8), heads(1, 1, 5, 8)
+    here, there = (rope.rotate(queries, start) @ rope.rotate(keys, start).mT for start in (0, 123))
+    assert_close(here, there, rtol=0, atol=1e-10)
+
+
+def test_rope_refuses_a_head_of_odd_width():
+    with pytest.raises(ValueError, match="even"):
+        RotaryPosition(d_head=5)
+
+
+NEARER = '''
+import torch
+from ablab.model.positions import AttentionPosition
+
+class Nearer(AttentionPosition):
+    """As ALiBi: each head takes a multiple of the distance from the scores; what it is multiplied by is learned."""
+
+    def __init__(self, num_heads: int, stack: str) -> None:
+        super().__init__()
+        self.stack = stack
+        self.slopes = nn.Parameter(2.0 ** -torch.arange(num_heads).float())
+
+    def bias(self, start: int, length: int, seen: int) -> torch.Tensor:
+        queries = torch.arange(start, start + length)[:, None]
+        return -self.slopes[:, None, None] * (queries - torch.arange(seen)).abs()
+'''
+
+
+@pytest.fixture
+def nearer(study):
+    """A model whose positions are a bias of the scores."""
+    study(NEARER, {"position/nearer": "_target_: parts.Nearer\n"})
+    calm = [f"{key}={value}" for key, value in NO_DROPOUT.items()]
+    config = compose(["position=nearer", *SIZE, *calm]).config
+    return build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB).double().eval()
+
+
+def test_a_position_class_gets_what_its_constructor_asks_for(nearer):
+    stacks = {name: module.stack for name, module in nearer.named_modules() if hasattr(module, "slopes")}
+    assert len(stacks) == 5
+    assert all(name.startswith(stack) for name, stack in stacks.items())
+
+
+def test_a_bias_of_scores_keeps_the_future_and_padding_hidden(nearer):
+    src, tgt = source(5, 2, 7), target(4, 6, 3)
+    together = nearer(src, tgt)
+    for row, (src_length, tgt_length) in enumerate(zip((5, 2, 7), (4, 6, 3), strict=True)):
+        alone = nearer(src[row : row + 1, :src_length], tgt[row : row + 1, :tgt_length])
+        assert_close(together[row : row + 1, :tgt_length], alone, **CLOSE)
+    later = tgt.clone()
+    later[:, 2:] = 5
+    assert torch.equal(nearer(src, later)[:, :2], together[:, :2])
+    swapped = src[:1, [1, 0, 2, 3, 4]]
+    assert (nearer.encode(swapped)[0][:, 4] - nearer.encode(src[:1, :5])[0][:, 4]).abs().max() > 1e-6
+
+
+def test_decoding_steps_with_a_bias_are_the_whole_pass(nearer):
+    src, tgt = source(5, 2), target(6, 6)
+    expected = nearer.logits(nearer(src, tgt))
+    state = nearer.start(src, beams=1, max_len=6)
+    for t in range(6):
+        assert_close(nearer.step(tgt[:, t : t + 1], state)[:, 0], expected[:, t], **CLOSE)
+
+
+def test_a_bias_learns(nearer):
+    nearer.train()
+    nearer(source(5, 2), target(6, 6)).pow(3).sum().backward()
+    slopes = [module.slopes.grad for module in nearer.modules() if hasattr(module, "slopes")]
+    assert all(gradient.abs().max() > 1e-9 for gradient in slopes)
+
+
+@pytest.mark.parametrize(("causal", "masked"), [(False, False), (True, False), (False, True), (True, True)])
+def test_all_ways_to_attend_add_the_bias(causal, masked):
+    queries, keys, values = (heads(2, 3, 5, 4).requires_grad_() for _ in range(3))
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)[:, None, None] if masked else None
+    bias = heads(3, 5, 5).requires_grad_()
+    given = {"causal": causal, "bias": bias}
+    fused = attend(queries, keys, values, mask, **given, dropout=Dropout(0.0))
+    plain = _plainly(queries, keys, values, mask, **given, dropout=Dropout(0.0))
+    allowed = torch.ones(2, 1, 5, 5, dtype=torch.bool) if mask is None else mask.expand(2, 1, 5, 5)
+    allowed = allowed.tril() if causal else allowed
+    scores = (torch.einsum("bhqd,bhkd->bhqk", queries, keys) / 2 + bias).masked_fill(~allowed, -math.inf)
+    shown = weights(queries, keys, mask, **given)
+    assert_close(shown, scores.exp() / scores.exp().sum(-1, keepdim=True), **CLOSE)
+    for found in (fused, plain):
+        assert_close(found, shown @ values, **CLOSE)
+    sides = [torch.autograd.grad(out.pow(2).sum(), (queries, keys, values, bias)) for out in (fused, plain)]
+    assert_close(*sides, rtol=0, atol=1e-10)

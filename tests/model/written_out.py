@@ -144,6 +144,33 @@ class SwiGLU(WrittenOut):
         return y / (1 + torch.exp(-y)) * feed_forward.inner(x)
 
 
+class Unplaced(WrittenOut):
+    """Nothing is added to the word vectors."""
+
+    def _enter(self, path: str, embedded: Tensor) -> Tensor:
+        return self._drop(path, embedded)
+
+
+class RoPE(Unplaced):
+    """Pairs of features as complex numbers, times e^(i m theta) at position m, Su et al. 2021."""
+
+    def _scores(self, path: str, queries: Tensor, keys: Tensor) -> Tensor:
+        if path.endswith("self_attention"):
+            queries, keys = turned(queries), turned(keys)
+        return super()._scores(path, queries, keys)
+
+
+def turned(x: Tensor) -> Tensor:
+    """Queries or keys [batch, heads, length, d_head] from position 0 on."""
+    width = x.size(-1)
+    points = torch.complex(x[..., 0::2], x[..., 1::2])
+    for m in range(x.size(2)):
+        for i in range(width // 2):
+            angle = m * 10_000.0 ** (-2 * i / width)
+            points[..., m, i] = points[..., m, i] * complex(math.cos(angle), math.sin(angle))
+    return torch.view_as_real(points).flatten(-2)
+
+
 class QK(WrittenOut):
     """g q k / (|q| |k|), Henry et al. 2020."""
 
@@ -159,6 +186,8 @@ WRITTEN = {
     "sandwich": Sandwich,
     "gelu": GELU,
     "swiglu": SwiGLU,
+    "rope": RoPE,
+    "unplaced": Unplaced,
     "qk": QK,
 }
 """By variant, where it is not a pre-norm like the others."""

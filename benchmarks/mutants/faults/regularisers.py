@@ -11,8 +11,8 @@ REGULARISERS = [
     Fault(
         "no dropout on embeddings",
         "model/embedding.py",
-        "return self.dropout(as_products_take_it(embedded + self.positions(start, embedded.size(1))))",
-        "return as_products_take_it(embedded + self.positions(start, embedded.size(1)))",
+        "return self.dropout(as_products_take_it(embedded))",
+        "return as_products_take_it(embedded)",
         SITES,
     ),
     Fault(
@@ -46,8 +46,8 @@ REGULARISERS = [
     Fault(
         "attention dropout: never on",
         "model/attention.py",
-        "return dropout(weights(queries, keys, mask, causal=causal)) @ values",
-        "return weights(queries, keys, mask, causal=causal) @ values",
+        "return dropout(weights(queries, keys, mask, causal=causal, bias=bias)) @ values",
+        "return weights(queries, keys, mask, causal=causal, bias=bias) @ values",
         ("model/test_attention.py", "model/test_dropout_sites.py"),
     ),
     Fault(

@@ -16,8 +16,8 @@ SECTION = "Position encodings"
 @torch.inference_mode()
 def position_vectors(model: Transformer, count: int) -> Mapping[str, Float[Tensor, "positions d_model"]]:
     """Return the vectors of the first `count` positions that each input adds to its scaled word vectors."""
-    inputs = {"source": model.source_input, "target": model.target_input}
-    return {side: part.positions(0, count).detach().float().cpu() for side, part in inputs.items()}
+    inputs = {"source": model.source_input.positions, "target": model.target_input.positions}
+    return {side: part(0, count).detach().float().cpu() for side, part in inputs.items() if part is not None}
 
 
 def similarity(vectors: Float[Tensor, "positions d_model"]) -> Float[Tensor, "positions positions"]:

@@ -25,6 +25,7 @@ from ablab.model.initialisation import initialise
 from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.place import Place
+from ablab.model.positions import AttentionPosition
 from ablab.model.residual import Residual
 from ablab.model.streams import reseed, seed_default
 from ablab.model.transformer import Decoder, Encoder, Transformer
@@ -126,8 +127,19 @@ class ModelBuilder:
         return table
 
     def token_input(self, stack: str) -> InputEmbedding:
-        positions = self.make(self.config.position, Place(stack, 0, "input"))
+        positions = None if self.attends_by_position else self.make(self.config.position, Place(stack, 0, "input"))
         return InputEmbedding(positions, Dropout(self.model.embedding_dropout))
+
+    def attention_position(self, place: Place) -> AttentionPosition | None:
+        if not self.attends_by_position:
+            return None
+        position: AttentionPosition = self.make(self.config.position, place)
+        return position
+
+    @property
+    def attends_by_position(self) -> bool:
+        """Whether positions act within attention, and not at the input."""
+        return issubclass(load(named_part(self.config.position)), AttentionPosition)
 
     def encoder(self) -> Encoder:
         depth = self.model.encoder_layers
@@ -167,6 +179,7 @@ class ModelBuilder:
             dropout=Dropout(model.attention_dropout),
             drophead=self.drophead(place, site=place.stack),
             norm=self.attention_norm(place),
+            position=self.attention_position(place),
         )
 
     def cross_attention(self, place: Place) -> CrossAttention:

@@ -23,6 +23,9 @@ def _heads(config: Config) -> Iterator[str]:
     d_model, heads = config.model.d_model, config.model.num_heads
     if d_model % heads:
         yield f"model.num_heads={heads}: d_model must be divisible by num_heads, got d_model={d_model}"
+    elif config.position.kind == "rope" and d_model // heads % 2:
+        width = d_model // heads
+        yield f"position=rope: turns the features of a head in pairs, so d_model / num_heads must be even, got {width}"
 
 
 def _end_of_training(config: Config) -> Iterator[str]:

@@ -76,10 +76,10 @@ def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) 
     source.weight = _table(words.tables[words.source_name])
     decoder.embeddings.weight = _table(words.tables[words.target_name])
     decoder.projection.weight = _plain(words.output_matrix())
-    encoder.position_encodings.encodings = _positions(model.source_input.positions)
-    decoder.position_encodings.encodings = _positions(model.target_input.positions)
     _fill_stack(encoder, model.encoder)
     _fill_stack(decoder, model.decoder)
+    encoder.position_encodings.encodings = _positions(model.source_input.positions)
+    decoder.position_encodings.encodings = _positions(model.target_input.positions)
     spec = specs.TransformerSpec(encoder, decoder)
     spec.config.layer_norm_epsilon = _epsilon(model)
     _name_words(spec, tokenizers)
@@ -156,7 +156,7 @@ def _table(table: nn.Module) -> Tensor:
     return _plain(table.matrix())
 
 
-def _unknown(module: nn.Module) -> UserError:
+def _unknown(module: nn.Module | None) -> UserError:
     return UserError(f"{type(module).__name__}: not known to the export to CTranslate2")
 
 
@@ -194,7 +194,7 @@ def _(norm: ScaleNorm, width: int) -> _Norm:
 
 
 @singledispatch
-def _positions(positions: nn.Module) -> Tensor:
+def _positions(positions: nn.Module | None) -> Tensor:
     """Return the vectors of the first `POSITIONS` positions."""
     raise _unknown(positions)
 
@@ -271,8 +271,9 @@ def _(module: CrossAttention, spec: Any, width: int) -> None:
 
 def _check_scores(module: Attention) -> None:
     """Raise UserError unless the scores are the plain products of queries and keys, as CTranslate2 computes them."""
-    if module.norm is not None:
-        raise _unknown(module.norm)
+    for part in (module.norm, getattr(module, "position", None)):
+        if part is not None:
+            raise _unknown(part)
 
 
 @_fill.register

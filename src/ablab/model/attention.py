@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ablab.model.attention_norms import AttentionNorm
 from ablab.model.dropout import Dropout
+from ablab.model.positions import AttentionPosition
 from ablab.model.projection import Projection
 
 
@@ -26,17 +27,21 @@ def attend(
     *,
     causal: bool,
     dropout: Dropout,
+    bias: Float[Tensor, "heads length seen"] | None = None,
 ) -> Float[Tensor, "batch heads length d_head"]:
     """Return the values weighted by attention.
 
-    `mask` is True where a query may attend; `causal` hides the future; `dropout` applies to the attention weights.
-    Uses PyTorch's fused kernel, except in two cases on the CPU where plain products are faster: with dropout, for
-    which the kernel draws one float at a time, and in bfloat16, where the kernel's backward takes nine times as long.
+    `mask` is True where a query may attend; `causal` hides the future; `dropout` applies to the attention weights;
+    `bias` is added to the scores. Uses PyTorch's fused kernel, except in two cases on the CPU where plain products are
+    faster: with dropout, for which the kernel draws one float at a time, and in bfloat16, where the kernel's backward
+    takes nine times as long.
     """
     if queries.device.type == "cpu" and (dropout.rate or queries.dtype == torch.bfloat16):
-        return _plainly(queries, keys, values, mask, causal=causal, dropout=dropout)
+        return _plainly(queries, keys, values, mask, causal=causal, dropout=dropout, bias=bias)
     if dropout.rate:
         dropout.reseed_default()
+    if bias is not None:
+        mask, causal = _visible(bias[None], mask, causal=causal).to(queries.dtype), False
     return F.scaled_dot_product_attention(
         queries, keys, values, attn_mask=mask, dropout_p=dropout.rate, is_causal=causal
     )
@@ -48,21 +53,36 @@ def weights(
     mask: Bool[Tensor, "..."] | None,
     *,
     causal: bool = False,
+    bias: Float[Tensor, "heads length seen"] | None = None,
 ) -> Float[Tensor, "batch heads length seen"]:
-    """Return the attention weights softmax(Q K^T / sqrt(d_k)); each row sums to 1."""
+    """Return the attention weights softmax(Q K^T / sqrt(d_k) + bias); each row sums to 1."""
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.size(-1))
+    if bias is not None:
+        scores = scores + bias
+    return torch.softmax(_visible(scores, mask, causal=causal), dim=-1)
+
+
+def _visible(scores: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
+    """Return the scores with minus infinity where a query may not attend."""
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     if causal:
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(future, -math.inf)
-    return torch.softmax(scores, dim=-1)
+    return scores
 
 
 def _plainly(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, *, causal: bool, dropout: Dropout
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    *,
+    causal: bool,
+    dropout: Dropout,
+    bias: Tensor | None = None,
 ) -> Tensor:
-    return dropout(weights(queries, keys, mask, causal=causal)) @ values
+    return dropout(weights(queries, keys, mask, causal=causal, bias=bias)) @ values
 
 
 BIASES: dict[str, tuple[str, ...]] = {
@@ -71,8 +91,8 @@ BIASES: dict[str, tuple[str, ...]] = {
     "none": (),
 }
 """Projections that have a bias, by option. A key bias adds the same number to all scores of a query; softmax cancels
-it, so it would learn from rounding alone, unless keys are normalised. The code of Vaswani et al. (tensor2tensor) has
-no biases."""
+it, so it would learn from rounding alone, unless keys are normalised or rotated. The code of Vaswani et al.
+(tensor2tensor) has no biases."""
 
 
 class KeysValues(NamedTuple):
@@ -174,14 +194,18 @@ class Attention(nn.Module):
         mask: Bool[Tensor, "..."] | None,
         *,
         causal: bool = False,
+        bias: Float[Tensor, "heads length seen"] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend, apply DropHead, concatenate the heads and project the result."""
-        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, dropout=self.dropout)
+        heads = attend(queries, memory.keys, memory.values, mask, causal=causal, dropout=self.dropout, bias=bias)
         return self.output(self.drophead(heads).transpose(1, 2).flatten(2))
 
 
 class SelfAttention(Attention):
-    """Attention whose queries, keys and values come from the same sequence."""
+    """Attention whose queries, keys and values come from the same sequence.
+
+    `position`: what it knows of positions, None for nothing.
+    """
 
     def __init__(
         self,
@@ -192,9 +216,11 @@ class SelfAttention(Attention):
         dropout: Dropout,
         drophead: nn.Module,
         norm: AttentionNorm | None = None,
+        position: AttentionPosition | None = None,
     ) -> None:
         super().__init__(d_model, num_heads, bias=bias, dropout=dropout, drophead=drophead, norm=norm)
         self.qkv = self.project("query", "key", "value")
+        self.position = position
 
     def forward(
         self,
@@ -204,8 +230,9 @@ class SelfAttention(Attention):
         causal: bool = False,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend within x. `mask` hides padding; `causal` hides the future, which includes padding at the end."""
-        queries, memory = self.project_all(x)
-        return self.mix(queries, memory, mask, causal=causal)
+        length = x.size(1)
+        queries, memory = self.project_all(x, 0)
+        return self.mix(queries, memory, mask, causal=causal, bias=self.position_bias(0, length, length))
 
     def weights(
         self,
@@ -215,23 +242,32 @@ class SelfAttention(Attention):
         causal: bool = False,
     ) -> Float[Tensor, "batch heads length length"]:
         """Return the weight of each position for each query, softmax(Q K^T / sqrt(d_k)), for inspection."""
-        queries, memory = self.project_all(x)
-        return weights(queries, memory.keys, mask, causal=causal)
+        length = x.size(1)
+        queries, memory = self.project_all(x, 0)
+        bias = self.position_bias(0, length, length)
+        return weights(queries, memory.keys, mask, causal=causal, bias=bias)
 
     def step(
         self, x: Float[Tensor, "rows 1 d_model"], past: "KVCache", position: int
     ) -> Float[Tensor, "rows 1 d_model"]:
         """Attend from the token at `position` alone to the past; adds its key and value to `past`."""
-        queries, (keys, values) = self.project_all(x)
+        queries, (keys, values) = self.project_all(x, position)
         past.write(position, keys[:, :, 0], values[:, :, 0])
-        return self.mix(queries, past.until(position), None)
+        return self.mix(queries, past.until(position), None, bias=self.position_bias(position, 1, position + 1))
 
     def project_all(
-        self, x: Float[Tensor, "batch length d_model"]
+        self, x: Float[Tensor, "batch length d_model"], start: int
     ) -> tuple[Float[Tensor, "batch heads length d_head"], KeysValues]:
-        """Project x to queries, and to keys and values."""
+        """Project the tokens from position `start` on to queries, and to keys and values."""
         queries, keys, values = self.split(self.qkv(x), 3)
-        return self.as_queries(queries), KeysValues(self.as_keys(keys), values)
+        queries, keys = self.as_queries(queries), self.as_keys(keys)
+        if self.position is not None:
+            queries, keys = self.position.rotate(queries, start), self.position.rotate(keys, start)
+        return queries, KeysValues(keys, values)
+
+    def position_bias(self, start: int, length: int, seen: int) -> Float[Tensor, "heads length seen"] | None:
+        """Return what positions add to the scores, if anything."""
+        return None if self.position is None else self.position.bias(start, length, seen)
 
 
 class CrossAttention(Attention):

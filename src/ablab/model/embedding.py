@@ -45,9 +45,12 @@ class FixNormEmbedding(Embedding):
 
 
 class InputEmbedding(nn.Module):
-    """The input of a stack: dropout(embedding * sqrt(d_model) + position)."""
+    """The input of a stack: dropout(embedding * sqrt(d_model) + position).
 
-    def __init__(self, positions: nn.Module, dropout: nn.Module) -> None:
+    `positions` is None where self-attention knows the positions; nothing is added then.
+    """
+
+    def __init__(self, positions: nn.Module | None, dropout: nn.Module) -> None:
         super().__init__()
         self.positions = positions
         self.dropout = dropout
@@ -56,7 +59,9 @@ class InputEmbedding(nn.Module):
         self, embedded: Float[Tensor, "batch length d_model"], start: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Add positions to scaled embeddings. `start`: position of the first token, above 0 in later decoding steps."""
-        return self.dropout(as_products_take_it(embedded + self.positions(start, embedded.size(1))))
+        if self.positions is not None:
+            embedded = embedded + self.positions(start, embedded.size(1))
+        return self.dropout(as_products_take_it(embedded))
 
 
 class TiedEmbeddings(nn.Module):
