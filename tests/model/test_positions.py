@@ -138,6 +138,7 @@ def test_rope_refuses_a_head_of_odd_width():
 
 NEARER = '''
 import torch
+from torch import nn
 from ablab.model.positions import AttentionPosition
 
 class Nearer(AttentionPosition):
