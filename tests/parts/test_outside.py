@@ -53,7 +53,6 @@ def test_what_the_file_leaves_out_is_the_default_of_the_signature(study):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"norm/pre": OPTION}, r"conf/norm/pre.yaml: norm=pre is .*conf/norm/pre.yaml already; allowed: another name"),
         ({"norm/dyt": "alpha: 0.5\n"}, "norm.kind=None: unknown"),
         ({"norm/dyt": "kind: dyt\n"}, "norm.kind=dyt: unknown"),
         ({"norm/dyt": OPTION + "kind: dyt\n"}, r"kind=dyt beside _target_=.*allowed: _target_ alone"),
@@ -88,6 +87,18 @@ def test_values_of_ours_need_no_part(study):
     assert identity.recipe(compose(["norm=fixed"]).config) == plain
     ours = identity.recipe(compose(["norm=scalenorm"]).config)
     assert identity.recipe(compose(["norm=again"]).config) == ours, "a part of ours by its target is ours"
+
+
+def test_an_option_of_the_users_goes_before_ours_of_its_name(study, capsys):
+    """As in Hydra's search path. The recipe says which it is, and so does the run."""
+    name = study(DYT, {"norm/dyt": OPTION, "norm/pre": OPTION}, config="nothing = 1")
+    Path("conf/config.yaml").write_text("unrelated: true\n")
+    ours = identity.recipe(compose(["norm=rmsnorm"]).config)
+    assert ours["norm"] == {"kind": "rmsnorm"}
+    for words in (["norm=dyt"], ["norm=pre"], []):
+        assert identity.recipe(compose(words).config)["norm"]["_target_"] == f"{name}.DyT"
+    assert main([*TRAIN]) == 0
+    assert f"norm is {name}.DyT of {Path.cwd()}/{name}.py (" in capsys.readouterr().out
 
 
 def test_it_trains_is_found_again_and_keeps_its_source(study, capsys, tmp_path):
@@ -127,7 +138,7 @@ def test_a_received_run_imports_nothing_and_says_what_it_needs(study, capsys, tm
 
 
 def test_the_folder_of_options_can_be_named_in_hydras_ways(study, tmp_path, monkeypatch, capsys):
-    study(DYT, {"norm/dyt": OPTION})
+    study(DYT, {"norm/mine": OPTION})
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -139,9 +150,9 @@ def test_the_folder_of_options_can_be_named_in_hydras_ways(study, tmp_path, monk
         [f"hydra.searchpath=[{conf}]"],
         [f"hydra.searchpath=['file://{conf}']"],
     ):
-        assert main(["train", "norm=dyt", "norm.alpha=-1", *words]) == 2
+        assert main(["train", "norm=mine", "norm.alpha=-1", *words]) == 2
         assert "norm.alpha=-1: allowed: greater than 0" in capsys.readouterr().err, words
-    assert main(["train", "norm=dyt"]) == 2
+    assert main(["train", "norm=mine"]) == 2
     assert "unknown option" in capsys.readouterr().err
     assert main(["train", "--config-dir", "nowhere"]) == 2
     assert "nowhere is no folder" in capsys.readouterr().err

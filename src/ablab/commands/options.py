@@ -95,7 +95,8 @@ class ReportOptions(Options):
     table: str | None = None
     """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
     metric: Compared | None = None
-    """metric by which arms are compared; by default that of the experiment, otherwise test_bleu"""
+    """metric by which arms are compared: test_bleu, test_chrf, test_loss, valid_bleu, valid_loss, training_speed,
+    decoding_speed, memory, or one of your own; by default that of the experiment, otherwise test_bleu"""
     baseline: str | None = None
     """arm that the others are compared with; by default that of the experiment, or the first of runs"""
     resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000

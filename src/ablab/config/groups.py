@@ -1,6 +1,6 @@
 """The folders of Hydra groups, which are also the registry of options: an option exists if its YAML file does.
 
-ablab's own options come first; the user's folders and those of installed packages add others.
+The user's folders and those of installed packages add options to ablab's own, and go before those of the same name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.parts.folders import user_confs
-from ablab.parts.shipped import shipped_conf, shipped_targets
+from ablab.parts.shipped import PRIMARY, shipped_conf, shipped_targets
 
 TARGET = "_target_"
 """The key by which an option names its part, as Hydra does."""
@@ -29,27 +29,22 @@ def _groups(confs: Sequence[Path]) -> dict[str, list[str]]:
 
 @cache
 def _files(confs: Sequence[Path]) -> dict[str, dict[str, Path]]:
-    """Return the file of each option by group; UserError where two folders have the same option."""
+    """Return the file of each option by group. Of two with one name the user's is meant, as in Hydra's search path."""
     found = {
         folder.name: {file.stem: file for file in folder.glob("*.yaml")}
         for folder in sorted(shipped_conf().iterdir())
         if folder.is_dir()
     }
-    for conf in confs:
+    for conf in reversed(confs):
         for group, options in found.items():
-            for file in (conf / group).glob("*.yaml"):
-                if file.stem in options:
-                    raise UserError(
-                        f"{file}: {group}={file.stem} is {options[file.stem]} already; allowed: another name"
-                    )
-                options[file.stem] = file
+            options |= {file.stem: file for file in (conf / group).glob("*.yaml")}
     return {group: dict(sorted(options.items())) for group, options in found.items()}
 
 
 @cache
 def default_choices() -> dict[str, str]:
     """Return the default option of each group."""
-    entries = _read(shipped_conf() / "config.yaml")["defaults"]
+    entries = _read(shipped_conf() / f"{PRIMARY}.yaml")["defaults"]
     chosen = {group: option for entry in entries if isinstance(entry, dict) for group, option in entry.items()}
     return {group: option for group, option in chosen.items() if group in groups()}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from ablab.config.groups import TARGET, default_choices, groups, implied_choices, option_files, option_values
 from ablab.config.options import defaults_of, fields_of
 from ablab.fields import as_typed
-from ablab.parts.shipped import shipped_conf
+from ablab.parts.shipped import PRIMARY, shipped_conf
 
 TOP = ""
 """The section of keys outside any section."""
@@ -26,7 +26,7 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     """Return a line per field; where options set fields of other groups, as corpora do of training, the final value."""
     sections: dict[str, dict[str, str]] = {TOP: {}}
-    files = [(TOP, shipped_conf() / "config.yaml")]
+    files = [(TOP, shipped_conf() / f"{PRIMARY}.yaml")]
     files += [(group, path) for group, option in chosen.items() for path in option_files(group, option)]
     read = {group: fields_of(group, option) for group, option in chosen.items()}
     for group, path in files:

@@ -21,7 +21,7 @@ SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "init": MODEL,
     "position": (*MODEL, *PLACE),
     "drophead": (*MODEL, *PLACE, "step"),
-    "schedule": (*MODEL, "step", "peak", "total", "validations"),
+    "schedule": (*MODEL, "step", "peak", "total"),
     "optim": (*MODEL, "parameters"),
     "pruning": ("encoder_layers", "decoder_layers", "judge", "rates"),
     "data": (),

@@ -17,7 +17,7 @@ from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.options import OPTIONS, class_of, defaults_of
 from ablab.errors import UserError
 from ablab.parts.folders import user_confs
-from ablab.parts.shipped import shipped_conf
+from ablab.parts.shipped import PRIMARY, shipped_conf
 
 
 class Values(NamedTuple):
@@ -81,7 +81,7 @@ def _chooses(override: Override) -> bool:
 def _compose_options(options: tuple[str, ...], confs: Sequence[Path]) -> _Base:
     """Compose each choice of options once, however many runs share it: Hydra is slow."""
     with own_hydra():
-        composed = compose("config", overrides=list(options), return_hydra_config=True)
+        composed = compose(PRIMARY, overrides=list(options), return_hydra_config=True)
     chosen = {
         group: str(option) for group, option in composed.hydra.runtime.choices.items() if not group.startswith("hydra")
     }

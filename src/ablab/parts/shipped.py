@@ -7,6 +7,9 @@ from pathlib import Path
 
 import ablab
 
+PRIMARY = "ablab"
+"""Name of the configuration that all options complete. No user's file is likely to have it, as `config` would be."""
+
 
 @cache
 def shipped_conf() -> Path:

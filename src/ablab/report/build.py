@@ -19,6 +19,7 @@ from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.ranks import FEWEST_RANKED
+from ablab.store.own_metrics import own_metrics
 from ablab.store.records import NOTHING_LEARNT, now
 
 NOISE = {
@@ -195,6 +196,11 @@ def _notes(selection: Selection) -> list[str]:
             f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "
             f"verdicts until they have, or are given up ({program('study')} close='the reason')"
         )
+    notes += [
+        f"{name}: {metric.target} of {metric.part.file.name} ({metric.part.code}) computes it from the translations"
+        for name, metric in own_metrics().items()
+        if name in {selection.metric, *(claim.metric for claim in selection.claims)}
+    ]
     if selection.registered is None and selection.claims and selection.origin is None:
         notes.append("this study was never launched as one: its claims were not registered before its runs")
     return notes

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ablab.report.runs import Run
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.sentences import Metric, corpus_bleu
 from ablab.statistics.student import Floats
+from ablab.store.own_metrics import OwnMetric, own_metrics
 from ablab.store.records import Curve, Point
 from ablab.store.scores import COSTS, MONITORED, SCORES, Score
 
@@ -100,6 +102,25 @@ MEASURES: Mapping[str, Measure] = {
     **{name: _measure(name, cost, None, of_machine=True) for name, cost in COSTS.items()},
 }
 """Measures by their names in experiment files. Shares of failures and depths are compared in other ways."""
+
+
+def measures() -> Mapping[str, Measure]:
+    """Return all measures by name, the user's own among them."""
+    return {**MEASURES, **{name: _own(metric) for name, metric in own_metrics().items()}}
+
+
+def _own(metric: OwnMetric) -> Measure:
+    known: dict[tuple[Path, str], float | None] = {}
+
+    def value(run: Run) -> float | None:
+        if run.evaluation is None:
+            return None
+        key = (run.folder.path, run.evaluation.evaluation_id)
+        if key not in known:
+            known[key] = metric.value(run.folder, run.evaluation)
+        return known[key]
+
+    return Measure(metric.title, metric.unit, metric.digits, metric.better == "higher", BLEU, value)
 
 
 def depth_measure(fall: float) -> Measure:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
-from ablab.report.metrics import MEASURES, Measure, depth_measure, pruned_measure
+from ablab.report.metrics import Measure, depth_measure, measures, pruned_measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
@@ -87,7 +87,7 @@ class Selection:
     awaited: Sequence[Run] = ()
     late: Sequence[Run] = ()
     declared: str | None = None
-    measures: Mapping[str, Measure] = field(default_factory=lambda: MEASURES)
+    measures: Mapping[str, Measure] = field(default_factory=measures)
     origin: str | None = None
     study: Path | None = None
     flaws: Sequence[str] = ()

@@ -78,8 +78,9 @@ def _emulates_bfloat16(config: Config) -> bool:
 def prepare_training(planned: Planned, console: Console) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuse unsuitable settings before any writing."""
     check_devices(planned.config.trainer)
-    for part in outside_parts(planned.config).values():
+    for group, part in outside_parts(planned.config).items():
         load(part)
+        console.say(f"{group} is {part.target} of {part.file} ({part.code})")
     stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, console.say)
     if _emulates_bfloat16(planned.config):
         console.say(

@@ -4,7 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ablab.errors import choices
 from ablab.search.settings import SearchBlock
+from ablab.store.own_metrics import own_metrics
+from ablab.store.scores import COSTS, SCORES
 
 Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
@@ -19,12 +22,24 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-Metric = Literal["test_bleu", "test_chrf", "test_loss", "valid_bleu", "valid_loss"]
+def _among(*more: str) -> AfterValidator:
+    """Accept the scores, the user's own metrics, and these names."""
 
-Compared = Literal[Metric, "training_speed", "decoding_speed", "memory"]
+    def check(name: str) -> str:
+        allowed = (*SCORES, *own_metrics(), *more)
+        if name not in allowed:
+            raise ValueError(choices(name, allowed))
+        return name
+
+    return AfterValidator(check)
+
+
+Metric = Annotated[str, _among()]
+
+Compared = Annotated[str, _among(*COSTS)]
 """Metrics of which each run has a value."""
 
-Claimed = Literal[Compared, "failures", "depth", "pruned_bleu"]
+Claimed = Annotated[str, _among(*COSTS, "failures", "depth", "pruned_bleu")]
 """Metrics of claims. `failures`: share of runs that diverge. `depth`: decoder layers left when pruning has cost `fall`
 BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth.
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 from ablab.errors import DONE, FAILED, UserError
 from ablab.launchers.task import perform
-from ablab.parts.shipped import shipped_conf
+from ablab.parts.shipped import PRIMARY, shipped_conf
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings
 from ablab.study.definition import define, define_search
@@ -41,7 +41,7 @@ def multirun(words: Sequence[str]) -> int:
     typed = tuple(own)
     before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *(of_hydra if _is_ours(of_hydra) else words)]
     try:
-        main(version_base="1.3", config_path=str(shipped_conf()), config_name="config")(task)()
+        main(version_base="1.3", config_path=str(shipped_conf()), config_name=PRIMARY)(task)()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else FAILED
     finally:
@@ -84,7 +84,7 @@ def check_hydra(words: Sequence[str]) -> Settings | None:
         search_settings.check_keys(words)
     try:
         with own_hydra():
-            composed = compose("config", overrides=list(words), return_hydra_config=True)
+            composed = compose(PRIMARY, overrides=list(words), return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None

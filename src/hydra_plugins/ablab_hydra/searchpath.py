@@ -5,7 +5,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 
 class UserFolders(SearchPathPlugin):
-    """Adds ./conf, the folders of --config-dir and those of installed packages, after ablab's own."""
+    """Adds ./conf, the folders of --config-dir and those of installed packages, before ablab's own."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Leave the search paths of other applications alone."""
@@ -13,5 +13,5 @@ class UserFolders(SearchPathPlugin):
         from ablab.parts.shipped import shipped_conf
 
         if any((each.path or "").removeprefix("file://") == str(shipped_conf()) for each in search_path.get_path()):
-            for conf in user_confs():
-                search_path.append("ablab", f"file://{conf}")
+            for conf in reversed(user_confs()):
+                search_path.prepend("ablab", f"file://{conf}")

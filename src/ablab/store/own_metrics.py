@@ -1,0 +1,82 @@
+"""Metrics of users' own: functions of a test set's translations, which `conf/metric/<name>.yaml` names."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ablab.errors import UserError, first_error
+from ablab.files import read_lines
+from ablab.parts.find import Part, find_part
+from ablab.parts.folders import user_confs
+from ablab.parts.load import load
+from ablab.store.records import Evaluation
+from ablab.store.run_folder import RunFolder
+
+TEXTS = ("hypotheses", "references", "sources")
+"""What a metric may ask for by name: raw sentences of the test set, in its order."""
+
+
+class OwnMetric(BaseModel):
+    """A metric as its YAML file declares it. `digits`: after the decimal point."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+    target: str = Field(alias="_target_")
+    title: str
+    unit: str = ""
+    digits: int = Field(2, ge=0)
+    better: Literal["higher", "lower"]
+
+    @property
+    def part(self) -> Part:
+        """The function, read from its source."""
+        return find_part(self.target)
+
+    def value(self, folder: RunFolder, evaluation: Evaluation) -> float | None:
+        """Return the value of a run's translations; None where they are gone. UserError if it is no number."""
+        texts = self._texts(folder, evaluation)
+        if texts is None:
+            return None
+        found = load(self.part)(**{name: texts[name] for name in self.part.signature.parameters})
+        if not isinstance(found, int | float) or not isfinite(found):
+            raise UserError(f"{self.target}: gave {found!r} for {folder.run_id}; allowed: a finite number")
+        return float(found)
+
+    def _texts(self, folder: RunFolder, evaluation: Evaluation) -> dict[str, list[str]] | None:
+        hypotheses = folder.hypotheses(evaluation.evaluation_id)
+        corpus = folder.outputs / "corpora" / evaluation.references
+        files = {name: corpus / f"{name}.txt" for name in ("references", "sources")}
+        if not hypotheses or not all(path.exists() for path in files.values()):
+            return None
+        return {"hypotheses": hypotheses, **{name: read_lines(path) for name, path in files.items()}}
+
+
+def own_metrics() -> Mapping[str, OwnMetric]:
+    """Return the user's metrics by name. UserError for a file that declares none."""
+    return _own_metrics(user_confs())
+
+
+@cache
+def _own_metrics(confs: Sequence[Path]) -> Mapping[str, OwnMetric]:
+    return {path.stem: _read(path) for conf in confs for path in sorted((conf / "metric").glob("*.yaml"))}
+
+
+def _read(path: Path) -> OwnMetric:
+    try:
+        values: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: no metric; it needs _target_, title and better")
+    try:
+        metric = OwnMetric.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_error(error, values)}") from None
+    if unknown := [name for name in metric.part.signature.parameters if name not in TEXTS]:
+        raise UserError(f"{path}: {metric.target} takes {unknown[0]}; allowed: {', '.join(TEXTS)}")
+    return metric
