@@ -68,7 +68,9 @@ CHANGES = {
     "drophead.sites": "drophead=vshape | drophead.sites=[encoder]",
     "drophead.warmup_steps": "drophead=vshape | drophead.warmup_steps=99",
     "drophead.total_steps": "drophead=rising | drophead.total_steps=1100",
-    "optim.kind": None,  # one option so far
+    "optim.kind": "optim=adamw",
+    "optim.weight_decay": "optim=adamw | optim.weight_decay=0.3",
+    "optim.momentum": "optim=muon | optim.momentum=0.9",
     "schedule.kind": "optim.lr=1e-3 | schedule=plateau",
     "optim.lr": "optim.lr=1e-3",
     "schedule.warmup_steps": "optim.lr=1e-3 | schedule.warmup_steps=99",

@@ -121,8 +121,8 @@ ADDITIONS = (
     ),
     Addition(
         "optimiser",
-        ("ablab.training.module.TranslationModule.configure_optimizers",),
-        ("ablab.build.training.build_objective",),
+        ("ablab.training.optimisers.adamw",),
+        ("ablab.training.optimisers.OPTIMISERS",),
         "conf/optim",
     ),
     Addition("corpus", ("ablab.data.corpus.Corpus",), ("ablab.data.corpora.CORPORA",), "conf/data"),

@@ -160,6 +160,7 @@ def test_names_in_the_files_are_the_names_in_the_registries():
     from ablab.model.norms import NORMS
     from ablab.model.positions import POSITIONS
     from ablab.model.residual import PLACEMENTS
+    from ablab.training.optimisers import OPTIMISERS
     from ablab.training.schedules import DROP_SCHEDULES
 
     for (group, field), registry in {
@@ -171,6 +172,7 @@ def test_names_in_the_files_are_the_names_in_the_registries():
         ("init", "kind"): INITIALISERS,
         ("position", "kind"): POSITIONS,
         ("drophead", "kind"): DROP_SCHEDULES,
+        ("optim", "kind"): OPTIMISERS,
         ("data", "kind"): CORPORA,
     }.items():
         assert named_values(group, field) == set(registry), (group, field)

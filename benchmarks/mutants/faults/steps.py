@@ -86,9 +86,9 @@ STEPS = [
     ),
     Fault(
         "Adam: betas and eps of PyTorch",
-        "training/module.py",
-        "lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True",
-        "lr=0.0, fused=True",
+        "training/optimisers.py",
+        "torch.optim.Adam(model.parameters(), lr=0.0, betas=(beta1, beta2), eps=eps, fused=True)",
+        "torch.optim.Adam(model.parameters(), lr=0.0, fused=True)",
         WHOLE,
     ),
     Fault(

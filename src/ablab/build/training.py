@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab.build.model import build_model, start_from
 from ablab.config import Config, options
-from ablab.config.options import Adam
+from ablab.config.options import Optim
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
 from ablab.decoding.translator import DecodingConfig
@@ -17,6 +17,7 @@ from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints, Selection
 from ablab.training.compile import compile_layers
 from ablab.training.module import StepConfig
+from ablab.training.optimisers import OPTIMISERS
 from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
 from ablab.training.state import Plateau, StopCriteria, TrainingState
 
@@ -43,9 +44,9 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
 
 
 def build_objective(config: Config, state: TrainingState) -> StepConfig:
-    """Build the settings of an optimiser step: label smoothing, Adam, gradient clipping and rates by step."""
+    """Build the settings of an optimiser step: label smoothing, optimiser, gradient clipping and rates by step."""
     optim, drophead = config.optim, config.drophead
-    assert isinstance(optim, Adam)
+    own = {name: value for name, value in optim.own.items() if name not in Optim.model_fields}
     schedule = DROP_SCHEDULES[drophead.kind]
     rates = {name: value for name, value in drophead.own.items() if name != "sites"}  # the model reads the sites
     return StepConfig(
@@ -53,8 +54,7 @@ def build_objective(config: Config, state: TrainingState) -> StepConfig:
         label_smoothing=config.training.label_smoothing,
         learning_rate=LEARNING_RATES[config.schedule.kind](config, state),
         drophead_rate=lambda step: schedule(step, **rates),
-        betas=(optim.beta1, optim.beta2),
-        eps=optim.eps,
+        make_optimizer=partial(OPTIMISERS[optim.kind], **own),
         clip=optim.clip,
     )
 

@@ -161,6 +161,18 @@ class Adam(Optim):
     eps: Positive
 
 
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019). `weight_decay`: of matrices, times the rate."""
+
+    weight_decay: Annotated[float, Field(ge=0)]
+
+
+class Muon(AdamW):
+    """Muon for the matrices of the layers, with its `momentum` (Jordan et al. 2024), and AdamW for all else."""
+
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+
+
 class Logger(Option):
     """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `group` and `arm`."""
 
@@ -227,7 +239,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
         "vshape": VShapeDropHead,
     },
     "schedule": {"": Schedule, "noam": Noam, "cosine": Cosine, "plateau": Plateau},
-    "optim": {"": Optim, "adam": Adam},
+    "optim": {"": Optim, "adam": Adam, "adamw": AdamW, "muon": Muon},
     "pruning": {
         "": RulePruning,
         "none": Pruning,

@@ -13,6 +13,7 @@ from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from ablab.training.distributed import ALONE, Ranks
 from ablab.training.loss import token_loss
+from ablab.training.optimisers import MakeOptimizer
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,7 @@ class StepConfig:
     label_smoothing: float
     learning_rate: Callable[[int], float]
     drophead_rate: Callable[[int], float]
-    betas: tuple[float, float]
-    eps: float
+    make_optimizer: MakeOptimizer
     clip: float | None
 
 
@@ -64,10 +64,8 @@ class TranslationModule(pl.LightningModule):
         return self.first_step + self.global_step
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Return Adam; its learning rate is set before each step."""
-        return torch.optim.Adam(
-            self.model.parameters(), lr=0.0, betas=self.objective.betas, eps=self.objective.eps, fused=True
-        )
+        """Return the optimiser; its learning rate is set before each step."""
+        return self.objective.make_optimizer(self.model)
 
     def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
         """Transfer the micro-batches that this process computes; of the others it needs only the lengths."""
@@ -84,7 +82,7 @@ class TranslationModule(pl.LightningModule):
         optimizer = self.optimizers()
         rate, drophead = objective.learning_rate(step), objective.drophead_rate(step)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("lr_scale", 1.0)
         self._set_drophead(drophead)
 
         tokens = sum(batch.tokens for batch in micro_batches)
@@ -100,7 +98,7 @@ class TranslationModule(pl.LightningModule):
         )
         optimizer.step()
         ran = self._ran()
-        # None, not zero: Adam must not step a layer that LayerDrop left out of the next step.
+        # None, not zero: the optimiser must not step a layer that LayerDrop left out of the next step.
         optimizer.zero_grad(set_to_none=True)
         self.report = StepReport(step, total, tokens, grad_norm, rate, drophead, ran)
 
