@@ -74,6 +74,7 @@ CHANGES = {
     "schedule.kind": "optim.lr=1e-3 | schedule=plateau",
     "optim.lr": "optim.lr=1e-3",
     "schedule.warmup_steps": "optim.lr=1e-3 | schedule.warmup_steps=99",
+    "schedule.decay_share": "schedule=wsd | schedule.decay_share=0.3",
     "schedule.decay": "optim=plateau optim.lr=1e-3 | optim.decay=0.5",
     "schedule.decay_patience": "optim=plateau optim.lr=1e-3 | optim.decay_patience=9",
     "schedule.decay_monitor": "optim=plateau optim.lr=1e-3 | schedule.decay_monitor=bleu",

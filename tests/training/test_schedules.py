@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ablab.build.training import LEARNING_RATES
 from ablab.config.groups import named_values
 from ablab.config.options import OPTIONS
-from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, vshape
+from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, vshape, wsd
 
 P, WARMUP, TOTAL = 0.2, 100, 1000
 spans = st.tuples(st.integers(0, 5000), st.integers(1, 5000)).map(lambda pair: (pair[0], sum(pair)))
@@ -69,6 +69,24 @@ def test_cosine_rises_to_its_peak_and_falls_to_its_floor(span, step):
     else:
         assert 1 >= rate[0] >= rate[1] >= 0.1
     assert cosine(total + step, warmup_steps=warmup, total=total, peak=1.0, min_lr=0.1) == 0.1
+
+
+def test_wsd_is_three_straight_lines():
+    given = {"warmup_steps": 10, "decay_share": 0.2, "total": 100, "peak": 2.0, "min_lr": 0.5}
+    found = [wsd(step, **given) for step in range(1, 121)]
+    assert found[:10] == pytest.approx([0.2 * step for step in range(1, 11)])
+    assert found[10:80] == [2.0] * 70
+    assert found[79:100] == pytest.approx([2.0 - 1.5 * step / 20 for step in range(21)])
+    assert found[99:] == [0.5] * 21
+
+
+@given(step=st.integers(1, 3000), warmup=st.integers(1, 500), share=st.floats(0.01, 0.5))
+def test_wsd_stays_within_its_peak_and_floor_without_jumps(step, warmup, share):
+    given = {"warmup_steps": warmup, "decay_share": share, "total": 1000, "peak": 1.0, "min_lr": 0.1}
+    now, then = (wsd(moment, **given) for moment in (step, step + 1))
+    assert 0 < now <= 1
+    assert now >= 0.1 or step < warmup
+    assert abs(then - now) <= max(1 / warmup, 0.9 / (share * 1000)) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ablab.training.checkpoints import Checkpoints, Selection
 from ablab.training.compile import compile_layers
 from ablab.training.module import StepConfig
 from ablab.training.optimisers import OPTIMISERS
-from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt
+from ablab.training.schedules import DROP_SCHEDULES, cosine, inverse_sqrt, wsd
 from ablab.training.state import Plateau, StopCriteria, TrainingState
 
 UNBOUNDED = 1 << 40
@@ -73,6 +73,12 @@ def _cosine(config: Config, state: TrainingState) -> Rate:
     return partial(cosine, total=total, peak=config.peak_rate, **config.schedule.own)
 
 
+def _wsd(config: Config, state: TrainingState) -> Rate:
+    total = config.training.max_steps
+    assert total is not None  # config.rules requires it
+    return partial(wsd, total=total, peak=config.peak_rate, **config.schedule.own)
+
+
 def _by_validation(config: Config, state: TrainingState) -> Rate:
     plateau = _plateau(config)
     assert plateau is not None
@@ -82,6 +88,7 @@ def _by_validation(config: Config, state: TrainingState) -> Rate:
 LEARNING_RATES: dict[str, Callable[[Config, TrainingState], Rate]] = {
     "noam": _noam,
     "cosine": _cosine,
+    "wsd": _wsd,
     "plateau": _by_validation,
 }
 

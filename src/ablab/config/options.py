@@ -133,6 +133,13 @@ class Cosine(Noam):
     min_lr: Annotated[float, Field(ge=0)]
 
 
+class WSD(Noam):
+    """Warm-up, a constant rate, and a decay at the end. `decay_share`: of all steps. `min_lr`: the last step's rate."""
+
+    decay_share: Annotated[float, Field(gt=0, lt=1)]
+    min_lr: Annotated[float, Field(ge=0)]
+
+
 class Plateau(Schedule):
     """A rate that falls when validation stops improving.
 
@@ -238,7 +245,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
         "falling": RampDropHead,
         "vshape": VShapeDropHead,
     },
-    "schedule": {"": Schedule, "noam": Noam, "cosine": Cosine, "plateau": Plateau},
+    "schedule": {"": Schedule, "noam": Noam, "cosine": Cosine, "wsd": WSD, "plateau": Plateau},
     "optim": {"": Optim, "adam": Adam, "adamw": AdamW, "muon": Muon},
     "pruning": {
         "": RulePruning,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ablab.config.options import Cosine, Noam, RampDropHead, RotaryPosition, RulePruning, VShapeDropHead
+from ablab.config.options import WSD, Cosine, Noam, RampDropHead, RotaryPosition, RulePruning, VShapeDropHead
 from ablab.config.schema import Config
 
 NEEDS = {("placement", "deepnorm"): {"init": "deepnorm"}}
@@ -85,6 +85,8 @@ def _decoding(config: Config) -> Iterator[str]:
 def _schedule(config: Config) -> Iterator[str]:
     if isinstance(config.schedule, Cosine):
         yield from _cosine(config, config.schedule)
+    elif isinstance(config.schedule, WSD):
+        yield from _wsd(config, config.schedule)
     elif not isinstance(config.schedule, Noam) and config.optim.lr is None:
         kind = config.schedule.kind
         yield f"optim.lr=null: only a warm-up gives a usual rate, and schedule={kind} has none; allowed: a number"
@@ -98,6 +100,19 @@ def _cosine(config: Config, schedule: Cosine) -> Iterator[str]:
         yield f"schedule.warmup_steps={warmup}: must be below training.max_steps={total}, where cosine ends"
     if floor > config.peak_rate:
         yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which cosine falls"
+
+
+def _wsd(config: Config, schedule: WSD) -> Iterator[str]:
+    total, warmup, floor = config.training.max_steps, schedule.warmup_steps, schedule.min_lr
+    if total is None:
+        yield "schedule=wsd: the rate falls towards the last step, so it needs training.max_steps, got null"
+    elif warmup > (1 - schedule.decay_share) * total:
+        yield (
+            f"schedule.warmup_steps={warmup}: must be at most {(1 - schedule.decay_share) * total:g} of "
+            f"training.max_steps={total}, where the decay of schedule.decay_share={schedule.decay_share:g} begins"
+        )
+    if floor > config.peak_rate:
+        yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which wsd falls"
 
 
 def _pruning(config: Config) -> Iterator[str]:

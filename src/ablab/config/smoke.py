@@ -36,10 +36,12 @@ def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
                 continue
             given = values[group][key]
             small[group][key] = limit if given is None else min(given, limit)
+    # Both parts fit into a smoke run, whatever their shares of the whole one.
+    decay = min(values["schedule"].get("decay_share", 0.5), 0.5)
     warmup = min(values["schedule"].get("warmup_steps", SMOKE_STEPS), SMOKE_STEPS // 2)
     small["optim"] |= {"lr": values["optim"]["lr"] or 1e-3}
     for group, limits in (
-        ("schedule", {"warmup_steps": warmup}),
+        ("schedule", {"warmup_steps": warmup, "decay_share": decay}),
         ("drophead", {"warmup_steps": warmup, "total_steps": SMOKE_STEPS}),
     ):
         small[group] = {**values[group], **{key: limit for key, limit in limits.items() if key in values[group]}}

@@ -23,6 +23,20 @@ def cosine(step: int, *, warmup_steps: int, total: int, peak: float, min_lr: flo
     return min_lr + (peak - min_lr) * (1 + cos(pi * progress)) / 2
 
 
+def wsd(step: int, *, warmup_steps: int, decay_share: float, total: int, peak: float, min_lr: float) -> float:
+    """Return the rate at step >= 1: linear to `peak` at `warmup_steps`, `peak`, then linear to `min_lr` at `total`.
+
+    Warm-up, stable, decay (Hu et al. 2024, section 4.2). The last part takes the share `decay_share` of all steps. The
+    paper lets it fall exponentially; a straight line, which ends at `min_lr` whatever the length, does as well
+    (Hägele et al. 2024, section 3). warmup_steps >= 1 and warmup_steps <= (1 - decay_share) total; `min_lr` remains
+    after `total`.
+    """
+    if step <= warmup_steps:
+        return peak * step / warmup_steps
+    left = max(0.0, (total - step) / (decay_share * total))
+    return peak if left >= 1 else min_lr + (peak - min_lr) * left
+
+
 DropSchedule = Callable[..., float]
 """A function of the step and the schedule's keyword options that returns the drop probability, in [0, p]."""
 
