@@ -91,9 +91,15 @@ ADDITIONS = (
     Addition("placement", ("ablab.model.residual.Residual",), ("ablab.model.residual.PLACEMENTS",), "conf/placement"),
     Addition(
         "position",
-        ("ablab.model.positions.LearnedPositions",),
+        ("ablab.model.positions.LearnedPositions", "ablab.model.positions.AttentionPosition"),
         ("ablab.model.positions.POSITIONS",),
         "conf/position",
+    ),
+    Addition(
+        "norm within attention",
+        ("ablab.model.attention_norms.QKNorm",),
+        ("ablab.model.attention_norms.ATTENTION_NORMS",),
+        "conf/attention_norm",
     ),
     Addition(
         "feed-forward",
