@@ -1,4 +1,4 @@
-"""Every norm, without LayerDrop and DropHead and with both, trains for 50 steps and translates."""
+"""Every arm, without LayerDrop and DropHead and with both, trains for 50 steps and translates."""
 
 import math
 
@@ -11,7 +11,17 @@ from ablab.plan import plan
 from ablab.run import run
 from ablab.store.metrics import read_metrics
 
-OFTEN = ("pre", "scalenorm_fixnorm")
+ARMS = {
+    **{f"norm={norm}": "" for norm in groups()["norm"]},
+    **{f"placement={placement}": "" for placement in groups()["placement"] if placement != "deepnorm"},
+    **{f"feed_forward={kind}": "" for kind in groups()["feed_forward"]},
+    **{f"position={kind}": "" for kind in groups()["position"]},
+    **{f"optim={kind}": "" for kind in ("adamw", "muon")},
+    "schedule=wsd": "schedule.decay_share=0.5",
+}
+"""Words that make an arm, and what is typed besides."""
+
+OFTEN = ("norm=pre", "norm=scalenorm_fixnorm", "position=rope", "optim=muon")
 """Trained in every run of the tests; the others among the slow ones."""
 
 SENTENCES = [
@@ -38,15 +48,13 @@ def text(tmp_path_factory):
     ("layerdrop", "drophead"),
     [pytest.param(0.0, "drophead=none", marks=pytest.mark.slow), (0.2, "drophead=vshape drophead.p=0.2")],
 )
-@pytest.mark.parametrize(
-    "norm", [norm if norm in OFTEN else pytest.param(norm, marks=pytest.mark.slow) for norm in groups()["norm"]]
-)
-def test_an_arm_trains_and_translates(norm, layerdrop, drophead, text, tmp_path):
+@pytest.mark.parametrize("arm", [arm if arm in OFTEN else pytest.param(arm, marks=pytest.mark.slow) for arm in ARMS])
+def test_an_arm_trains_and_translates(arm, layerdrop, drophead, text, tmp_path):
     words = f"""
         pruning=none data=text data.train={text}/train data.valid={text}/valid data.test={text}/test data.vocab_size=80
         data.max_tokens=60 model.d_model=32 model.d_ff=64 model.encoder_layers=2 model.decoder_layers=2
         optim.lr=0.005 schedule.warmup_steps=10 optim.batch_tokens=120 training.max_steps=50 training.valid_every=25
-        norm={norm} layerdrop={layerdrop} {drophead}
+        {arm} {ARMS[arm]} layerdrop={layerdrop} {drophead}
         logger=none trainer.threads=1 trainer.progress=false outputs={tmp_path}
     """.split()
     planned = plan(compose(words))

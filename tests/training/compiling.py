@@ -22,7 +22,7 @@ from tests.model.arms import ALL_RATES, NO_DROPOUT, build, source, target
 
 STEPS = 12
 COUNTED = ("pre", "scalenorm_fixnorm")
-COMPARED = ("post", "scalenorm_fixnorm")
+COMPARED = ("post", "scalenorm_fixnorm", "qk", "rope")
 
 
 def main() -> None:
