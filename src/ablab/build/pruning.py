@@ -46,9 +46,7 @@ def build_head_strategy(
     return HEAD_STRATEGIES[pruning.kind](pruning, full, importance, judge)
 
 
-def _head_search(
-    pruning: Pruning, full: Heads, importance: Callable[[], Importance], judge: HeadJudge
-) -> HeadStrategy:
+def _head_search(pruning: Pruning, full: Heads, importance: Callable[[], Importance], judge: HeadJudge) -> HeadStrategy:
     sizes = {"beam": 1, "finalists": 1, **pruning.own}
     own = {name: sizes[name] for name in ("beam", "budget", "finalists")}
     return HeadSearch(judge, by_importance(full, importance()), **own)

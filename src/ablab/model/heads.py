@@ -27,8 +27,8 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 def attentions(model: Transformer) -> dict[str, list[Attention]]:
     """Return the attention of each layer, the lowest first, by site."""
-    stacks = {"encoder": model.encoder, "decoder": model.decoder}
-    return {site: [getattr(layer, name) for layer in stacks[stack].layers] for site, (stack, name) in SITES.items()}
+    stacks = {"encoder": list(model.encoder.layers), "decoder": list(model.decoder.layers)}
+    return {site: [getattr(layer, name) for layer in stacks[stack]] for site, (stack, name) in SITES.items()}
 
 
 def with_heads(model: Transformer, kept: Kept) -> Transformer:

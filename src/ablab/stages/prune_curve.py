@@ -27,7 +27,6 @@ from ablab.training.cost import parameter_count
 from ablab.training.head_importance import head_importance
 from ablab.training.validation import Validator
 
-
 Chosen = Sequence[tuple[str, Kept | Heads]]
 """The points of all curves: the name of the curve and the kept layers or heads."""
 
@@ -132,16 +131,13 @@ class _Bench:
         return importance
 
     def evaluate(self, kept: Kept | Heads) -> Evaluation:
-        """Evaluate the model with these layers or heads on the test set; the run stores it as an evaluation of its own.
-        """
+        """Evaluate the model with these layers or heads on the test set, as an evaluation of its own."""
         settings = identity.evaluation(self.planned.config, None if kept == self.whole else kept.settings)
         evaluation_id = identity.evaluation_id(settings)
         known = self.planned.folder.evaluation(evaluation_id)
         return known or self.evaluator.evaluate(self._pruned(kept), evaluation_id, settings)
 
-    def speeds(
-        self, distinct: Sequence[Kept | Heads], progress: Callable[[int], None]
-    ) -> dict[Kept | Heads, float]:
+    def speeds(self, distinct: Sequence[Kept | Heads], progress: Callable[[int], None]) -> dict[Kept | Heads, float]:
         """Return sentences per second of each model, measured together."""
         models = [prune(self.translator.model, kept) for kept in distinct]
         src = self.translator.encode(self.evaluator.sources[: self.timed])

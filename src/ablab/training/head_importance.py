@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -39,10 +40,7 @@ def head_importance(
                 for total, slopes in zip(sums[site], layers, strict=True):
                     total += slopes.abs().sum(dim=0).to(total)
             progress(len(rows))
-    return {site: [(total / total.norm().clamp_min(TINY)).tolist() for total in layers] for site, layers in sums.items()}
-
-
-TINY = torch.finfo(torch.float64).tiny
+    return {site: [F.normalize(total, dim=0).tolist() for total in layers] for site, layers in sums.items()}
 
 
 def _slopes(
