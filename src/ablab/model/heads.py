@@ -59,9 +59,9 @@ def _keep(attention: Attention, heads: Sequence[int]) -> None:
         whole = getattr(attention, name, None)
         if isinstance(whole, Projection):
             sizes = (width, whole.out_features) if name == OUTPUT else (whole.in_features, width)
-            smaller = Projection(sizes[0], whole.has_bias, sizes[1])
+            smaller = Projection(sizes[0], whole.has_bias, sizes[1]).to(whole.weight)
             smaller.load_state_dict({key: weights[f"{name}.{key}"] for key in whole.state_dict()})
-            setattr(attention, name, smaller.to(whole.weight).train(whole.training))
+            setattr(attention, name, smaller.train(whole.training))
     if isinstance(attention.drophead, DropHead):
         attention.drophead.num_heads = len(heads)
     attention.num_heads = len(heads)

@@ -92,7 +92,7 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
 
 @dataclass(frozen=True)
 class _Found:
-    """A finished run with all evaluations of its whole model, and all its curves of layers and of heads, by their ids."""
+    """A finished run with all evaluations of its whole model and all its curves, by their ids."""
 
     folder: RunFolder
     record: Record
