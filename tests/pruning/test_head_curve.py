@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,9 @@ from ablab.files import read_json
 from ablab.pruning.curve_files import HEAD_COLUMNS
 from ablab.pruning.heads import Heads
 from ablab.pruning.surgery import prune
+from ablab.report.comparisons import pictured
+from ablab.report.selection_ad_hoc import of_runs
+from ablab.stages.callbacks import TrackerCallback
 from ablab.store.finished import find_model
 from ablab.store.saved_model import CARD, ModelCard, of_run
 from ablab.training.validation import Validator
@@ -165,6 +169,43 @@ def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
     assert next(curve for curve in head_curves(the_run(deep)) if curve.label == "search").combinations > 0
     monkeypatch.setattr(prune_curve, "measure", never)
     assert "nothing is measured again" in pruned(deep, *words).out
+
+
+class Noted:
+    """A tracker that only notes what it is sent."""
+
+    def __init__(self):
+        self.tables, self.pictures, self.points = {}, [], []
+
+    def table(self, step, key, columns, rows):
+        self.tables[key] = (columns, rows)
+
+    def picture(self, step, key, path, caption):
+        self.pictures.append(key)
+
+    def along(self, axis, x, values):
+        self.points.append((axis, x, values))
+
+
+def test_a_tracker_gets_an_axis_of_heads(deep, small):
+    (curve,) = [curve for curve in head_curves(the_run(deep)) if curve.label == "importance"]
+    noted = Noted()
+    TrackerCallback(noted, Path("metrics.csv")).on_curve(1, curve, Path("heads_quality.png"))
+    columns, table = noted.tables["pruning/heads/importance"]
+    assert tuple(columns) == HEAD_COLUMNS
+    assert {len(row) for row in table} == {len(columns)}
+    assert noted.pictures == ["pruning/heads_quality"]
+    assert [(axis, x) for axis, x, _ in noted.points] == [("heads_kept", x) for x in sorted(row[1] for row in table)]
+    assert noted.points[-1][2]["pruning/heads/importance/test_bleu"] == curve.points[0].bleu
+
+
+def test_a_report_shows_heads_beside_depths(deep, small):
+    run = the_run(deep)
+    shown = {series.key: series for series in pictured(of_runs(run.run_id, run.outputs))}
+    assert {"decoder_depth", "both_depth", "heads", "heads_speed"} <= set(shown)
+    (line,) = shown["heads"].lines
+    assert (line.x[0], line.x[-1]) == (FEWEST, 2 * FEWEST)
+    assert shown["heads"].x == "heads kept of the whole model"
 
 
 @pytest.mark.slow
