@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from ablab.program import program
-from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.records import Curve, Evaluation, Point, Record
 from ablab.store.run_folder import RunFolder
 
 
@@ -63,14 +63,13 @@ class Console:
         self.say(f"Results: {folder.path}")
 
     def curve(self, curve: Curve) -> None:
-        """Print the points of a pruning curve as a table, layers counted from 1."""
+        """Print the points of a pruning curve as a table: layers counted from 1, or numbers of heads."""
         full = curve.points[0]
-        heading = [curve.label, "encoder", "decoder", "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
+        kept = ["encoder", "decoder", "cross"] if curve.of_heads else ["encoder", "decoder"]
+        heading = [curve.label, *kept, "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
         rows = [
             [
-                {"both": "both stacks"}.get(point.curve, f"{point.curve} alone"),
-                _layers(point.encoder, len(full.encoder)),
-                _layers(point.decoder, len(full.decoder)),
+                *(_of_heads(point) if curve.of_heads else _of_layers(point, full)),
                 f"{point.parameters:,}",
                 f"{point.bleu:.2f}",
                 f"{point.chrf:.2f}",
@@ -79,10 +78,11 @@ class Console:
             ]
             for point in curve.points
         ]
-        for line in aligned([heading, *rows], left=3):
+        for line in aligned([heading, *rows], left=1 + len(kept)):
             self.say(line)
         if curve.combinations:
-            self.say(f"Chosen on validation among {curve.combinations} sets of layers: searching overfits")
+            what = "heads" if curve.of_heads else "layers"
+            self.say(f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits")
         self.rich.print()
 
 
@@ -115,6 +115,22 @@ class CountingBar:
 class _Total(ProgressColumn):
     def render(self, task: Task) -> Text:
         return Text("" if task.total is None else f"of {task.total:,.0f}")
+
+
+def _of_layers(point: Point, full: Point) -> list[str]:
+    """Return the curve, and the layers that remain of each stack."""
+    return [
+        {"both": "both stacks"}.get(point.curve, f"{point.curve} alone"),
+        _layers(point.encoder, len(full.encoder)),
+        _layers(point.decoder, len(full.decoder)),
+    ]
+
+
+def _of_heads(point: Point) -> list[str]:
+    """Return how many heads remain: in all, and in each layer of each site."""
+    assert point.heads is not None
+    each = [[len(heads) for heads in layers] for layers in point.heads.values()]
+    return [f"{sum(map(sum, each))} heads", *(" ".join(map(str, counts)) for counts in each)]
 
 
 def _layers(kept: Sequence[int], depth: int) -> str:

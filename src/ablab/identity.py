@@ -48,10 +48,10 @@ def condition_id(content: dict[str, Any]) -> str:
     return "c" + json_digest({key: value for key, value in content.items() if key != "seed"}, 11)
 
 
-def evaluation(config: Config, kept: Mapping[str, Sequence[int]] | None = None) -> dict[str, Any]:
-    """Return the settings of an evaluation: test text, search, number of sentences and remaining layers.
+def evaluation(config: Config, kept: Mapping[str, Sequence[Any]] | None = None) -> dict[str, Any]:
+    """Return the settings of an evaluation: test text, search, number of sentences and remaining layers or heads.
 
-    `kept`: indices per stack; None if all remain.
+    `kept`: indices of layers per stack, or of heads per site and layer; None if all remain.
     """
     return {
         **({} if kept is None else {"kept": {stack: list(layers) for stack, layers in kept.items()}}),

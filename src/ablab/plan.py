@@ -108,6 +108,11 @@ def _origin(config: Config) -> SavedModel | None:
     if config.init_from is None:
         return None
     saved = find_model(config.init_from, Path(config.outputs), key="init_from")
+    if saved.heads is not None:
+        raise UserError(
+            f"init_from={config.init_from}: heads were removed from it, and model.num_heads is one number for every "
+            "attention; allowed: a run, or a model that layers were removed from"
+        )
     for key in ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers", "tie", "attention_bias"):
         theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
         if theirs != ours:

@@ -34,6 +34,11 @@ IDLE = {
     "pruning.beam=9": ("pruning.beam=9", "pruning=every_other; allowed with pruning=search"),
     "pruning=none pruning.curves=[both]": ("pruning.curves=[both]", "pruning=none"),
     "pruning=greedy pruning.curves=[decoder] pruning.together=true": ("pruning.together=true", "both in"),
+    "pruning=random pruning.heads=[9]": ("pruning.heads=[9]", "pruning.what=layers; allowed with pruning.what=heads"),
+    "pruning=random pruning.what=heads pruning.depths=[2]": ("pruning.depths=[2]", "allowed with pruning.what=layers"),
+    "pruning=greedy pruning.budget=9": ("pruning.budget=9", "allowed with pruning.what=heads"),
+    "pruning=search pruning.what=heads pruning.together=true": ("pruning.together=true", "pruning.what=layers and"),
+    "pruning=every_other pruning.what=heads": ("pruning.what=heads", "with pruning=greedy, importance, random, search"),
     "logger=none logger.mode=online": ("logger.mode=online", "allowed with logger=wandb"),
     "data.path=x": ("data.path=x", "data=numbers; allowed with data=mtdata, multi30k"),
 }

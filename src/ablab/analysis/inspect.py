@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.model import heads
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.modes import evaluating
 from ablab.model.norms import ScaleNorm
-from ablab.model.transformer import Decoder, Encoder, Transformer
+from ablab.model.transformer import Transformer
 
 
 @torch.inference_mode()
@@ -73,9 +74,7 @@ def attentions(model: Transformer, site: str) -> list[Attention]:
 
     `encoder` and `decoder`: self-attention; `cross`: the decoder's attention to the source.
     """
-    stack: Encoder | Decoder = model.encoder if site == "encoder" else model.decoder
-    name = "cross_attention" if site == "cross" else "self_attention"
-    return [getattr(layer, name) for layer in stack.layers]
+    return heads.attentions(model)[site]
 
 
 @contextmanager
@@ -85,8 +84,8 @@ def masked(attention: Attention, head: int) -> Iterator[None]:
     This equals zeros in the columns of the output projection that read the head.
     """
 
-    def silence(module: nn.Module, inputs: tuple[Tensor], heads: Tensor) -> Tensor:
-        return heads.index_fill(1, torch.tensor([head], device=heads.device), 0.0)
+    def silence(module: nn.Module, inputs: tuple[Tensor], outputs: Tensor) -> Tensor:
+        return outputs.index_fill(1, torch.tensor([head], device=outputs.device), 0.0)
 
     hook = attention.drophead.register_forward_hook(silence)
     try:

@@ -1,7 +1,7 @@
 """Builders of objects from the configuration: the only package that knows both."""
 
 from ablab.build.model import build_model, check_devices, device_of, load_model, set_threads
-from ablab.build.pruning import STRATEGIES, build_strategy
+from ablab.build.pruning import HEAD_STRATEGIES, STRATEGIES, build_head_strategy, build_strategy
 from ablab.build.stretch import begin_stretch
 from ablab.build.training import (
     Start,
@@ -15,11 +15,13 @@ from ablab.build.training import (
 )
 
 __all__ = [
+    "HEAD_STRATEGIES",
     "STRATEGIES",
     "Start",
     "begin_stretch",
     "build_checkpoints",
     "build_ends",
+    "build_head_strategy",
     "build_model",
     "build_objective",
     "build_search",

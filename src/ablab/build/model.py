@@ -21,6 +21,7 @@ from ablab.model.attention_norms import AttentionNorm
 from ablab.model.drophead import DropHead
 from ablab.model.dropout import Dropout, WordDropout
 from ablab.model.embedding import Embedding, InputEmbedding, TiedEmbeddings
+from ablab.model.heads import with_heads
 from ablab.model.initialisation import initialise
 from ablab.model.layerdrop import RATES, LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
@@ -48,6 +49,8 @@ def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tu
     """Load a saved model to `device`, in evaluation mode, and its tokenizers; UserError for unreadable weights."""
     tokenizers = load_tokenizers(saved.tokenizers)
     model = ModelBuilder(saved.architecture, seed=0).transformer(len(tokenizers[0]), len(tokenizers[1]))
+    if saved.heads is not None:
+        model = with_heads(model, saved.heads)
     model.load_state_dict(_weights(saved))
     return model.to(device).eval(), tokenizers
 

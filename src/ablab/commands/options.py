@@ -108,8 +108,10 @@ class ReportOptions(Options):
 
 
 def _save(value: str) -> str:
-    if value not in ("auto", "none") and not re.fullmatch(r"\d+\+\d+", value):
-        raise ValueError("allowed: auto, none, or encoder+decoder layers, such as 6+3")
+    if value not in ("auto", "none") and not re.fullmatch(r"\d+(\+\d+)?", value):
+        raise ValueError(
+            "allowed: auto, none, or encoder+decoder layers, such as 6+3, or a number of heads, such as 24"
+        )
     return value
 
 
@@ -120,10 +122,10 @@ def _picture(value: str) -> str:
 
 
 class PruneOptions(Options):
-    """Measure how quality falls as layers are removed, and save a smaller model.
+    """Measure how quality falls as layers or heads are removed, and save a smaller model.
 
-    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers. Layers are chosen on
-    validation or by rule; nothing is trained, and nothing is measured twice.
+    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers, or heads. They are chosen
+    on validation or by rule; nothing is trained, and nothing is measured twice.
     """
 
     usage = (
@@ -137,7 +139,7 @@ class PruneOptions(Options):
     """several of them, by id, prefix or path, with commas between: each gets its curve, and one picture shows all"""
     save: Annotated[str, AfterValidator(_save)] = "auto"
     """model to save in the run's folder: auto, the smallest within 1 BLEU of the full one on validation; none; or
-    encoder+decoder layers, such as 6+3"""
+    encoder+decoder layers, such as 6+3; or a number of heads, such as 24"""
     picture: Annotated[str, AfterValidator(_picture)] | None = None
     """file for the picture of several runs, a .png; a .csv is written beside it"""
     outputs: str = "outputs"

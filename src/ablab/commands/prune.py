@@ -6,12 +6,14 @@ from pathlib import Path
 from ablab.commands.options import PruneOptions, split_words
 from ablab.config import Config
 from ablab.config.groups import default_choices
-from ablab.config.options import RulePruning
+from ablab.config.options import RulePruning, removes_heads
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.plan import Planned, reopened
 from ablab.program import program
-from ablab.pruning.curve_files import PICTURE, Pruned, comparable, draw_several, write_artefacts
+from ablab.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
+from ablab.pruning.heads import Heads, head_counts
+from ablab.pruning.plot import remaining
 from ablab.pruning.strategies import Depths, targets
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
@@ -65,6 +67,9 @@ def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> N
 def _shapes(config: Config) -> Iterator[str]:
     full = Depths(config.model.encoder_layers, config.model.decoder_layers)
     pruning = config.pruning
+    if removes_heads(pruning):
+        yield from map(str, head_counts(Heads.all_of(*full, config.model.num_heads), pruning.own["heads"]))
+        return
     assert isinstance(pruning, RulePruning)
     for name in pruning.curves:
         yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, pruning.depths))
@@ -93,21 +98,25 @@ def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[s
     if point is None:
         return [
             f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's: none is saved "
-            f"(save=encoder+decoder saves any of the table, such as save={_shape(curve.points[-1])})"
+            f"(save={'heads' if curve.of_heads else 'encoder+decoder'} saves any of the table, "
+            f"such as save={_shape(curve.points[-1])})"
         ]
     from ablab.pruning.surgery import save_pruned
 
     with locked(planned.folder):
         place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)
-    full = curve.points[0]
+    full, what = curve.points[0], "heads" if curve.of_heads else "layers"
     return [
-        f"Saved: {_shape(point)} layers, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
+        f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
         f"{point.valid_bleu:.2f} of {full.valid_bleu:.2f}",
         f"Next: echo 'a sentence' | {program('translate')} run={place}",
     ]
 
 
 def _shape(point: Point) -> str:
+    """Return what `save` calls the point: `4+3` layers, or a number of heads."""
+    if point.heads is not None:
+        return str(remaining(point))
     return f"{len(point.encoder)}+{len(point.decoder)}"
 
 
@@ -127,11 +136,14 @@ def _draw(
 ) -> None:
     if len(opened) == 1 and options.picture is None:
         ((planned, _),) = opened
-        console.say(f"Results: {planned.folder.artefacts / PICTURE}, {planned.folder.artefacts / 'depth_quality.csv'}")
+        drawn = picture(planned.folder, curves[0])
+        console.say(f"Results: {drawn}, {drawn.with_suffix('.csv')}")
         return
     shown = [
         Pruned(planned.run_id, record.name, comparable(planned.folder.curves(), curve))
         for (planned, record), curve in zip(opened, curves, strict=True)
     ]
-    default = Path(options.outputs) / "curves" / ("-".join(planned.run_id for planned, _ in opened) + ".png")
+    heads = "heads-" if curves[0].of_heads else ""
+    runs = "-".join(planned.run_id for planned, _ in opened)
+    default = Path(options.outputs) / "curves" / f"{heads}{runs}.png"
     console.say(f"Results: {draw_several(shown, Path(options.picture or default))}")

@@ -16,7 +16,7 @@ from ablab.config.groups import groups, kinds, option_values
 from ablab.config.supplied import SUPPLIED
 from ablab.data.corpus import Corpus
 from ablab.errors import MissingPartError, UserError, choices, first_error
-from ablab.fields import EVALUATION, RUNTIME, Count, Group, Positive, ReadIf, Role
+from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, Positive, ReadIf, Role
 from ablab.parts.find import Part, find_part
 from ablab.parts.folders import user_confs
 from ablab.parts.load import load
@@ -130,7 +130,7 @@ class Optim(Option):
 
 
 class Pruning(Option):
-    """The choice of layers for pruning curves; this kind makes no curve."""
+    """The choice of layers or heads for pruning curves; this kind makes no curve."""
 
     of_group = "pruning"
     role: ClassVar[Role] = EVALUATION
@@ -143,25 +143,66 @@ class RulePruning(Pruning):
     depths: list[Count] | None
 
 
-class RandomPruning(RulePruning):
-    """Random choice of layers. `seed` decides the draws."""
+What = Literal["layers", "heads"]
+
+OF_LAYERS = ReadIf(("what",), lambda what: what == "layers", "pruning.what=layers")
+OF_HEADS = ReadIf(("what",), lambda what: what == "heads", "pruning.what=heads")
+
+HeadCounts = Annotated[list[Count] | None, Formerly(None), OF_HEADS]
+"""Numbers of remaining heads of the whole model; None: eighths of all."""
+
+
+class ImportancePruning(Pruning):
+    """Removal of heads by their importance on validation."""
+
+    what: Annotated[What, Formerly("layers")]
+    heads: HeadCounts
+
+
+class EitherPruning(RulePruning):
+    """Curves of layers or of heads."""
+
+    what: Annotated[What, Formerly("layers")]
+    curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1), OF_LAYERS]
+    depths: Annotated[list[Count] | None, OF_LAYERS]
+    heads: HeadCounts
+
+
+class RandomPruning(EitherPruning):
+    """Random choice of layers or heads. `seed` decides the draws."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class GreedyPruning(RulePruning):
-    """`together`: shrink both stacks at once; otherwise each while the other stays whole."""
+class GreedyPruning(EitherPruning):
+    """`together`: shrink both stacks at once; otherwise each while the other stays whole.
 
-    together: Annotated[bool, ReadIf(("curves",), lambda curves: "both" in curves, "both in pruning.curves")]
+    `budget`: most sets of heads that may be scored; layers are few enough to score all.
+    """
+
+    together: Annotated[
+        bool,
+        ReadIf(
+            ("curves", "what"),
+            lambda curves, what: what == "layers" and "both" in curves,
+            "pruning.what=layers and both in pruning.curves",
+        ),
+    ]
+    budget: Annotated[Count, Formerly(200), OF_HEADS]
 
 
 class SearchPruning(GreedyPruning):
-    """The size of the search over sets of layers."""
+    """The size of the search over sets of layers or heads."""
 
-    exhaustive: Annotated[int, Field(ge=0)]
+    exhaustive: Annotated[int, Field(ge=0), OF_LAYERS]
     beam: Count
     budget: Count
     finalists: Count
+
+
+def removes_heads(pruning: Pruning) -> bool:
+    """Return whether curves count the heads that remain, not the layers."""
+    return getattr(pruning, "what", None) == "heads"
 
 
 class Logger(Option):
@@ -195,6 +236,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "pruning": {
         "": RulePruning,
         "none": Pruning,
+        "importance": ImportancePruning,
         "random": RandomPruning,
         "greedy": GreedyPruning,
         "search": SearchPruning,

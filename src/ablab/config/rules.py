@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from ablab.config.options import OPTIONS, Option, RulePruning, part_of
+from ablab.config.options import OPTIONS, ImportancePruning, Option, RulePruning, part_of, removes_heads
 from ablab.config.schema import Config
+from ablab.fields import as_typed
 
 
 def violations(config: Config) -> Iterator[str]:
@@ -104,6 +105,14 @@ def _needs(config: Config) -> Iterator[str]:
 
 def _pruning(config: Config) -> Iterator[str]:
     pruning = config.pruning
+    if removes_heads(pruning):
+        yield from _removed_heads(config)
+        return
+    if isinstance(pruning, ImportancePruning):
+        yield (
+            "pruning.what=layers: pruning=importance removes heads; allowed: pruning.what=heads, or "
+            "pruning=every_other and others that remove layers"
+        )
     if not isinstance(pruning, RulePruning):
         return
     layers = {"encoder": config.model.encoder_layers, "decoder": config.model.decoder_layers}
@@ -116,6 +125,22 @@ def _pruning(config: Config) -> Iterator[str]:
             )
     if pruning.kind == "data_driven":
         yield from _learned_rates(config, pruning)
+
+
+def _removed_heads(config: Config) -> Iterator[str]:
+    model, wanted = config.model, config.pruning.own["heads"]
+    attentions = model.encoder_layers + 2 * model.decoder_layers
+    most = attentions * model.num_heads
+    if model.num_heads == 1:
+        yield (
+            "pruning.what=heads: one head stays in each attention, so model.num_heads=1 leaves none to remove; "
+            "allowed: pruning.what=layers, or more heads"
+        )
+    elif wanted is not None and not attentions <= min(wanted, default=0) <= max(wanted, default=0) <= most:
+        yield (
+            f"pruning.heads={as_typed(wanted)}: of {most} heads so many cannot remain, one in each attention at least; "
+            f"allowed: {attentions} to {most}"
+        )
 
 
 def _learned_rates(config: Config, pruning: RulePruning) -> Iterator[str]:

@@ -110,7 +110,13 @@ def _empty_stack(kind: Any, stack: Encoder | Decoder) -> Any:
     placement = _same(f"{name}: norm placements", [type(residual).__name__ for residual in residuals])
     if placement not in PRE_NORM:
         raise UserError(f"{placement}: CTranslate2 has no such norm placement; it has {', '.join(PRE_NORM)}")
-    heads = [module.num_heads for module in modules if isinstance(module, Attention)]
+    attentions = [module for module in modules if isinstance(module, Attention)]
+    if any(attention.output.in_features != attention.output.out_features for attention in attentions):
+        raise UserError(
+            f"{name}: heads were removed; CTranslate2 takes one number of heads for all attentions, each of width "
+            "d_model / heads; allowed: a run, or a model that layers were removed from"
+        )
+    heads = [attention.num_heads for attention in attentions]
     return kind(
         len(stack.layers),
         _same(f"{name}: numbers of heads", heads),

@@ -110,11 +110,12 @@ class KVCache:
     """Keys and values of the target so far, for token-by-token decoding without gradients.
 
     Holds two pairs of buffers, [max_len, rows, heads, d_head] each. Positions come first, so that each write fills one
-    contiguous block. The second pair lets `reorder` copy the rows once instead of twice.
+    contiguous block. The second pair lets `reorder` copy the rows once instead of twice. `like`: the type and width of
+    a head's vectors, [..., d_head].
     """
 
-    def __init__(self, like: Tensor, max_len: int, rows: int) -> None:
-        shape = (max_len, rows, like.size(1), like.size(3))
+    def __init__(self, like: Tensor, max_len: int, rows: int, heads: int) -> None:
+        shape = (max_len, rows, heads, like.size(-1))
         self.here = KeysValues(like.new_empty(shape), like.new_empty(shape))
         self.there = KeysValues(like.new_empty(shape), like.new_empty(shape))
 

@@ -9,20 +9,22 @@ from torch import Tensor, nn
 
 
 class Projection(nn.Linear):
-    """Concatenated square projections of one input: y_i = W_i x + b_i, some without b_i.
+    """Concatenated projections of one input: y_i = W_i x + b_i, some without b_i.
 
     `has_bias` tells for each projection whether it has a bias. `bias` joins the existing biases, or is None. A missing
-    bias is no parameter, so the optimiser, the gradient norm and the parameter count ignore it.
+    bias is no parameter, so the optimiser, the gradient norm and the parameter count ignore it. `width`: features of
+    each y_i, by default `d_model`; another where heads were removed.
     """
 
     zeros: Tensor
     places: Tensor
 
-    def __init__(self, d_model: int, has_bias: Sequence[bool]) -> None:
-        super().__init__(d_model, len(has_bias) * d_model, bias=any(has_bias))
+    def __init__(self, d_model: int, has_bias: Sequence[bool], width: int | None = None) -> None:
+        width = d_model if width is None else width
+        super().__init__(d_model, len(has_bias) * width, bias=any(has_bias))
         self.has_bias = tuple(has_bias)
         if any(has_bias) and not all(has_bias):
-            places = torch.arange(self.out_features).view(-1, d_model)[torch.tensor(has_bias)].flatten()
+            places = torch.arange(self.out_features).view(-1, width)[torch.tensor(has_bias)].flatten()
             self.bias = nn.Parameter(torch.zeros(len(places)))
             self.register_buffer("zeros", torch.zeros(self.out_features), persistent=False)
             self.register_buffer("places", places, persistent=False)

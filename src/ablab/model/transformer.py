@@ -105,8 +105,13 @@ class Decoder(nn.Module):
         max_len: int,
     ) -> DecoderState:
         """Return the initial state: an empty past of `max_len` positions per beam, and each layer's source memory."""
-        seen = [cast(DecoderLayer, layer).cross_attention.project_memory(memory) for layer in self.layers]
-        past = [KVCache(keys, max_len, len(keys) * beams) for keys, _ in seen]
+        layers = [cast(DecoderLayer, layer) for layer in self.layers]
+        seen = [layer.cross_attention.project_memory(memory) for layer in layers]
+        # Where heads were removed, self-attention may have other numbers of them than cross-attention.
+        past = [
+            KVCache(keys, max_len, len(keys) * beams, layer.self_attention.num_heads)
+            for layer, (keys, _) in zip(layers, seen, strict=True)
+        ]
         return DecoderState(past, seen, mask, beams)
 
     def step(

@@ -1,4 +1,4 @@
-"""The picture of depth-quality curves, of one run or of several together."""
+"""The picture of pruning curves, of one run or of several together."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -22,8 +22,14 @@ class Line(NamedTuple):
         return f"{self.run}: {self.strategy}" if self.run else self.strategy
 
 
-def layers(point: Point) -> int:
-    """Return the x of a point: layers of the stack that shrinks, or of the deeper stack where both do."""
+HEADS = "heads"
+"""The name of curves along which heads are removed."""
+
+
+def remaining(point: Point) -> int:
+    """Return the x of a point: layers of the stack that shrinks, or of the deeper stack where both do; or all heads."""
+    if point.heads is not None:
+        return sum(len(heads) for layers in point.heads.values() for heads in layers)
     both = {"encoder": point.encoder, "decoder": point.decoder}
     return max(len(stack) for stack in both.values()) if point.curve == "both" else len(both[point.curve])
 
@@ -33,11 +39,11 @@ def lines_of(curves: Sequence[Curve], run: str = "") -> list[Line]:
     found = []
     for curve in curves:
         for name, points in groupby(curve.points, key=lambda point: point.curve):
-            found.append(Line(run, curve.label, name, sorted(points, key=layers)))
+            found.append(Line(run, curve.label, name, sorted(points, key=remaining)))
     return found
 
 
-MAIN = ("every_other", "search", "data_driven")
+MAIN = ("every_other", "importance", "search", "data_driven")
 """Strategies drawn with strong lines; the others, controls among them, are drawn fainter."""
 
 DASHES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 1)), (0, (2, 2)), (0, (8, 1)))
@@ -77,7 +83,7 @@ class Styles:
 
 
 def draw(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Draw test BLEU against depth, a panel per curve, with the decoding speed relative to the full model below."""
+    """Draw test BLEU against what remains, a panel per curve; below, the decoding speed relative to the full model."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -99,17 +105,22 @@ def draw(lines: Sequence[Line], title: str, path: Path) -> None:
 def _draw_curve(lines: Sequence[Line], styles: Styles, name: str, quality: Any, speed: Any) -> None:
     """Draw one column: quality of every strategy, and speed of the first alone, since speed depends on depth."""
     for line in lines:
-        x = [layers(point) for point in line.points]
+        x = [remaining(point) for point in line.points]
         style = styles.of(line.run, family(line.strategy))
         quality.plot(x, [point.bleu for point in line.points], **style)
         if family(line.strategy) == styles.strategies[0]:
             speed.plot(x, [point.speed_ratio for point in line.points], **style)
-    quality.set_title({"both": "both stacks"}.get(name, f"{name} alone"))
-    speed.set_xlabel("layers kept (of the deeper stack)" if name == "both" else f"{name} layers kept")
+    quality.set_title(TITLES.get(name, f"{name} alone"))
+    speed.set_xlabel(AXES.get(name, f"{name} layers kept"))
     speed.xaxis.get_major_locator().set_params(integer=True)
     speed.axhline(1.0, color="grey", linewidth=0.8)
     quality.grid(alpha=0.3)
     speed.grid(alpha=0.3)
+
+
+TITLES = {"both": "both stacks", HEADS: "heads of all attentions"}
+
+AXES = {"both": "layers kept (of the deeper stack)", HEADS: "heads kept of the whole model"}
 
 
 def family(strategy: str) -> str:

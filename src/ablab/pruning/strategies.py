@@ -46,6 +46,11 @@ class Kept(NamedTuple):
         return dict(zip(STACKS, self, strict=True))
 
     @property
+    def settings(self) -> dict[str, tuple[int, ...]]:
+        """What names these layers in the settings of an evaluation."""
+        return self.layers
+
+    @property
     def name(self) -> str:
         """A folder name such as `encoder-1-2-3-4_decoder-1-3-5`, with layers counted from 1 as in the papers."""
         parts = ("-".join([stack, *(str(index + 1) for index in layers)]) for stack, layers in self.layers.items())

@@ -1,4 +1,4 @@
-"""Removal of layers from a model, or from its weights on disk."""
+"""Removal of layers or of heads from a model, or from its weights on disk."""
 
 import re
 import shutil
@@ -10,19 +10,24 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ablab.files import sha256, write_json
+from ablab.model.heads import SITES, fewer, with_heads
 from ablab.model.transformer import Transformer
 from ablab.provenance import code_digest
+from ablab.pruning.heads import Heads
 from ablab.pruning.strategies import STACKS, Kept
 from ablab.store.records import Curve, Point, now
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import CARD, PRUNED, ModelCard, SavedModel
 
 
-def prune(model: Transformer, kept: Kept) -> Transformer:
-    """Return the model with only these layers. It shares its parameters with the full one, and costs no memory.
+def prune(model: Transformer, kept: Kept | Heads) -> Transformer:
+    """Return the model with only these layers, or heads. It shares its parameters with the full one.
 
-    In evaluation it computes what the full model does when the other layers are skipped, bit for bit.
+    In evaluation it computes what the full model does when the other layers are skipped, bit for bit; or when the
+    outputs of the other heads are 0, up to rounding.
     """
+    if isinstance(kept, Heads):
+        return with_heads(model, kept.sites)
     return Transformer(
         model.words,
         model.word_dropout,
@@ -31,6 +36,18 @@ def prune(model: Transformer, kept: Kept) -> Transformer:
         model.encoder.of_layers(kept.encoder),
         model.decoder.of_layers(kept.decoder),
     ).train(model.training)
+
+
+def prune_head_weights(weights: Mapping[str, Tensor], kept: Heads, num_heads: int) -> dict[str, Tensor]:
+    """Prune a state dictionary of a model with `num_heads` heads in each attention; leave all else unchanged."""
+    pruned = dict(weights)
+    for site, layers in kept.sites.items():
+        stack, sublayer = SITES[site]
+        for layer, heads in enumerate(layers):
+            start = f"{stack}.layers.{layer}.{sublayer}."
+            own = {name.removeprefix(start): tensor for name, tensor in weights.items() if name.startswith(start)}
+            pruned |= {start + name: tensor for name, tensor in fewer(own, heads, num_heads).items()}
+    return pruned
 
 
 def prune_weights(weights: Mapping[str, Tensor], kept: Kept) -> dict[str, Tensor]:
@@ -54,12 +71,16 @@ def _moves(kept: Kept) -> list[tuple[str, int, int]]:
 
 def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point) -> Path:
     """Save the model of one point as a folder that does not depend on its run; write all of it or nothing."""
-    kept = Kept(tuple(point.encoder), tuple(point.decoder))
+    kept = kept_at(point)
     place = folder.pruned / kept.name
     folder.pruned.mkdir(exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=folder.pruned, prefix=f".{kept.name}."))
     try:
-        weights = prune_weights(load_file(whole.weights), kept)
+        full = load_file(whole.weights)
+        if isinstance(kept, Heads):
+            weights = prune_head_weights(full, kept, whole.architecture.model.num_heads)
+        else:
+            weights = prune_weights(full, kept)
         save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / PRUNED)
         for tokenizer in ("src.model", "tgt.model"):
             shutil.copy(whole.tokenizers / tokenizer, made / tokenizer)
@@ -72,15 +93,23 @@ def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point
     return place
 
 
+def kept_at(point: Point) -> Kept | Heads:
+    """Return the layers, or heads, that the model of this point has."""
+    if point.heads is not None:
+        return Heads.of(point.heads)
+    return Kept(tuple(point.encoder), tuple(point.decoder))
+
+
 def _card(
-    folder: RunFolder, whole: SavedModel, curve: Curve, point: Point, kept: Kept, weights_digest: str
+    folder: RunFolder, whole: SavedModel, curve: Curve, point: Point, kept: Kept | Heads, weights_digest: str
 ) -> ModelCard:
     architecture = whole.architecture.model_dump(serialize_as_any=True)
-    architecture["model"] |= {"encoder_layers": len(kept.encoder), "decoder_layers": len(kept.decoder)}
+    architecture["model"] |= {"encoder_layers": len(point.encoder), "decoder_layers": len(point.decoder)}
     return ModelCard(
         name=f"{folder.run_id}/{kept.name}",
         architecture=architecture,
-        kept={stack: list(layers) for stack, layers in kept.layers.items()},
+        kept={"encoder": point.encoder, "decoder": point.decoder},
+        heads=point.heads,
         chosen_by=curve.label,
         run_id=folder.run_id,
         recipe=folder.recipe(),

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from ablab.pruning.plot import remaining
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection
@@ -19,7 +20,7 @@ Points = Iterable[tuple[float, float]]
 class Kind(NamedTuple):
     """A kind of curve: titles of the picture and its axes, and a function that reads the points of a run.
 
-    `of_curves`: the points come from the run's depth-quality curve.
+    `of_curves`: the points come from one of the run's pruning curves.
     """
 
     title: str
@@ -96,6 +97,14 @@ def _depth(name: str) -> Callable[[Run], Points]:
     return read
 
 
+def _heads(key: str) -> Callable[[Run], Points]:
+    def read(run: Run) -> Points:
+        points = [] if run.head_curve is None else run.head_curve.points
+        return [(remaining(point), getattr(point, key)) for point in points]
+
+    return read
+
+
 def _speed(run: Run) -> Points:
     points = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
     return [(len(point.decoder), point.speed_ratio) for point in points]
@@ -110,6 +119,14 @@ KINDS = {
     "both_depth": Kind("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both"), True),
     "speed": Kind(
         "Decoding speed with fewer decoder layers", "decoder layers kept", "times the whole model", _speed, True
+    ),
+    "heads": Kind("Test BLEU with fewer heads", "heads kept of the whole model", "BLEU", _heads("bleu"), True),
+    "heads_speed": Kind(
+        "Decoding speed with fewer heads",
+        "heads kept of the whole model",
+        "times the whole model",
+        _heads("speed_ratio"),
+        True,
     ),
     "grad_norm": Kind("Gradient norm", "step", "before clipping", _metric("grad_norm")),
     "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),

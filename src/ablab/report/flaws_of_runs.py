@@ -78,8 +78,7 @@ def _relied_on(run: Run) -> Iterator[str]:
     yield RECORD
     if run.evaluation is not None:
         yield f"evaluations/{run.evaluation.evaluation_id}.json"
-    if run.curve is not None:
-        yield f"curves/{run.curve.curve_id}.json"
+    yield from (f"curves/{curve.curve_id}.json" for curve in run.curves)
 
 
 def lies(path: Path, digest: str | None) -> bool:

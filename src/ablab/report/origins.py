@@ -47,8 +47,8 @@ def _facts(run: Run) -> Facts:
     facts: dict[str, object] = {**_of_training(run.record)}
     if run.evaluation is not None:
         facts["evaluation code"] = representative(run.evaluation.provenance_code)
-    if run.curve is not None:
-        facts["curve code"] = representative(run.curve.provenance_code)
+    for curve in run.curves:
+        facts[f"{'head ' * curve.of_heads}curve code"] = representative(curve.provenance_code)
     return facts
 
 

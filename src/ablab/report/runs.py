@@ -24,7 +24,8 @@ class Given:
 class Run:
     """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, keyed by dotted names.
 
-    `given`: its scores, where they are all that is known of the run.
+    `curve`: quality against layers; `head_curve`: against heads. `given`: its scores, where they are all that is known
+    of the run.
     """
 
     folder: RunFolder
@@ -35,6 +36,12 @@ class Run:
     curve: Curve | None
     recipe: Mapping[str, Any]
     given: "Given | None" = None
+    head_curve: Curve | None = None
+
+    @property
+    def curves(self) -> list[Curve]:
+        """Its pruning curves: of layers, and of heads."""
+        return [curve for curve in (self.curve, self.head_curve) if curve is not None]
 
     @property
     def selected(self) -> Selected | None:

@@ -74,12 +74,15 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
     everyone = [one for runs in conditions.values() for one in runs]
     usual_way = _most_common([one.evaluations for one in everyone])
     usual_curve = _most_common([one.curves for one in everyone])
+    usual_head_curve = _most_common([one.head_curves for one in everyone])
     arms, ways = [], {}
     for arm, runs in zip(names, conditions.values(), strict=True):
         way = _shared(usual_way, [one.evaluations for one in runs])
         curve = _shared(usual_curve, [one.curves for one in runs])
+        head_curve = _shared(usual_head_curve, [one.head_curves for one in runs])
         ways[arm] = next((one.evaluations[way] for one in runs if way in one.evaluations), None)
-        arms.append(ArmRuns(arm, [one.run(way, curve) for one in sorted(runs, key=lambda one: one.recipe["seed"])]))
+        in_order = sorted(runs, key=lambda one: one.recipe["seed"])
+        arms.append(ArmRuns(arm, [one.run(way, curve, head_curve) for one in in_order]))
     ids = sorted(folder.run_id for folder, _ in found)
     name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
@@ -96,15 +99,19 @@ class _Found:
     recipe: dict[str, Any]
     evaluations: Mapping[str, Evaluation]
     curves: Mapping[str, Curve]
+    head_curves: Mapping[str, Curve]
 
     @classmethod
     def of(cls, folder: RunFolder, record: Record) -> "_Found":
         recipe = folder.recipe()
         whole = {found.evaluation_id: found for found in folder.evaluations() if "kept" not in found.settings}
-        return cls(folder, record, recipe, whole, {curve.curve_id: curve for curve in folder.curves()})
+        curves: dict[bool, dict[str, Curve]] = {False: {}, True: {}}
+        for curve in folder.curves():
+            curves[curve.of_heads][curve.curve_id] = curve
+        return cls(folder, record, recipe, whole, curves[False], curves[True])
 
-    def run(self, way: str, curve: str) -> Run:
-        """Return the run with the evaluation `way` and the curve `curve`."""
+    def run(self, way: str, curve: str, head_curve: str) -> Run:
+        """Return the run with the evaluation `way` and the curves `curve` and `head_curve`."""
         evaluation = self.evaluations.get(way)
         return Run(
             self.folder,
@@ -114,6 +121,7 @@ class _Found:
             evaluation,
             self.curves.get(curve),
             flatten(self.recipe),
+            head_curve=self.head_curves.get(head_curve),
         )
 
 

@@ -145,14 +145,17 @@ def _runs_of(study: Study, arm: str) -> Iterator[Run]:
     for cell in study.cells:
         if cell.arm == arm:
             entry, planned = entry_of(cell), cell.planned
+            curve = planned.folder.curve(planned.curve_id)
+            of_heads = curve is not None and curve.of_heads
             yield Run(
                 planned.folder,
                 cell.seed,
                 entry.state.value,
                 entry.record,
                 planned.folder.evaluation(planned.evaluation_id),
-                planned.folder.curve(planned.curve_id),
+                None if of_heads else curve,
                 flatten(planned.recipe),
+                head_curve=curve if of_heads else None,
             )
 
 

@@ -37,16 +37,16 @@ def verify(selection: Selection, console: Console) -> bool:
 
 
 def _of_run(run: Run, corpora: Path) -> Iterator[Iterator[str]]:
-    """Yield the mismatches of each evaluation the report relies on: of the whole model, and along its curve."""
+    """Yield the mismatches of each evaluation the report relies on: of the whole model, and along its curves."""
     assert run.evaluation is not None
     points: dict[str, list[Point]] = {run.evaluation.evaluation_id: []}
-    for point in [] if run.curve is None else run.curve.points:
+    for point in (point for curve in run.curves for point in curve.points):
         points.setdefault(point.evaluation_id, []).append(point)
     for evaluation_id, of_one in points.items():
         whole = evaluation_id == run.evaluation.evaluation_id
         evaluation = run.evaluation if whole else run.folder.evaluation(evaluation_id)
         if evaluation is None:
-            yield iter((f"the evaluation {evaluation_id} of its depth-quality curve is gone",))
+            yield iter((f"the evaluation {evaluation_id} of its pruning curve is gone",))
         else:
             texts = run.folder.hypotheses(evaluation_id)
             yield chain(_unlike(of_one, evaluation), _mismatches(evaluation, texts, corpora))
@@ -56,7 +56,7 @@ def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
     for point in points:
         if (point.bleu, point.chrf) != (evaluation.bleu, evaluation.chrf):
             stored, stands = (f"BLEU {one.bleu:.6f} and chrF {one.chrf:.6f}" for one in (point, evaluation))
-            yield f"{stored} in its depth-quality curve, {stands} in the evaluation {evaluation.evaluation_id}"
+            yield f"{stored} in its pruning curve, {stands} in the evaluation {evaluation.evaluation_id}"
 
 
 def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], corpora: Path) -> Iterator[str]:

@@ -15,8 +15,8 @@ from ablab.data.batches import collate
 from ablab.data.prepared import Prepared
 from ablab.model.transformer import Transformer
 from ablab.plan import Planned
-from ablab.pruning.curve_files import COLUMNS, rows
-from ablab.pruning.plot import layers, lines_of
+from ablab.pruning.curve_files import columns, rows, stem
+from ablab.pruning.plot import HEADS, lines_of, remaining
 from ablab.search.stopping import Stopping
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.store.heartbeat import Heartbeat
@@ -165,14 +165,15 @@ class TrackerCallback(Callback):
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
         """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs."""
         table = rows([curve])
-        self.tracker.table(step, f"pruning/{curve.label}", list(COLUMNS), [list(row.values()) for row in table])
-        self.tracker.picture(step, "pruning/depth_quality", picture, "test BLEU and decoding speed by depth")
+        key, by = (f"pruning/{HEADS}/{curve.label}", HEADS) if curve.of_heads else (f"pruning/{curve.label}", "depth")
+        self.tracker.table(step, key, list(columns(curve)), [list(row.values()) for row in table])
+        self.tracker.picture(step, f"pruning/{stem(curve)}", picture, f"test BLEU and decoding speed by {by}")
         for line in lines_of([curve]):
             for point in line.points:
                 figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
                 self.tracker.along(
-                    f"{line.curve}_layers",
-                    layers(point),
+                    "heads_kept" if curve.of_heads else f"{line.curve}_layers",
+                    remaining(point),
                     {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
                 )
 

@@ -208,15 +208,15 @@ class Evaluation(Strict):
 
 
 class Point(Strict):
-    """A point of a pruning curve: the model with some of its layers.
+    """A point of a pruning curve: the model with some of its layers, or of its heads.
 
-    Layers count from 0 and are chosen without the test set. `valid_*`: greedy BLEU and loss on validation, by which
-    strategies choose. `bleu`, `chrf`: on the test set. `bytes`: size of the weights. `sentences_per_second`: of the
-    search that the evaluation used, with all translations as long as their sources; `speed_ratio`: relative to the full
-    model, with the models timed in turns.
+    `heads`: by site and layer, the heads that remain, of a curve of heads. Layers and heads count from 0 and are chosen
+    without the test set. `valid_*`: greedy BLEU and loss on validation, by which strategies choose. `bleu`, `chrf`: on
+    the test set. `bytes`: size of the weights. `sentences_per_second`: of the search that the evaluation used, with all
+    translations as long as their sources; `speed_ratio`: relative to the full model, with the models timed in turns.
     """
 
-    curve: Literal["decoder", "encoder", "both"]
+    curve: Literal["decoder", "encoder", "both", "heads"]
     encoder: list[int]
     decoder: list[int]
     parameters: int
@@ -228,13 +228,14 @@ class Point(Strict):
     chrf: float
     sentences_per_second: float
     speed_ratio: float
+    heads: dict[str, list[list[int]]] | None = None
 
 
 class Curve(Strict):
-    """Quality against depth of one run under one pruning strategy.
+    """Quality against depth, or against heads, of one run under one pruning strategy.
 
-    `combinations`: the number of sets of layers that the strategy scored on validation before it chose; a search
-    overfits.
+    `combinations`: the number of sets of layers or heads that the strategy scored on validation before it chose; a
+    search overfits.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -247,6 +248,11 @@ class Curve(Strict):
     timing: dict[str, Any]
     provenance_code: str
     ended: str
+
+    @property
+    def of_heads(self) -> bool:
+        """Return whether heads were removed, not layers."""
+        return self.settings["pruning"].get("what") == "heads"
 
 
 NBest = Sequence[tuple[float, str]]

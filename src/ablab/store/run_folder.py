@@ -67,8 +67,13 @@ class RunFolder:
 
     @property
     def validated_layers(self) -> Path:
-        """Validation scores of every set of layers that a pruning strategy has tried."""
+        """Validation scores of every set of layers, or of heads, that a pruning strategy has tried."""
         return self.path / "validated_layers.json"
+
+    @property
+    def head_importance(self) -> Path:
+        """The importance of every head on validation."""
+        return self.path / "head_importance.json"
 
     @property
     def pruned(self) -> Path:

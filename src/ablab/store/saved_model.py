@@ -1,5 +1,6 @@
 """Saved models, of a finished run or pruned from one: their files and architecture, read without torch."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,8 @@ CARD = "model.json"
 class ModelCard(Strict):
     """The description of a pruned model. With its weights and tokenizers, it replaces everything of its run.
 
-    `kept`: indices of the run's layers, from 0. `recipe`: of the run. `sha256`: of the weights' file.
+    `kept`: indices of the run's layers, from 0. `heads`: of its heads, by site and layer; None: all. `recipe`: of the
+    run. `sha256`: of the weights' file.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -36,16 +38,21 @@ class ModelCard(Strict):
     sha256: str
     provenance_code: str
     ended: str
+    heads: dict[str, list[list[int]]] | None = None
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """The weights, tokenizers and architecture of a model. `former`: a warning if they have an older schema."""
+    """The weights, tokenizers and architecture of a model. `former`: a warning if they have an older schema.
+
+    `heads`: by site and layer, the heads that remain of those that the architecture says; None: all.
+    """
 
     name: str
     weights: Path
     architecture: Architecture
     former: str | None = None
+    heads: Mapping[str, Sequence[Sequence[int]]] | None = None
 
     @property
     def tokenizers(self) -> Path:
@@ -78,7 +85,7 @@ def of_card(folder: Path) -> SavedModel:
         raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
     architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
     former = of_older_schema(card.name, card.schema_version)
-    return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder), former)
+    return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder), former, card.heads)
 
 
 def _there(weights: Path) -> Path:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ablab.config.options import RulePruning
+from ablab.config.options import RulePruning, removes_heads
 from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.pruning.strategies import Depths, targets
@@ -124,7 +124,7 @@ def check_measured(claim: Settled, planned: Planned) -> None:
         return
     pruning, model = planned.config.pruning, planned.config.model
     claimed = f"claims.metric={claim.metric}"
-    if not isinstance(pruning, RulePruning) or "decoder" not in pruning.curves:
+    if not isinstance(pruning, RulePruning) or removes_heads(pruning) or "decoder" not in pruning.curves:
         raise UserError(
             f"{claimed}: needs the decoder's depth-quality curve; allowed with pruning and decoder in pruning.curves"
         )

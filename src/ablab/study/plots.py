@@ -1,4 +1,4 @@
-"""Pictures of a study: learning curves and depth-quality curves of all arms, as means over seeds."""
+"""Pictures of a study: learning curves and pruning curves of all arms, as means over seeds."""
 
 import statistics
 from collections import defaultdict

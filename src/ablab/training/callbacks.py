@@ -68,7 +68,7 @@ class Callback:
         """Called when the run's record is written, with its test scores unless it diverged."""
 
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
-        """Called when a depth-quality curve was measured and drawn."""
+        """Called when a pruning curve was measured and drawn."""
 
     def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
         """Called with a figure; `draw` makes its file where that is still to be done, so call it only for use."""
