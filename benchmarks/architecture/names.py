@@ -103,8 +103,8 @@ ADDITIONS = (
     Addition("corpus", ("ablab.data.corpus.Corpus",), (), "conf/data"),
     Addition(
         "pruning strategy",
-        ("ablab.pruning.strategies.Strategy",),
-        ("ablab.build.pruning.STRATEGIES",),
+        ("ablab.pruning.strategies.Rule", "ablab.pruning.strategies.Strategy"),
+        (),
         "conf/pruning",
     ),
     Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.stages.callbacks.run_callbacks",)),

@@ -50,7 +50,7 @@ def test_a_part_of_each_kind_works_as_the_page_says(title, wheel, tmp_path):
     for text in (*blocks(body, "python"), *blocks(body, "yaml")):
         path = tmp_path / text.partition("\n")[0].removeprefix("# ")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text.partition("\n")[2])
     lines = [line.removeprefix("$ ") for block in blocks(body, "console") for line in block.splitlines()]
     assert lines
     for line in lines:

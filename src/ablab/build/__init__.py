@@ -1,7 +1,7 @@
 """Builders of objects from the configuration: the only package that knows both."""
 
 from ablab.build.model import build_model, check_devices, device_of, load_model, set_threads
-from ablab.build.pruning import HEAD_STRATEGIES, STRATEGIES, build_head_strategy, build_strategy
+from ablab.build.pruning import HEAD_STRATEGIES, build_head_strategy, build_strategy
 from ablab.build.stretch import begin_stretch
 from ablab.build.training import (
     Start,
@@ -16,7 +16,6 @@ from ablab.build.training import (
 
 __all__ = [
     "HEAD_STRATEGIES",
-    "STRATEGIES",
     "Start",
     "begin_stretch",
     "build_checkpoints",

@@ -2,41 +2,21 @@
 
 from collections.abc import Callable
 
+from ablab.build.parts import given, make
 from ablab.config.options import Pruning
 from ablab.model.transformer import Transformer
 from ablab.pruning.head_search import HeadJudge, HeadSearch
 from ablab.pruning.heads import Heads, HeadStrategy, Importance, Removal, at_random, by_importance
-from ablab.pruning.search import Judge, SearchStrategy
-from ablab.pruning.strategies import DataDriven, EvenlySpaced, EveryOther, First, Last, Random, Strategy
+from ablab.pruning.search import Judge
+from ablab.pruning.strategies import Strategy
 
 
 def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
     """Build the pruning strategy that the configuration names, ready to choose the layers to keep."""
-    return STRATEGIES[pruning.kind](pruning, model, judge)
-
-
-def _data_driven(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    return DataDriven({"encoder": model.encoder.layerdrop.rates(), "decoder": model.decoder.layerdrop.rates()})
-
-
-def _search(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
-    own = {name: pruning.own[name] for name in ("exhaustive", "beam", "budget", "finalists", "together")}
-    return SearchStrategy(judge, **own)
-
-
-STRATEGIES: dict[str, Callable[[Pruning, Transformer, Judge], Strategy]] = {
-    "every_other": lambda *_: EveryOther(),
-    "evenly_spaced": lambda *_: EvenlySpaced(),
-    "first": lambda *_: First(),
-    "last": lambda *_: Last(),
-    "random": lambda pruning, *_: Random(pruning.own["seed"]),
-    "data_driven": _data_driven,
-    "search": _search,
-    "greedy": lambda pruning, model, judge: SearchStrategy(
-        judge, exhaustive=0, beam=1, budget=1, finalists=1, together=pruning.own["together"]
-    ),
-}
-"""Builders of pruning strategies by their name in conf/pruning."""
+    depths = {"encoder_layers": len(model.encoder.layers), "decoder_layers": len(model.decoder.layers)}
+    rates = {"encoder": model.encoder.layerdrop.rates(), "decoder": model.decoder.layerdrop.rates()}
+    strategy: Strategy = make(pruning, given({**depths, "judge": judge, "rates": rates}))
+    return strategy
 
 
 def build_head_strategy(

@@ -12,7 +12,7 @@ OF_TRAINING = (*OF_MODEL, "init", "drophead", "schedule", "optim", "data")
 GROUPS: Mapping[Stage, tuple[str, ...]] = {
     "training": OF_TRAINING,
     "evaluation": (*OF_MODEL, "data"),
-    "curve": (*OF_MODEL, "data"),
+    "curve": (*OF_MODEL, "data", "pruning"),
     "analysis": (*OF_MODEL, "data"),
 }
 """Groups whose parts, ablab's own, each stage constructs from their YAML files: no name in its code leads to one."""

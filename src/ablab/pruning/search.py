@@ -65,6 +65,13 @@ class SearchStrategy:
         return beam
 
 
+class Greedy(SearchStrategy):
+    """Remove one layer at a time, the one whose absence costs least validation loss."""
+
+    def __init__(self, judge: Judge, *, together: bool) -> None:
+        super().__init__(judge, exhaustive=0, beam=1, budget=1, finalists=1, together=together)
+
+
 def all_combinations(full: Depths, target: Depths) -> list[Kept]:
     """Return every choice of as many layers as the target says."""
     return [

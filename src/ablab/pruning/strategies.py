@@ -147,8 +147,8 @@ class Random(Rule):
 class DataDriven(Rule):
     """The layers that training has learned to drop least (Fan et al. 2020, section 3.2): a fixed top-k of 1 - p_d."""
 
-    def __init__(self, drop_rates: Mapping[str, Sequence[float]]) -> None:
-        self.drop_rates = drop_rates
+    def __init__(self, rates: Mapping[str, Sequence[float]]) -> None:
+        self.drop_rates = rates
 
     def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:
         """Prefer the lower of layers with equal rates."""
