@@ -13,6 +13,7 @@ from ablab import identity
 from ablab.cli import main
 from ablab.config import compose
 from ablab.config.listing import listed_fields, typed_choices
+from ablab.config.options import outside_parts
 from ablab.errors import UserError
 from tests.parts.conftest import DYT
 from tests.run.conftest import TINY
@@ -171,6 +172,19 @@ def test_a_sweep_trains_it_in_processes_of_its_own(study):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 runs: 2 finished" in done.stdout
     assert "Next: ablab report experiment=mine" in done.stdout
+
+
+def test_a_part_may_inherit_its_constructor(study):
+    name = study(
+        "from ablab.model.norms import ScaleNorm\n\nclass Halved(ScaleNorm):\n    def forward(self, x):\n"
+        "        return super().forward(x) / 2\n",
+        {"norm/halved": "_target_: parts.Halved\nlearn_g: false\n"},
+    )
+    part = outside_parts(compose(["norm=halved"]).config)["norm"]
+    assert part.file == Path.cwd() / f"{name}.py"
+    assert list(part.sources()) == [f"{name}.py"]
+    with pytest.raises(UserError, match=r"norm.learn_g=3: allowed"):
+        compose(["norm=halved", "norm.learn_g=3"])
 
 
 def test_needs_are_said_by_the_part_and_checked(study):

@@ -35,10 +35,12 @@ class Parameter:
 class Signature:
     """What a class's constructor, or a function, takes.
 
-    `constants`: the literal values that a class binds in its body, its own before those of its bases.
+    `module`: that of the definition; `owner`: that in which the parameters stand, of a base if the constructor is
+    inherited. `constants`: the literal values that a class binds in its body, its own before those of its bases.
     """
 
     module: Module
+    owner: Module
     parameters: Mapping[str, Parameter]
     constants: Mapping[str, Any]
     is_class: bool
@@ -50,7 +52,7 @@ class Signature:
         if annotation is None:
             raise SignatureError(f"{name} has no type")
         try:
-            return _evaluated(annotation, self.module)
+            return _evaluated(annotation, self.owner)
         except SignatureError as error:
             raise SignatureError(f"{name}: {ast.unparse(annotation)} cannot be read as a type ({error})") from None
 
@@ -62,15 +64,15 @@ def signature(dotted: str, packages: Sequence[Package]) -> Signature:
     """
     module, statement = definition(dotted, packages)
     if isinstance(statement, ast.FunctionDef):
-        return Signature(module, _parameters(statement, skip=0), {}, is_class=False, doc=_doc(statement))
+        return Signature(module, module, _parameters(statement, skip=0), {}, is_class=False, doc=_doc(statement))
     line = list(_with_bases(module, statement, packages))
     constants = {name: value for _, each in reversed(line) for name, value in _constants(each).items()}
     for owner, each in line:
         constructor = next((s for s in each.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
         taken = _fields(each) if constructor is None else _parameters(constructor, skip=1)
         if taken is not None:
-            return Signature(owner, taken, constants, is_class=True, doc=_doc(statement))
-    return Signature(module, {}, constants, is_class=True, doc=_doc(statement))
+            return Signature(module, owner, taken, constants, is_class=True, doc=_doc(statement))
+    return Signature(module, module, {}, constants, is_class=True, doc=_doc(statement))
 
 
 def definition(dotted: str, packages: Sequence[Package]) -> tuple[Module, ast.ClassDef | ast.FunctionDef]:
