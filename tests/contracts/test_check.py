@@ -12,6 +12,9 @@ from tests.parts.conftest import DYT, study
 __all__ = ["study"]
 
 GROUPS = ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position", "init")
+OFTEN = ("norm=scalenorm", "placement=sandwich", "attention_norm=qk", "feed_forward=swiglu", "position=rope")
+"""Checked in every run of the tests; the others among the slow ones. tests/model has laws of its own."""
+
 NEEDS = {"placement=deepnorm": "init=deepnorm"}
 SIZE = (
     *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
@@ -19,7 +22,13 @@ SIZE = (
 
 
 @pytest.mark.parametrize("law", of_model.LAWS, ids=lambda law: law.sentence)
-@pytest.mark.parametrize("word", [f"{group}={option}" for group in GROUPS for option in groups()[group]])
+@pytest.mark.parametrize(
+    "word",
+    [
+        word if word in OFTEN else pytest.param(word, marks=pytest.mark.slow)
+        for word in (f"{group}={option}" for group in GROUPS for option in groups()[group])
+    ],
+)
 def test_every_part_of_ours_keeps_the_law(word, law):
     law.check(compose([word, *([NEEDS[word]] if word in NEEDS else []), *SIZE]).config)
 
@@ -28,10 +37,10 @@ def test_every_part_of_ours_keeps_the_law(word, law):
     "words",
     [
         "norm=scalenorm layerdrop=0.2 drophead=vshape",
-        "schedule=cosine optim.lr=0.01 drophead=rising",
-        "optim=plateau drophead=falling",
-        "data=numbers",
-        "pruning=search",
+        pytest.param("schedule=cosine optim.lr=0.01 drophead=rising", marks=pytest.mark.slow),
+        pytest.param("optim=plateau drophead=falling", marks=pytest.mark.slow),
+        pytest.param("data=numbers", marks=pytest.mark.slow),
+        pytest.param("pruning=search", marks=pytest.mark.slow),
         *(
             pytest.param(f"pruning={option}", marks=pytest.mark.slow)
             for option in groups()["pruning"]
@@ -109,13 +118,12 @@ def test_what_names_no_part_is_refused(words, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_new_study_passes_its_own_check(tmp_path, monkeypatch, capsys):
+def test_a_new_study_is_ready_to_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my_study"]) == 0
     assert main(["new", "my_study"]) == 2
     assert "exists and is not empty" in capsys.readouterr().err
     monkeypatch.chdir("my_study")
-    assert main(["check", "norm=softsign"]) == 0
     assert main(["study", "experiment=softsign"]) == 0
     assert "6 runs: 6 planned" in capsys.readouterr().out
     for words in (["new"], ["new", "a=b"], ["new", "x", "y=1"]):

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 RUN = [title for title, body in SECTIONS.items() if "```console" in body]
-QUICK = ("Norm", "Report metric")
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +41,8 @@ def blocks(body: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", body, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "title", [title if title in QUICK else pytest.param(title, marks=pytest.mark.slow) for title in RUN]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("title", RUN)
 def test_a_part_of_each_kind_works_as_the_page_says(title, wheel, tmp_path):
     body = SECTIONS[title]
     for text in (*blocks(body, "python"), *blocks(body, "yaml")):

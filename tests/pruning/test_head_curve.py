@@ -80,6 +80,7 @@ def test_the_files_stand_beside_those_of_layers(deep, small):
         assert "importance" not in {row["strategy"] for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_random_and_greedy_join_the_picture(deep, small, tmp_path):
     said = pruned(deep, "pruning=random", "pruning.what=heads", "save=none")
     assert "random, seed 1" in said.out

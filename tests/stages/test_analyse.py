@@ -199,6 +199,7 @@ def test_callbacks_are_told_of_every_picture(outputs):
     assert told == [(record.cost.steps, "analysis/scalenorm_g")]
 
 
+@pytest.mark.slow
 def test_other_words_ask_for_more_or_fewer_heads_and_for_a_text(outputs):
     run = scalenorm(outputs)
     assert analyse(outputs, f"run={run.run_id}", "attention=cross").code == 0
