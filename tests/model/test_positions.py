@@ -1,15 +1,19 @@
 import math
+from contextlib import ExitStack
 
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
+from ablab.analysis import attentions, masked
 from ablab.build import build_model
 from ablab.config import compose
 from ablab.model.attention import _plainly, attend, weights
 from ablab.model.dropout import Dropout
+from ablab.model.heads import with_heads
 from ablab.model.positions import AttentionPosition, LearnedPositions, RotaryPosition, SinusoidalPositions, sinusoid
+from ablab.pruning.heads import Heads
 from tests.model.arms import NO_DROPOUT, SIZE, VOCAB, build, source, target
 from tests.parts.conftest import study
 
@@ -215,3 +219,21 @@ def test_all_ways_to_attend_add_the_bias(causal, masked):
         assert_close(found, shown @ values, **CLOSE)
     sides = [torch.autograd.grad(out.pow(2).sum(), (queries, keys, values, bias)) for out in (fused, plain)]
     assert_close(*sides, rtol=0, atol=1e-10)
+
+
+def test_removed_heads_take_their_bias_along(nearer):
+    """Each head has a slope of its own: those that stay keep theirs."""
+    src, tgt = source(5, 2, 7), target(4, 6, 3)
+    kept = Heads.all_of(2, 3, 4)._replace(encoder=((1, 3), (0,)), decoder=((2,), (0, 1, 2, 3), (0, 3)))
+    small = with_heads(nearer, kept.sites)
+    with ExitStack() as stack:
+        for site, layers in (("encoder", kept.encoder), ("decoder", kept.decoder)):
+            for attention, heads in zip(attentions(nearer, site), layers, strict=True):
+                for head in set(range(4)) - set(heads):
+                    stack.enter_context(masked(attention, head))
+        expected = nearer(src, tgt)
+    assert_close(small(src, tgt), expected, **CLOSE)
+    state = small.start(src, beams=1, max_len=6)
+    stepped = torch.cat([small.step(tgt[:, i, None], state) for i in range(6)], dim=1)
+    assert_close(stepped, small.logits(expected), **CLOSE)
+    assert small.state_dict().keys() == nearer.state_dict().keys()

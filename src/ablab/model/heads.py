@@ -1,10 +1,12 @@
 """Removal of attention heads: a twin of a model whose attentions have fewer heads of the same width."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from ablab.model.attention import Attention
@@ -64,7 +66,23 @@ def _keep(attention: Attention, heads: Sequence[int]) -> None:
             setattr(attention, name, smaller.train(whole.training))
     if isinstance(attention.drophead, DropHead):
         attention.drophead.num_heads = len(heads)
+    position = getattr(attention, "position", None)
+    if position is not None:
+        # The twin's own part, whose parameters keep their names and sizes: a bias is cut where it is asked for.
+        position.bias = partial(_bias, position.bias, list(heads))
     attention.num_heads = len(heads)
+
+
+def _bias(
+    whole: Callable[[int, int, int], Float[Tensor, "all_heads length seen"] | None],
+    heads: list[int],
+    start: int,
+    length: int,
+    seen: int,
+) -> Float[Tensor, "heads length seen"] | None:
+    """Return what positions add to the scores of these heads, if anything."""
+    bias = whole(start, length, seen)
+    return None if bias is None else bias[heads]
 
 
 OUTPUT = "output"
