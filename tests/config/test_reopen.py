@@ -54,3 +54,22 @@ def test_but_what_decides_weights_is_never_guessed():
 def test_what_the_chosen_option_does_not_read_has_no_effect():
     with pytest.raises(UserError, match=r"pruning.beam=9 has no effect with pruning=every_other; allowed .*=search$"):
         reopen(recorded(), ["pruning.beam=9"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("pruning=random pruning.what=heads pruning.curves=[both]", r"curves=\[both\] has no effect with .*what=heads"),
+        ("pruning=random pruning.heads=[9]", r"pruning.heads=\[9\] has no effect with .*what=layers"),
+        ("decoding=greedy decoding.length_penalty=1.0", "decoding.length_penalty=1.0 has no effect with .*beam_size=1"),
+    ],
+)
+def test_what_other_fields_leave_without_effect_is_refused(words, said):
+    with pytest.raises(UserError, match=said):
+        reopen(recorded(), words.split())
+
+
+def test_an_option_has_the_fields_that_were_added_to_it_later():
+    old = recorded("pruning=random")
+    del old["pruning"]["what"], old["pruning"]["heads"]
+    assert reopen(old, ["pruning.what=heads"]).pruning.what == "heads"

@@ -86,7 +86,7 @@ def _without_effect(
         if key in unread:
             having = ", ".join(readers(key))
             yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={having}"
-        elif (why := _idle(config, key)) is not None:
+        elif (why := idle(config, key)) is not None:
             yield line, f"{line} has no effect with {why}"
         elif key == "layerdrop" and {"layerdrop_encoder", "layerdrop_decoder"} <= typed:
             yield (
@@ -95,7 +95,7 @@ def _without_effect(
             )
 
 
-def _idle(config: Config, key: str) -> str | None:
+def idle(config: Config, key: str) -> str | None:
     """Return the values under which the field has no effect and those that would give it one; None if it has one."""
     parent: Group = config
     path: tuple[str, ...] = ()

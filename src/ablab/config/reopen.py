@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ablab.config.compose import compose, validate
+from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
-from ablab.config.options import OPTIONS, corpus_class, readers
+from ablab.config.options import OPTIONS, class_of, corpus_class, readers
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
 from ablab.errors import UserError, choices
 from ablab.fields import Role
@@ -34,12 +34,22 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
         if key not in fields:
             raise UserError(f"{key}={value}: no such key here; {choices(key, [*OPEN_GROUPS, *fields])}")
         group, _, field = key.rpartition(".")
-        if group in OPTIONS and field not in values[group]:
+        if group in OPTIONS and not _reads(group, values[group]["kind"], field):
             option = chosen.get(group, values[group]["kind"])
             having = ", ".join(readers(key))
             raise UserError(f"{key}={value} has no effect with {group}={option}; allowed with {group}={having}")
         (values[group] if group else values)[field] = _parsed(key, value)
-    return validate(values)
+    config = validate(values)
+    for key, value in typed:
+        if key not in OPEN_GROUPS and (why := idle(config, key)) is not None:
+            raise UserError(f"{key}={value} has no effect with {why}")
+    return config
+
+
+def _reads(group: str, kind: str, field: str) -> bool:
+    """Return whether options of this kind have the field; a record may lack one that was added to them later."""
+    found = class_of(group, kind)
+    return found is not None and field in found.model_fields
 
 
 def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
