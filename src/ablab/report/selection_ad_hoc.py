@@ -1,6 +1,5 @@
 """Select any finished runs of a store, one arm for each recipe."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection, way_of
+from ablab.report.usual import most_common, shared
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
@@ -72,14 +72,14 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
         conditions.setdefault(condition_id(one.recipe), []).append(one)
     names = _names([runs[0].record for runs in conditions.values()])
     everyone = [one for runs in conditions.values() for one in runs]
-    usual_way = _most_common([one.evaluations for one in everyone])
-    usual_curve = _most_common([one.curves for one in everyone])
-    usual_head_curve = _most_common([one.head_curves for one in everyone])
+    usual_way = most_common([one.evaluations for one in everyone])
+    usual_curve = most_common([one.curves for one in everyone])
+    usual_head_curve = most_common([one.head_curves for one in everyone])
     arms, ways = [], {}
     for arm, runs in zip(names, conditions.values(), strict=True):
-        way = _shared(usual_way, [one.evaluations for one in runs])
-        curve = _shared(usual_curve, [one.curves for one in runs])
-        head_curve = _shared(usual_head_curve, [one.head_curves for one in runs])
+        way = shared(usual_way, [one.evaluations for one in runs])
+        curve = shared(usual_curve, [one.curves for one in runs])
+        head_curve = shared(usual_head_curve, [one.head_curves for one in runs])
         ways[arm] = next((one.evaluations[way] for one in runs if way in one.evaluations), None)
         in_order = sorted(runs, key=lambda one: one.recipe["seed"])
         arms.append(ArmRuns(arm, [one.run(way, curve, head_curve) for one in in_order]))
@@ -123,23 +123,6 @@ class _Found:
             flatten(self.recipe),
             head_curve=self.head_curves.get(head_curve),
         )
-
-
-Found = Mapping[str, Evaluation] | Mapping[str, Curve]
-
-
-def _shared(usual: str, of_arm: Sequence[Found]) -> str:
-    """Return the id to use for each run of the arm: the usual one where any of its runs has it, else the arm's
-    commonest.
-    """
-    return usual if any(usual in found for found in of_arm) else _most_common(of_arm)
-
-
-def _most_common(runs: Sequence[Found]) -> str:
-    """Return the id that most runs have, the latest of several; comparing different searches would be no comparison."""
-    counts = Counter(one for found in runs for one in found)
-    ended = {one: found[one].ended for found in runs for one in found}
-    return max(counts, key=lambda one: (counts[one], ended[one], one), default="")
 
 
 def _notes(arms: Sequence[ArmRuns], ways: Mapping[str, Evaluation | None], evaluations: int) -> list[str]:

@@ -3,10 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ablab.config.options import removes_heads
 from ablab.fields import flatten
 from ablab.files import json_digest
+from ablab.plan import Planned
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Registered, Selection, way_of
+from ablab.report.usual import most_common, shared
+from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.closing import Closing, closings
@@ -22,7 +26,8 @@ def of_study(study: Study) -> Selection:
     experiment, registered = study.experiment, Registered.of(study.folder)
     aside, departed = _departed(study, registered)
     withdrawn = _withdrawn(study, registered)
-    arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name))) for arm in study.arms]
+    heads = _head_curves(study)
+    arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     closed = closings(study.folder)
     given_up = {run for closing in closed for run in closing.runs}
@@ -141,21 +146,40 @@ def _choosing(experiment: Experiment) -> str | None:
     return f"{chosen}: no score of this report took part in it."
 
 
-def _runs_of(study: Study, arm: str) -> Iterator[Run]:
+def _head_curves(study: Study) -> dict[str, str]:
+    """Return the id of each arm's curve of heads: the one that the study asks for, else the usual one among its runs.
+
+    Only curves judged as the study asks are compared.
+    """
+    found: dict[str, list[dict[str, Curve]]] = {arm.name: [] for arm in study.arms}
+    for cell in study.cells:
+        planned = cell.planned
+        curves = {curve.curve_id: curve for curve in planned.folder.curves() if _is_comparable(curve, planned)}
+        found[cell.arm].append(curves)
+    usual = most_common([curves for of_arm in found.values() for curves in of_arm])
+    return {arm: shared(usual, of_arm) for arm, of_arm in found.items()}
+
+
+def _is_comparable(curve: Curve, planned: Planned) -> bool:
+    asked = not removes_heads(planned.config.pruning) or curve.curve_id == planned.curve_id
+    judged_so = {key: value for key, value in curve.settings.items() if key != "pruning"} == planned.evaluation
+    return curve.of_heads and asked and judged_so
+
+
+def _runs_of(study: Study, arm: str, heads: str) -> Iterator[Run]:
     for cell in study.cells:
         if cell.arm == arm:
             entry, planned = entry_of(cell), cell.planned
             curve = planned.folder.curve(planned.curve_id)
-            of_heads = curve is not None and curve.of_heads
             yield Run(
                 planned.folder,
                 cell.seed,
                 entry.state.value,
                 entry.record,
                 planned.folder.evaluation(planned.evaluation_id),
-                None if of_heads else curve,
+                None if curve is not None and curve.of_heads else curve,
                 flatten(planned.recipe),
-                head_curve=curve if of_heads else None,
+                head_curve=planned.folder.curve(heads) if heads else None,
             )
 
 

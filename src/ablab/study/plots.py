@@ -46,8 +46,8 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     return drawn
 
 
-def draw_depths(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
-    """Draw test BLEU by depth, a line per arm: means over seeds, of arms whose trained runs all have a curve.
+def draw_pruned(study: Study, entries: Mapping[str, Entry], path: Path, *, of_heads: bool) -> bool:
+    """Draw test BLEU by depth or heads, a line per arm: means over seeds, of arms whose trained runs all have a curve.
 
     Returns False, without a file, where no arm has one.
     """
@@ -58,7 +58,7 @@ def draw_depths(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
         cells = [cell for cell in study.cells if cell.arm == arm.name]
         done = [cell.planned for cell in cells if entries[cell.key].record is not None]
         curves = [curve for planned in done if (curve := planned.folder.curve(planned.curve_id)) is not None]
-        if curves and len(curves) == len(done):
+        if curves and len(curves) == len(done) and curves[0].of_heads == of_heads:
             lines += lines_of([_mean(curves)], arm.name)
     if not lines:
         return False

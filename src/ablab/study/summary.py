@@ -4,15 +4,17 @@ import csv
 import io
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from ablab.config.options import WandbLogger
 from ablab.console import aligned, duration
 from ablab.files import write_text
 from ablab.study.ledger import RESULTS, Entry, State
-from ablab.study.plots import draw_depths, draw_learning
+from ablab.study.plots import draw_learning, draw_pruned
 from ablab.study.study import Study
 from ablab.tracking.tracker import RunCard, Tracker, WandbTracker, closing
 
@@ -143,13 +145,16 @@ def open_study_tracker(study: Study) -> Iterator[Tracker]:
 
 
 COMPARISON = "arms.csv"
-PICTURES = {"learning_curves": draw_learning, "depth_quality": draw_depths}
+PICTURES: Mapping[str, Callable[[Study, Mapping[str, Entry], Path], bool]] = {
+    "learning_curves": draw_learning,
+    "depth_quality": partial(draw_pruned, of_heads=False),
+    "heads_quality": partial(draw_pruned, of_heads=True),
+}
+"""Pictures by the stem of their file."""
 
 
 def close(study: Study, entries: Mapping[str, Entry]) -> None:
-    """Write arms.csv, learning_curves.png and depth_quality.png, and send them to W&B; a picture without data is left
-    out.
-    """
+    """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out."""
     rows = [figures_of(row) for row in rows_of(study, entries)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
