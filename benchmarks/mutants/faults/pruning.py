@@ -71,9 +71,9 @@ PRUNING = [
     Fault(
         "importance of heads: the mask scales the others",
         "analysis/inspect.py",
-        "return heads.index_fill(1, torch.tensor([head], device=heads.device), 0.0)",
-        "rest = heads.index_fill(1, torch.tensor([head], device=heads.device), 0.0)\n"
-        "        return rest * heads.size(1) / (heads.size(1) - 1)",
+        "return outputs.index_fill(1, torch.tensor([head], device=outputs.device), 0.0)",
+        "rest = outputs.index_fill(1, torch.tensor([head], device=outputs.device), 0.0)\n"
+        "        return rest * outputs.size(1) / (outputs.size(1) - 1)",
         ("analysis/test_analysis.py",),
     ),
 ]

@@ -122,10 +122,10 @@ def _picture(value: str) -> str:
 
 
 class PruneOptions(Options):
-    """Measure how quality falls as layers or heads are removed, and save a smaller model.
+    """Measure how quality falls as layers or heads go, and save a smaller model.
 
-    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers, or heads. They are chosen
-    on validation or by rule; nothing is trained, and nothing is measured twice.
+    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers, or heads. They are
+    chosen on validation or by rule; nothing is trained, and nothing is measured twice.
     """
 
     usage = (
