@@ -62,6 +62,18 @@ class Arm(NamedTuple):
         return build(self.norm, {**rates, **self.changes, **(changes or {})}, drophead=self.drophead)
 
 
+CROSSED = (
+    "post",
+    "pre",
+    "fixnorm",
+    "scalenorm",
+    "scalenorm_fixnorm",
+    "rmsnorm",
+    "post_scalenorm",
+    "scalenorm_fixed_g",
+)
+"""Tested with and without each regulariser; the others with both at once."""
+
 OTHER_ARMS = [
     Arm("pre", changes={"position.kind": "learned"}),
     *(Arm("scalenorm_fixnorm", changes={"model.tie": tie}) for tie in ("source_target", "target_output", "none")),
@@ -69,7 +81,8 @@ OTHER_ARMS = [
     *(Arm(norm, changes={"model.attention_bias": bias}) for norm in ("pre", "post") for bias in ("all", "none")),
 ]
 ARMS = [
-    *(Arm(norm, layerdrop, drophead) for norm in VARIANTS for layerdrop in (0.0, 0.2) for drophead in (0.0, 0.3)),
+    *(Arm(norm, layerdrop, drophead) for norm in CROSSED for layerdrop in (0.0, 0.2) for drophead in (0.0, 0.3)),
+    *(Arm(norm, 0.2, 0.3) for norm in VARIANTS if norm not in CROSSED),
     *OTHER_ARMS,
 ]
 

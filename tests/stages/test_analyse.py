@@ -152,6 +152,7 @@ def test_a_report_lays_the_arms_side_by_side(analysed):
     assert {len(panel["lines"]) for panel in panels["scalenorm_g"]} == {1}
 
 
+@pytest.mark.slow
 def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, outputs, monkeypatch):
     told = analyse(outputs, f"runs={','.join(reversed(ids(outputs).split(',')))}", "heads=true", "sentences=100000")
     assert told.code == 0
@@ -227,6 +228,7 @@ def test_quality_by_length_needs_no_model(outputs, monkeypatch):
     assert comparable_artefacts(run.artefacts)["bleu_by_length"].series == first.series
 
 
+@pytest.mark.slow
 def test_without_translations_there_is_no_chrf_by_length(outputs):
     run = scalenorm(outputs)
     for path in (run.path / "evaluations").glob("*.txt"):
