@@ -3,8 +3,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.attention import CrossAttention, KeysValues, SelfAttention
+from ablab.model.attention import CrossAttention, SelfAttention
 from ablab.model.dropout import Dropout
+from ablab.model.kv_cache import KeysValues
 from ablab.model.tokens import PAD
 from ablab.model.transformer import padding_mask
 from tests.model.arms import causal_mask, source

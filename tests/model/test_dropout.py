@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.model import attention
-from ablab.model.attention import attend
+from ablab.model.dot_product import attend
 from ablab.model.dropout import LEVELS, Dropout
 
 
@@ -88,9 +88,9 @@ def test_where_no_generator_is_taken_the_default_one_is_set_to_the_sites_stream(
 
 def test_elsewhere_than_on_the_cpu_the_fused_kernel_drops_weights_at_the_sites_rate(monkeypatch):
     rates = []
-    fused = attention.F.scaled_dot_product_attention
+    fused = F.scaled_dot_product_attention
     monkeypatch.setattr(
-        attention.F,
+        F,
         "scaled_dot_product_attention",
         lambda *given, dropout_p, **options: rates.append(dropout_p) or fused(*given, dropout_p=dropout_p, **options),
     )

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from ablab.analysis import attentions, masked
 from ablab.build import build_model
 from ablab.config import compose
-from ablab.model.attention import _plainly, attend, weights
+from ablab.model.dot_product import _plainly, attend, weights
 from ablab.model.dropout import Dropout
 from ablab.model.heads import with_heads
 from ablab.model.positions import AttentionPosition, LearnedPositions, RotaryPosition, SinusoidalPositions, sinusoid

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from ablab.data.batches import Batch
-from ablab.model.attention import _plainly, attend
+from ablab.model.dot_product import _plainly, attend
 from ablab.model.dropout import Dropout
 from ablab.model.modes import as_products_take_it
 from ablab.training.loss import projected_cross_entropy, token_loss

@@ -9,7 +9,8 @@ Each arrow is a residual connection; residual.py decides where its norm stands.
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ablab.model.attention import CrossAttention, KeysValues, KVCache, SelfAttention
+from ablab.model.attention import CrossAttention, SelfAttention
+from ablab.model.kv_cache import KeysValues, KVCache
 from ablab.model.residual import Residual
 
 

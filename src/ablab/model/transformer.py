@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ablab.model.attention import KeysValues, KVCache
 from ablab.model.embedding import InputEmbedding, TiedEmbeddings
+from ablab.model.kv_cache import KeysValues, KVCache
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.tokens import PAD
