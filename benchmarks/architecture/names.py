@@ -121,7 +121,7 @@ ADDITIONS = (
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does an option's class come from, and what is it handed?",
-        ("ablab.parts.find.find_part", "ablab.build.parts.make", "ablab.config.supplied.SUPPLIED"),
+        ("ablab.parts.find.find_part", "ablab.parts.load.construct", "ablab.config.kinds.SUPPLIED"),
     ),
     (
         "Where is ScaleNorm's g set?",

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from ablab.analysis import attention_maps, attentions, cross_attention, importance, learned_scales, masked
-from ablab.model.attention import attend
+from ablab.model.dot_product import attend
 from ablab.model.norms import ScaleNorm
 from ablab.stages.analyses import SITES
 from tests.model.arms import build, source, stir, target

@@ -6,7 +6,8 @@ from ablab import identity
 from ablab.cli import main
 from ablab.config import compose, compose_arm
 from ablab.config.groups import groups, option_values
-from ablab.config.options import OPTIONS, class_of, fields_of_options, readers
+from ablab.config.kinds import class_of, fields_of_options, readers
+from ablab.config.options import OPTIONS
 from ablab.errors import UserError
 from ablab.fields import Role
 

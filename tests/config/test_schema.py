@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 from ablab.config import Config, compose
 from ablab.config.compose import validate
 from ablab.config.groups import TARGET, default_choices, file_of, groups, kinds, option_values
-from ablab.config.options import OPTIONS, class_of
+from ablab.config.kinds import class_of
+from ablab.config.options import OPTIONS
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Group, Role

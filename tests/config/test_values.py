@@ -5,7 +5,8 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from omegaconf import OmegaConf
 
-from ablab.config.options import OPTIONS, class_of
+from ablab.config.kinds import class_of
+from ablab.config.options import OPTIONS
 from ablab.config.overrides import parse
 from ablab.config.values import values_of
 from ablab.parts.shipped import shipped_conf

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ablab.build import build_model
 from ablab.config import Config, compose
 from ablab.config.groups import groups, option_values
-from ablab.config.options import option
+from ablab.config.kinds import option
 from ablab.model.drophead import DropHead
 from ablab.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.model.transformer import Transformer

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.config.options import class_of
+from ablab.config.kinds import class_of
 from ablab.training.schedules import cosine, inverse_sqrt, vshape, wsd
 from tests.shipped import shipped
 

@@ -52,8 +52,8 @@ STEPS = [
     Fault(
         "plateau: watches what training.monitor says, not decay_monitor",
         "build/training.py",
-        "make(config.schedule, given(facts))",
-        "make(config.schedule.model_copy(update={'decay_monitor': config.training.monitor}), given(facts))",
+        "    own = config.schedule.own\n",
+        "    own = {**config.schedule.own, 'decay_monitor': config.training.monitor}\n",
         ("training/test_plateau.py", "training/test_state.py"),
     ),
     Fault(

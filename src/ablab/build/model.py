@@ -10,10 +10,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from ablab.build.parts import given, make, named_part
 from ablab.config import Config
+from ablab.config.kinds import chosen_part
 from ablab.config.options import Option
-from ablab.config.schema import Architecture, Model, Trainer
+from ablab.config.schema import Architecture, Trainer
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import MachineError, UserError
 from ablab.model.attention import CrossAttention, SelfAttention
@@ -30,7 +30,7 @@ from ablab.model.positions import AttentionPosition
 from ablab.model.residual import Residual
 from ablab.model.streams import reseed, seed_default
 from ablab.model.transformer import Decoder, Encoder, Transformer
-from ablab.parts.load import load
+from ablab.parts.load import construct, load
 from ablab.seeding import derive
 from ablab.store.saved_model import SavedModel
 from ablab.training.compile import check_compiler
@@ -39,7 +39,7 @@ from ablab.training.compile import check_compiler
 def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """Build the Transformer of this configuration, with its initial weights."""
     model = ModelBuilder(config, config.seed).transformer(src_vocab, tgt_vocab)
-    initialise(model, make(config.init, given(sizes(config.model))), config.seed)
+    initialise(model, construct(chosen_part(config.init), {**config.model.sizes, **config.init.own}), config.seed)
     # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
     reseed(model, config.seed, step=0, micro_batch=0)
     return model
@@ -126,7 +126,9 @@ class ModelBuilder:
         )
 
     def table(self, vocab_size: int) -> Embedding:
-        table: Embedding = make(self.config.embedding, {**self.sizes(), **given({"vocab_size": vocab_size})})
+        embedding = self.config.embedding
+        facts = {**self.model.sizes, "vocab_size": vocab_size}
+        table: Embedding = construct(chosen_part(embedding), {**facts, **embedding.own})
         return table
 
     def token_input(self, stack: str) -> InputEmbedding:
@@ -142,7 +144,7 @@ class ModelBuilder:
     @property
     def attends_by_position(self) -> bool:
         """Whether positions act within attention, and not at the input."""
-        return issubclass(load(named_part(self.config.position)), AttentionPosition)
+        return issubclass(load(chosen_part(self.config.position)), AttentionPosition)
 
     def encoder(self) -> Encoder:
         depth = self.model.encoder_layers
@@ -226,7 +228,7 @@ class ModelBuilder:
         return RATES[self.config.layerdrop_rates](depth, p)
 
     def final_norm(self, stack: str) -> nn.Module:
-        placement: type[Residual] = load(named_part(self.config.placement))
+        placement: type[Residual] = load(chosen_part(self.config.placement))
         return placement.final_norm(partial(self.norm, Place(stack, 0, "final")))
 
     def norm(self, place: Place) -> nn.Module:
@@ -236,13 +238,4 @@ class ModelBuilder:
     def make(self, option: Option, place: Place, **modules: Callable[[], Any]) -> Any:
         """Make an option's part for a place, with the modules that it may ask for."""
         seed_default(derive(self.seed, "constructor", option.of_group, *place))
-        return make(option, {**self.sizes(), **given(place._asdict()), **modules})
-
-    def sizes(self) -> dict[str, Callable[[], Any]]:
-        return given(sizes(self.model))
-
-
-def sizes(model: Model) -> dict[str, int]:
-    """Return the dimensions of the model that parts may ask for."""
-    names = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
-    return {**{name: getattr(model, name) for name in names}, "d_head": model.d_model // model.num_heads}
+        return construct(chosen_part(option), {**self.model.sizes, **place._asdict(), **option.own}, modules)

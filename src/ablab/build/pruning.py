@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from ablab.build.parts import given, make
+from ablab.config.kinds import chosen_part
 from ablab.config.options import Pruning
 from ablab.model.transformer import Transformer
+from ablab.parts.load import construct
 from ablab.pruning.head_search import HeadJudge, HeadSearch
 from ablab.pruning.heads import Heads, HeadStrategy, Importance, Removal, at_random, by_importance
 from ablab.pruning.search import Judge
@@ -15,7 +16,8 @@ def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strate
     """Build the pruning strategy that the configuration names, ready to choose the layers to keep."""
     depths = {"encoder_layers": len(model.encoder.layers), "decoder_layers": len(model.decoder.layers)}
     rates = {"encoder": model.encoder.layerdrop.rates(), "decoder": model.decoder.layerdrop.rates()}
-    strategy: Strategy = make(pruning, given({**depths, "judge": judge, "rates": rates}))
+    facts = {**depths, "judge": judge, "rates": rates}
+    strategy: Strategy = construct(chosen_part(pruning), {**facts, **pruning.own})
     return strategy
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from torch.optim import Optimizer
 
-from ablab.build.model import build_model, sizes, start_from
-from ablab.build.parts import given, make
+from ablab.build.model import build_model, start_from
 from ablab.config import Config
+from ablab.config.kinds import chosen_part
 from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
 from ablab.decoding.translator import DecodingConfig
 from ablab.model.place import Place
 from ablab.model.transformer import Transformer
+from ablab.parts.load import construct
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints, Selection
 from ablab.training.compile import compile_layers
@@ -58,17 +59,20 @@ def build_objective(config: Config, state: TrainingState) -> StepConfig:
 
 
 def _optimizer(config: Config, parameters: Named) -> Optimizer:
-    made = make(config.optim, given({**sizes(config.model), "parameters": parameters}))
+    facts = {**config.model.sizes, "parameters": parameters}
+    made = construct(chosen_part(config.optim), {**facts, **config.optim.own})
     optimizer: Optimizer = made if isinstance(made, Optimizer) else made()
     return optimizer
 
 
 def _drophead_rate(config: Config) -> Callable[[int, Place], float]:
     """Return the rate by step and place, made once for each place."""
+    part = chosen_part(config.drophead)
 
     @cache
     def at(place: Place) -> Callable[[int], float]:
-        rate: Callable[[int], float] = make(config.drophead, given({**sizes(config.model), **place._asdict()}))
+        facts = {**config.model.sizes, **place._asdict()}
+        rate: Callable[[int], float] = construct(part, {**facts, **config.drophead.own})
         return rate
 
     return lambda step, place: at(place)(step)
@@ -82,8 +86,9 @@ def _learning_rate(config: Config, state: TrainingState) -> Callable[[int], floa
 
 
 def _schedule(config: Config) -> ValidationSchedule | Callable[[int], float]:
-    facts = {**sizes(config.model), "peak": config.peak_rate, "total": config.training.max_steps}
-    schedule: ValidationSchedule | Callable[[int], float] = make(config.schedule, given(facts))
+    facts = {**config.model.sizes, "peak": config.peak_rate, "total": config.training.max_steps}
+    own = config.schedule.own
+    schedule: ValidationSchedule | Callable[[int], float] = construct(chosen_part(config.schedule), {**facts, **own})
     return schedule
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ablab.commands.options import CheckOptions, split_words
 from ablab.config import Config, compose
-from ablab.config.options import OPTIONS, outside_parts
+from ablab.config.kinds import outside_parts
+from ablab.config.options import OPTIONS
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 

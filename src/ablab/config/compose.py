@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ablab.config.options import readers
+from ablab.config.kinds import readers
 from ablab.config.rules import violations
 from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ablab.config.options import class_of
+from ablab.config.kinds import class_of
 
 WORDS = {
     "optim.schedule": "schedule",

@@ -1,55 +1,26 @@
-"""Options with fields of their own: the class that validates each, made from the signature of the part it names.
+"""Groups whose options have fields of their own: what the options of each have in common.
 
-A part declares its fields where it takes them, as parameters with types and ranges. What the builder supplies is no
-field, and what all parts of a group have in common is declared here. There are no defaults here; the YAML files hold
+The fields of a part stand in its signature, and kinds.py adds them. There are no defaults here; the YAML files hold
 them, each in one place, or the signature does.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationError, create_model
+from pydantic import AfterValidator, Field
 
-from ablab.config.groups import groups, kinds, option_values
-from ablab.config.supplied import SUPPLIED
-from ablab.data.corpus import Corpus
-from ablab.errors import MissingPartError, UserError, choices, first_error
 from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, Positive, ReadIf, Role
-from ablab.parts.find import Part, find_part
-from ablab.parts.folders import user_confs
-from ablab.parts.load import load
-from ablab.parts.shipped import shipped_targets
-from ablab.syntax.signature import MISSING, SignatureError
 
 
 class Option(Group):
-    """One choice within a group. `kind` names its part, whose fields are added in a class of its own."""
+    """One choice within a group. `kind` names its part; `code` is the digest of one that is not ablab's."""
 
     of_group: ClassVar[str]
     kind: str
 
     @property
     def own(self) -> dict[str, Any]:
-        """The fields that this kind reads, without its name."""
+        """The fields that the kind reads, without its name."""
         return {name: getattr(self, name) for name in type(self).model_fields if name not in ("kind", "code")}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Its class is made from a signature and cannot be imported by name.
-        return option, (self.of_group, self.model_dump())
-
-
-class Outside(Group):
-    """An option whose part is not ablab's. `code`: digest of the part's source; another code is another run."""
-
-    kind: str
-    code: str
-
-    def part(self, role: Role) -> dict[str, Any]:
-        """Return the fields of one role; the part is named by its target, as in its YAML file."""
-        content = super().part(role)
-        return {"_target_" if name == "kind" else name: value for name, value in content.items()}
 
 
 class Norm(Option):
@@ -244,153 +215,3 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "logger": {"": Logger, "wandb": WandbLogger},
 }
 """For each group whose options have fields of their own, what its kinds have in common; "" stands for all others."""
-
-
-def class_of(group: str, kind: object) -> type[Group] | None:
-    """Return the class that validates an option of this kind; None if no option here has this kind."""
-    return _class_of(group, str(kind), user_confs()) if kind in kinds(group) else None
-
-
-@cache
-def _class_of(group: str, kind: str, confs: Sequence[Path]) -> type[Group]:
-    part = part_of(group, kind)
-    if group == "data":
-        assert part is not None
-        return _corpus(part)
-    base = OPTIONS[group].get(kind, OPTIONS[group][""])
-    if part is None:
-        return base
-    bases = base if part.is_own else (Outside, base)
-    fields = {name: (_type(part, group, name), ...) for name in _fields(part, group) if name not in base.model_fields}
-    if not fields and part.is_own:
-        return base
-    return cast(type[Group], create_model(base.__name__, __base__=bases, __module__=__name__, **fields))  # type: ignore[call-overload]
-
-
-def part_of(group: str, kind: str) -> Part | None:
-    """Return the part behind a kind, read from its source; None for kinds that need none, such as no curve."""
-    target = shipped_targets(group).get(kind)
-    if target is None and "." not in kind:
-        return None
-    return find_part(target or kind)
-
-
-def _fields(part: Part, group: str) -> Iterator[str]:
-    """Yield the parameters of a part that are fields: all that the builder does not supply."""
-    yield from (name for name in part.signature.parameters if name not in SUPPLIED[group])
-
-
-def _type(part: Part, group: str, name: str) -> Any:
-    try:
-        return part.signature.type_of(name)
-    except SignatureError as error:
-        raise UserError(
-            f"_target_={part.target}: {error}; allowed: a type such as float, Positive, Count or Literal, "
-            f"or a name that {group} parts are given: {', '.join(SUPPLIED[group])}"
-        ) from None
-
-
-def _corpus(part: Part) -> type[Corpus]:
-    """Import a corpus, which reads text and needs no torch: its fields are declared as a pydantic model's are."""
-    found = load(part)
-    if not (isinstance(found, type) and issubclass(found, Corpus)):
-        raise UserError(
-            f"_target_={part.target}: no corpus; allowed: a class that derives from ablab.data.corpus.Corpus"
-        )
-    if part.is_own:
-        return found
-    return cast(type[Corpus], create_model(found.__name__, __base__=(Outside, found), __module__=__name__))
-
-
-def corpus_class(values: Mapping[str, Any]) -> type[Corpus]:
-    """Return the class of a recorded corpus; UserError if no option here names it."""
-    found = class_of("data", values.get("kind"))
-    if found is None:
-        raise _unknown("data", values.get("kind"), values.get("code"))
-    assert issubclass(found, Corpus)
-    return found
-
-
-def defaults_of(group: str, kind: str) -> dict[str, Any]:
-    """Return the defaults that the part's signature has for its fields; those of the YAML file go before."""
-    part = part_of(group, kind)
-    if part is None or group == "data":
-        return {}
-    parameters = part.signature.parameters
-    return {name: parameters[name].default for name in _fields(part, group) if parameters[name].default is not MISSING}
-
-
-def option(group: str, values: Mapping[str, Any]) -> Group:
-    """Return plain values as the option that their `kind` names; UserError for a bad kind or field."""
-    kind = values.get("kind")
-    found = class_of(group, kind)
-    if found is None:
-        raise _unknown(group, kind, values.get("code"))
-    filled = dict(values)
-    if issubclass(found, Outside):
-        filled["code"] = _checked_code(group, str(kind), values.get("code"))
-    try:
-        return found.model_validate(filled)
-    except ValidationError as error:
-        raise UserError(first_error(error, values, f"{group}.")) from None
-
-
-def _unknown(group: str, kind: object, code: object) -> UserError:
-    if isinstance(kind, str) and "." in kind:
-        return MissingPartError(
-            f"{group} is {kind} ({code}), which no option here names; allowed: in the folder of its study, or with "
-            f"--config-dir FOLDER, where FOLDER/{group}/<option>.yaml has _target_: {kind}",
-            group,
-        )
-    return UserError(f"{group}.kind={kind}: unknown; {choices(kind, kinds(group))}")
-
-
-def _checked_code(group: str, kind: str, recorded: object) -> str:
-    """Return the digest of a part's source; MissingPartError if it is not the recorded one."""
-    part = part_of(group, kind)
-    assert part is not None
-    if recorded is not None and recorded != part.code:
-        raise MissingPartError(
-            f"{group} is {kind} ({recorded}), and {part.file} has other code ({part.code}); allowed: the source that "
-            "it was trained with",
-            group,
-        )
-    return part.code
-
-
-def outside_parts(config: Group) -> dict[str, Part]:
-    """Return the parts of a configuration that are not ablab's, by group."""
-    chosen = ((group, getattr(config, group)) for group in (*OPTIONS, "data") if group in type(config).model_fields)
-    parts = {group: part_of(group, option.kind) for group, option in chosen if isinstance(option, Outside)}
-    return {group: part for group, part in parts.items() if part is not None}
-
-
-def fields_of(group: str, option: str) -> Collection[str] | None:
-    """Return the names of the fields that an option reads; None for groups whose options all read the same."""
-    if group not in (*OPTIONS, "data"):
-        return None
-    found = class_of(group, option_values(group, option).get("kind"))
-    return None if found is None else [name for name in found.model_fields if name != "code"]
-
-
-def fields_of_options() -> Mapping[str, Role]:
-    """Return dotted name and role of every field of every kind."""
-    return _fields_of_options(user_confs())
-
-
-@cache
-def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
-    return {
-        name: role
-        for group in (*OPTIONS, "data")
-        for kind in sorted(kinds(group))
-        if (found := class_of(group, kind)) is not None
-        for name, role in found.walk(f"{group}.")
-        if name != f"{group}.code"
-    }
-
-
-def readers(key: str) -> tuple[str, ...]:
-    """Return the options of the group in `group.field` that read the field."""
-    group, _, field = key.partition(".")
-    return tuple(name for name in groups()[group] if field in (fields_of(group, name) or ()))

@@ -6,7 +6,8 @@ from typing import Any
 
 from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
-from ablab.config.options import OPTIONS, class_of, corpus_class, readers
+from ablab.config.kinds import class_of, corpus_class, readers
+from ablab.config.options import OPTIONS
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
 from ablab.errors import UserError, choices
 from ablab.fields import Role

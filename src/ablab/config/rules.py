@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from ablab.config.options import OPTIONS, ImportancePruning, Option, RulePruning, part_of, removes_heads
+from ablab.config.kinds import part_of
+from ablab.config.options import OPTIONS, ImportancePruning, Option, RulePruning, removes_heads
 from ablab.config.schema import Config
 from ablab.fields import as_typed
 

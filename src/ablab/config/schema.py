@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, InstanceOf, PlainValidator
 
+from ablab.config.kinds import fields_of_options, option
 from ablab.config.options import (
     OPTIONS,
     AttentionNorm,
@@ -25,8 +26,6 @@ from ablab.config.options import (
     Position,
     Pruning,
     Schedule,
-    fields_of_options,
-    option,
 )
 from ablab.data.corpus import Corpus
 from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, Positive, ReadIf, Role
@@ -57,6 +56,12 @@ class Model(Group):
     word_dropout: DropProbability
     attention_bias: Annotated[Literal["all", "no_key", "none"], Formerly("all")]
     tie: Literal["all", "source_target", "target_output", "none"]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions that parts may ask for, by name."""
+        names = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
+        return {**{name: getattr(self, name) for name in names}, "d_head": self.d_model // self.num_heads}
 
 
 _BY_SCORE = ("averaged", "best_or_averaged", "best")

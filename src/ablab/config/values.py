@@ -14,7 +14,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ablab.config.groups import TARGET, groups, option_values, with_kind
-from ablab.config.options import OPTIONS, class_of, defaults_of
+from ablab.config.kinds import class_of, defaults_of
+from ablab.config.options import OPTIONS
 from ablab.errors import UserError
 from ablab.parts.folders import user_confs
 from ablab.parts.shipped import PRIMARY, shipped_conf

@@ -1,6 +1,8 @@
-"""The import of a part, which only the user's own configuration can have named."""
+"""The import of a part, which only the user's own configuration can have named, and its construction."""
 
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,3 +32,15 @@ def load(part: Part) -> Any:
             "allowed: a name that no other module has"
         )
     return loaded
+
+
+def construct(part: Part, values: Mapping[str, Any], makers: Mapping[str, Callable[[], Any]] | None = None) -> Any:
+    """Construct a part; of a function, return the function with all that it is handed already given.
+
+    It is handed what it names of `values`, and of `makers`, which are called only for a part that asks for them.
+    """
+    asked = part.signature.parameters
+    handed = {name: value for name, value in values.items() if name in asked}
+    handed |= {name: maker() for name, maker in (makers or {}).items() if name in asked}
+    found = load(part)
+    return found(**handed) if part.signature.is_class else partial(found, **handed)

@@ -7,15 +7,14 @@ which reads validations. A test compares the rates with training's at each step.
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ablab.config import Config
-from ablab.config.options import Option, part_of
+from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
 from ablab.files import folder_name, json_digest, replacing, write_text
-from ablab.parts.load import load
+from ablab.parts.load import construct
 
 Rate = Callable[[int], float]
 """A function from the optimiser step, from 1, to a rate."""
@@ -25,22 +24,6 @@ VERSION = 1
 
 MOST_ROWS = 100_000
 """Maximum rows of the table: of longer trainings evenly spaced steps, the last one included."""
-
-
-def _made(option: Option, facts: Mapping[str, Any]) -> Any:
-    """Return an option's part with all that it asks for, as `build.parts.make` does, whose package needs torch."""
-    part = part_of(option.of_group, option.kind)
-    assert part is not None
-    asked = part.signature.parameters
-    handed = {name: value for name, value in {**facts, **option.own}.items() if name in asked}
-    return load(part)(**handed) if part.signature.is_class else partial(load(part), **handed)
-
-
-def _facts(config: Config) -> dict[str, Any]:
-    """Return what schedules may ask for: the peak, the last step and the dimensions of the model."""
-    model, names = config.model, ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
-    sizes = {**{name: getattr(model, name) for name in names}, "d_head": model.d_model // model.num_heads}
-    return {**sizes, "peak": config.peak_rate, "total": config.training.max_steps}
 
 
 PLACE = {"stack": "encoder", "layer": 1, "sublayer": "self_attention"}
@@ -77,20 +60,21 @@ class Schedules:
 
 def schedules(config: Config) -> Schedules:
     """Return both schedules from step 1 to `training.max_steps`; UserError without that."""
-    last, facts = _last_step(config), _facts(config)
+    last = _last_step(config)
+    facts = {**config.model.sizes, "peak": config.peak_rate, "total": last}
     # What decides the rates: the options with their fields, the digest of a part from outside, and what they ask for.
     learning = {"kind": config.schedule.kind, "peak": config.peak_rate, **config.schedule.own}
     dropping = {"kind": config.drophead.kind, **config.drophead.own}
     dropping.pop("sites", None)
     settings = {"version": VERSION, "facts": facts, "schedule": learning, "drophead": dropping}
     codes = {group: getattr(getattr(config, group), "code", None) for group in ("schedule", "drophead")}
-    schedule = _made(config.schedule, facts)
+    schedule = construct(chosen_part(config.schedule), {**facts, **config.schedule.own})
     by_validation = not callable(schedule)
     return Schedules(
         {**settings, "codes": codes},
         range(1, last + 1, -(-last // MOST_ROWS)),
         (lambda step: float(schedule.rate(step, []))) if by_validation else schedule,
-        _made(config.drophead, {**facts, **PLACE}),
+        construct(chosen_part(config.drophead), {**facts, **PLACE, **config.drophead.own}),
         (_said("Learning rate", learning), _said("DropHead", dropping)),
         list(_notes(config, by_validation=by_validation)),
         by_validation,
@@ -118,8 +102,7 @@ def _notes(config: Config, *, by_validation: bool) -> Iterator[str]:
             f"schedule={config.schedule.kind}: this is the rate until validation first stalls{stalls}, so the rest "
             "depends on validation"
         )
-    part = part_of("drophead", config.drophead.kind)
-    if part is not None and part.signature.parameters.keys() & PLACE.keys():
+    if chosen_part(config.drophead).signature.parameters.keys() & PLACE.keys():
         yield f"drophead={config.drophead.kind}: it differs by place; drawn for the encoder's first self-attention"
     training = config.training
     ends = [f"training.{name}" for name in ("max_epochs", "max_minutes", "patience") if getattr(training, name)]

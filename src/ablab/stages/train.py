@@ -19,7 +19,7 @@ from ablab.build import (
     trainer_options,
 )
 from ablab.config import Config
-from ablab.config.options import outside_parts
+from ablab.config.kinds import outside_parts
 from ablab.console import Console
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import Prepared, check_vocabulary, prepare

@@ -1,0 +1,230 @@
+"""Kinds of options: the class that validates each, made from the signature of the part that it names.
+
+A part asks for what it needs by naming it, so that none of it is threaded through the parts around. A parameter of any
+other name is a field that users set, with the type and range that it declares.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from pydantic import ValidationError, create_model
+
+from ablab.config.groups import groups, kinds, option_values
+from ablab.config.options import OPTIONS, Option
+from ablab.data.corpus import Corpus
+from ablab.errors import MissingPartError, UserError, choices, first_error
+from ablab.fields import Group, Role
+from ablab.parts.find import Part, find_part
+from ablab.parts.folders import user_confs
+from ablab.parts.load import load
+from ablab.parts.shipped import shipped_targets
+from ablab.syntax.signature import MISSING, SignatureError
+
+MODEL = ("d_model", "d_ff", "num_heads", "d_head", "encoder_layers", "decoder_layers")
+"""Dimensions of the model."""
+
+PLACE = ("stack", "layer", "sublayer")
+"""Where a part stands: `encoder` or `decoder`; the number of its layer, from 1, or 0 outside the layers; and
+`self_attention`, `cross_attention`, `feed_forward`, `input` or `final`."""
+
+SUPPLIED: Mapping[str, tuple[str, ...]] = {
+    "norm": (*MODEL, *PLACE),
+    "placement": (*MODEL, *PLACE, "norm", "make_norm", "dropout"),
+    "embedding": (*MODEL, "vocab_size"),
+    "attention_norm": (*MODEL, *PLACE),
+    "feed_forward": (*MODEL, *PLACE, "dropout"),
+    "init": MODEL,
+    "position": (*MODEL, *PLACE),
+    "drophead": (*MODEL, *PLACE, "step"),
+    "schedule": (*MODEL, "step", "peak", "total"),
+    "optim": (*MODEL, "parameters"),
+    "pruning": ("encoder_layers", "decoder_layers", "judge", "rates"),
+    "data": (),
+    "logger": (),
+}
+"""By group, the parameters that are no fields. `peak`: the largest learning rate. `total`: `training.max_steps`."""
+
+
+class Made(Group):
+    """An option whose class is made from a part. It cannot be imported by name, so a copy of it is validated anew."""
+
+    made_for: ClassVar[str]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return option, (self.made_for, self.model_dump())
+
+
+class Outside(Made):
+    """An option whose part is not ablab's. `code`: digest of the part's source; another code is another run."""
+
+    kind: str
+    code: str
+
+    def part(self, role: Role) -> dict[str, Any]:
+        """Return the fields of one role; the part is named by its target, as in its YAML file."""
+        content = super().part(role)
+        return {"_target_" if name == "kind" else name: value for name, value in content.items()}
+
+
+def class_of(group: str, kind: object) -> type[Group] | None:
+    """Return the class that validates an option of this kind; None if no option here has this kind."""
+    return _class_of(group, str(kind), user_confs()) if kind in kinds(group) else None
+
+
+@cache
+def _class_of(group: str, kind: str, confs: Sequence[Path]) -> type[Group]:
+    part = part_of(group, kind)
+    if group == "data":
+        assert part is not None
+        return _corpus(part)
+    base = OPTIONS[group].get(kind, OPTIONS[group][""])
+    if part is None:
+        return base
+    fields = {name: (_type(part, group, name), ...) for name in _fields(part, group) if name not in base.model_fields}
+    return base if part.is_own and not fields else _made(group, base, part, fields)
+
+
+def _made(group: str, base: type[Group], part: Part, fields: Mapping[str, Any]) -> type[Group]:
+    """Return a class with the fields of `base` and these."""
+    bases = (Made if part.is_own else Outside, base)
+    made: Any = create_model(base.__name__, __base__=bases, __module__=__name__, **dict(fields))
+    made.made_for = group
+    return cast(type[Group], made)
+
+
+def part_of(group: str, kind: str) -> Part | None:
+    """Return the part behind a kind, read from its source; None for kinds that need none, such as no curve."""
+    target = shipped_targets(group).get(kind)
+    if target is None and "." not in kind:
+        return None
+    return find_part(target or kind)
+
+
+def chosen_part(option: Option) -> Part:
+    """Return the part that an option names, which must be one that has any."""
+    part = part_of(option.of_group, option.kind)
+    assert part is not None, f"{option.of_group}={option.kind} has no part"
+    return part
+
+
+def _fields(part: Part, group: str) -> Iterator[str]:
+    """Yield the parameters of a part that are fields: all that the builder does not supply."""
+    yield from (name for name in part.signature.parameters if name not in SUPPLIED[group])
+
+
+def _type(part: Part, group: str, name: str) -> Any:
+    try:
+        return part.signature.type_of(name)
+    except SignatureError as error:
+        raise UserError(
+            f"_target_={part.target}: {error}; allowed: a type such as float, Positive, Count or Literal, "
+            f"or a name that {group} parts are given: {', '.join(SUPPLIED[group])}"
+        ) from None
+
+
+def _corpus(part: Part) -> type[Corpus]:
+    """Import a corpus, which reads text and needs no torch: its fields are declared as a pydantic model's are."""
+    found = load(part)
+    if not (isinstance(found, type) and issubclass(found, Corpus)):
+        raise UserError(
+            f"_target_={part.target}: no corpus; allowed: a class that derives from ablab.data.corpus.Corpus"
+        )
+    if part.is_own:
+        return found
+    return cast(type[Corpus], _made("data", found, part, {}))
+
+
+def corpus_class(values: Mapping[str, Any]) -> type[Corpus]:
+    """Return the class of a recorded corpus; UserError if no option here names it."""
+    found = class_of("data", values.get("kind"))
+    if found is None:
+        raise _unknown("data", values.get("kind"), values.get("code"))
+    assert issubclass(found, Corpus)
+    return found
+
+
+def defaults_of(group: str, kind: str) -> dict[str, Any]:
+    """Return the defaults that the part's signature has for its fields; those of the YAML file go before."""
+    part = part_of(group, kind)
+    if part is None or group == "data":
+        return {}
+    parameters = part.signature.parameters
+    return {name: parameters[name].default for name in _fields(part, group) if parameters[name].default is not MISSING}
+
+
+def option(group: str, values: Mapping[str, Any]) -> Group:
+    """Return plain values as the option that their `kind` names; UserError for a bad kind or field."""
+    kind = values.get("kind")
+    found = class_of(group, kind)
+    if found is None:
+        raise _unknown(group, kind, values.get("code"))
+    filled = dict(values)
+    if issubclass(found, Outside):
+        filled["code"] = _checked_code(group, str(kind), values.get("code"))
+    try:
+        return found.model_validate(filled)
+    except ValidationError as error:
+        raise UserError(first_error(error, values, f"{group}.")) from None
+
+
+def _unknown(group: str, kind: object, code: object) -> UserError:
+    if isinstance(kind, str) and "." in kind:
+        return MissingPartError(
+            f"{group} is {kind} ({code}), which no option here names; allowed: in the folder of its study, or with "
+            f"--config-dir FOLDER, where FOLDER/{group}/<option>.yaml has _target_: {kind}",
+            group,
+        )
+    return UserError(f"{group}.kind={kind}: unknown; {choices(kind, kinds(group))}")
+
+
+def _checked_code(group: str, kind: str, recorded: object) -> str:
+    """Return the digest of a part's source; MissingPartError if it is not the recorded one."""
+    part = part_of(group, kind)
+    assert part is not None
+    if recorded is not None and recorded != part.code:
+        raise MissingPartError(
+            f"{group} is {kind} ({recorded}), and {part.file} has other code ({part.code}); allowed: the source that "
+            "it was trained with",
+            group,
+        )
+    return part.code
+
+
+def outside_parts(config: Group) -> dict[str, Part]:
+    """Return the parts of a configuration that are not ablab's, by group."""
+    chosen = ((group, getattr(config, group)) for group in (*OPTIONS, "data") if group in type(config).model_fields)
+    parts = {group: part_of(group, option.kind) for group, option in chosen if isinstance(option, Outside)}
+    return {group: part for group, part in parts.items() if part is not None}
+
+
+def fields_of(group: str, option: str) -> Collection[str] | None:
+    """Return the names of the fields that an option reads; None for groups whose options all read the same."""
+    if group not in (*OPTIONS, "data"):
+        return None
+    found = class_of(group, option_values(group, option).get("kind"))
+    return None if found is None else [name for name in found.model_fields if name != "code"]
+
+
+def fields_of_options() -> Mapping[str, Role]:
+    """Return dotted name and role of every field of every kind."""
+    return _fields_of_options(user_confs())
+
+
+@cache
+def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
+    return {
+        name: role
+        for group in (*OPTIONS, "data")
+        for kind in sorted(kinds(group))
+        if (found := class_of(group, kind)) is not None
+        for name, role in found.walk(f"{group}.")
+        if name != f"{group}.code"
+    }
+
+
+def readers(key: str) -> tuple[str, ...]:
+    """Return the options of the group in `group.field` that read the field."""
+    group, _, field = key.partition(".")
+    return tuple(name for name in groups()[group] if field in (fields_of(group, name) or ()))
