@@ -149,6 +149,7 @@ def test_what_cannot_be_is_said_in_one_line(line, deep, capsys):
         assert part in err
 
 
+@pytest.mark.slow
 def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
     from ablab.stages import prune_curve
     from ablab.stages.evaluate import Evaluator

@@ -81,6 +81,7 @@ def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
     assert unlike(trained(usual, stretch()), trained(other, stretch(code="b"))) is None
 
 
+@pytest.mark.slow
 def test_an_evaluation_by_later_code_is_marked(arms):
     usual, other = arms
     later = [replace(run, evaluation=run.evaluation.model_copy(update={"provenance_code": "z"})) for run in other.runs]

@@ -76,6 +76,7 @@ def _ablab(grown: Path, *lines: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_run_is_found_continued_evaluated_pruned_and_reported(store, grown, tmp_path):
     outputs = tmp_path / "outputs"
     shutil.copytree(store, outputs)

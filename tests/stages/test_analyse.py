@@ -78,6 +78,7 @@ def scalenorm(outputs):
     return next(run for run in all_runs(outputs) if "scalenorm" in run.record().name)
 
 
+@pytest.mark.slow
 def test_each_run_has_what_its_model_has(analysed):
     outputs, said = analysed
     for run in all_runs(outputs):
@@ -91,6 +92,7 @@ def test_each_run_has_what_its_model_has(analysed):
     assert places == f"Results: {', '.join(str(run.artefacts) for run in all_runs(outputs))}"
 
 
+@pytest.mark.slow
 def test_rows_of_attention_are_distributions_over_readable_tokens(analysed):
     outputs, _ = analysed
     for run in all_runs(outputs):
@@ -109,6 +111,7 @@ def test_rows_of_attention_are_distributions_over_readable_tokens(analysed):
                 assert "".join(tokens).replace("·", "").replace("\u2581", "") == found.settings[side].replace(" ", "")
 
 
+@pytest.mark.slow
 def test_arms_show_the_same_sentences_of_the_test_set(analysed):
     outputs, _ = analysed
     one, other = ([comparable_artefacts(run.artefacts)[key] for key in PAIRS] for run in all_runs(outputs))
@@ -118,6 +121,7 @@ def test_arms_show_the_same_sentences_of_the_test_set(analysed):
     assert {each.settings["reference"] for each in one} <= set(text.read_text().splitlines())
 
 
+@pytest.mark.slow
 def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(analysed):
     outputs, _ = analysed
     run = scalenorm(outputs)
@@ -135,6 +139,7 @@ def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(
                 assert gained == pytest.approx(without - run.record().selected.loss, abs=2e-5)
 
 
+@pytest.mark.slow
 def test_a_report_lays_the_arms_side_by_side(analysed):
     outputs, said = analysed
     words = said.rstrip().splitlines()[-2].removeprefix("Next: ablab report ").split()
