@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from ablab.data.prepared import corpus_id, prepare
 from ablab.data.text import Text
-from ablab.files import read_lines
 from ablab.lines import one_line
-from ablab.stages.evaluate import keep_raw
+from ablab.store.stored_text import StoredText, keep_text, stored_text
 from tests.data.conftest import defaults
 from tests.variants import variants
 
@@ -61,7 +60,6 @@ def test_no_sentence_is_cut_joined_or_moved(train, valid, test):
         assert counts["pairs"] == len(train)
         assert counts["kept"] + counts["dropped_overlong"] == sum(bool(line.strip()) for line in train)
 
-        sources, references = ([pair[side] for pair in corpora[0].test_split().pairs] for side in (0, 1))
-        kept = keep_raw(folder, "test", sources, references)
+        text = StoredText(*([pair[side] for pair in corpora[0].test_split().pairs] for side in (0, 1)))
         written = [one_line(line) for line in test]
-        assert [read_lines(kept / f"{side}.txt") for side in ("sources", "references")] == [written, written]
+        assert stored_text(folder, keep_text(folder, "test", text)) == (written, written)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from ablab.commands.options import ExportOptions, read_words
 from ablab.console import Console
-from ablab.files import read_lines
 from ablab.store.finished import find_model
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
+from ablab.store.stored_text import stored_text
 
 
 def export(arguments: Sequence[str]) -> int:
@@ -65,7 +65,7 @@ def _test_sources(saved: SavedModel) -> list[str]:
     """Return the test sentences that its run was scored on; none if a pruned model was moved away from its run."""
     for run in (RunFolder(path) for path in saved.weights.parents if (path / "record.json").exists()):
         for evaluation in run.evaluations():
-            path = run.outputs / "corpora" / evaluation.references / "sources.txt"
-            if path.exists():
-                return read_lines(path)
+            text = stored_text(run.outputs, evaluation.references)
+            if text is not None:
+                return text.sources
     return []

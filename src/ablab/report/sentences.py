@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from ablab.files import read_lines
 from ablab.report.document import SentenceLine, Sentences
 from ablab.report.evidence import pairs
 from ablab.report.runs import Run
 from ablab.report.selection import Selection
+from ablab.store.stored_text import stored_text
 from ablab.study.study import marked
 
 SHOWN = 6
@@ -24,33 +24,33 @@ def differing_sentences(selection: Selection) -> list[Sentences]:
     for arm in [arm for arm in selection.rows if arm is not selection.baseline_of(arm)][:MOST_ARMS]:
         baseline = selection.baseline_of(arm)
         both = pairs(arm, baseline)
-        if both.arm and (lines := _lines(both.arm[0], both.baseline[0], selection.outputs / "corpora")):
+        if both.arm and (lines := _lines(both.arm[0], both.baseline[0], selection.outputs)):
             arm_marked, baseline_marked = (marked(one.name, one.mark(len(one.finished))) for one in (arm, baseline))
             names = {"arm": arm.name, "arm_marked": arm_marked, "baseline_marked": baseline_marked}
             found.append(Sentences(**names, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
     return found
 
 
-def _lines(arm: Run, baseline: Run, corpora: Path) -> list[SentenceLine]:
+def _lines(arm: Run, baseline: Run, outputs: Path) -> list[SentenceLine]:
     if arm.evaluation is None or baseline.evaluation is None:
         return []
     if arm.evaluation.references != baseline.evaluation.references:
         return []
-    text = _text(corpora / arm.evaluation.references)
+    text = stored_text(outputs, arm.evaluation.references)
     ours, theirs = arm.hypotheses(), baseline.hypotheses()
-    if text is None or not len(text[0]) == len(text[1]) == len(ours) == len(theirs):
+    if text is None or not len(text.sources) == len(text.references) == len(ours) == len(theirs):
         return []
     gaps = _gaps(arm.evaluation.statistics, baseline.evaluation.statistics)
     unlike = sorted((i for i in range(len(gaps)) if ours[i] != theirs[i]), key=lambda i: gaps[i])
     likely = dict.fromkeys([*unlike[:LOOKED_AT], *unlike[-LOOKED_AT:]])
-    scores = {i: _chrf(ours[i], theirs[i], text[1][i]) for i in likely}
+    scores = {i: _chrf(ours[i], theirs[i], text.references[i]) for i in likely}
     order = sorted(scores, key=lambda i: scores[i][0] - scores[i][1])
     chosen = dict.fromkeys([*order[::-1][: SHOWN // 2], *order[: SHOWN // 2]])
     return [
         SentenceLine(
             number=i + 1,
-            source=text[0][i],
-            reference=text[1][i],
+            source=text.sources[i],
+            reference=text.references[i],
             arm_text=ours[i],
             baseline_text=theirs[i],
             arm_score=scores[i][0],
@@ -68,14 +68,6 @@ def _gaps(arm: list[list[int]], baseline: list[list[int]]) -> list[float]:
         return sum(matches) / max(1, sum(totals))
 
     return [precision(one) - precision(other) for one, other in zip(arm, baseline, strict=True)]
-
-
-def _text(folder: Path) -> tuple[list[str], list[str]] | None:
-    files = [folder / name for name in ("sources.txt", "references.txt")]
-    if not all(file.exists() for file in files):
-        return None
-    sources, references = map(read_lines, files)
-    return sources, references
 
 
 def _chrf(one: str, other: str, reference: str) -> tuple[float, float]:

@@ -5,11 +5,11 @@ from itertools import chain
 from pathlib import Path
 
 from ablab.console import Console
-from ablab.files import read_lines
 from ablab.report.runs import Run
 from ablab.report.selection import Selection
 from ablab.scoring import score
 from ablab.store.records import Evaluation, Point
+from ablab.store.stored_text import stored_text
 
 TOLERANCE = 1e-9
 """Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""
@@ -24,7 +24,7 @@ def verify(selection: Selection, console: Console) -> bool:
     runs = selection.where(lambda run: run.evaluation is not None)
     with console.counting_bar("scoring again", len(runs)) as bar:
         for run in runs:
-            for found in _of_run(run, selection.outputs / "corpora"):
+            for found in _of_run(run):
                 lines = list(found)
                 for line in lines:
                     console.say(f"{run.folder.run_id}: {line}")
@@ -36,7 +36,7 @@ def verify(selection: Selection, console: Console) -> bool:
     return not wrong
 
 
-def _of_run(run: Run, corpora: Path) -> Iterator[Iterator[str]]:
+def _of_run(run: Run) -> Iterator[Iterator[str]]:
     """Yield the mismatches of each evaluation the report relies on: of the whole model, and along its curves."""
     assert run.evaluation is not None
     points: dict[str, list[Point]] = {run.evaluation.evaluation_id: []}
@@ -49,7 +49,7 @@ def _of_run(run: Run, corpora: Path) -> Iterator[Iterator[str]]:
             yield iter((f"the evaluation {evaluation_id} of its pruning curve is gone",))
         else:
             texts = run.folder.hypotheses(evaluation_id)
-            yield chain(_unlike(of_one, evaluation), _mismatches(evaluation, texts, corpora))
+            yield chain(_unlike(of_one, evaluation), _mismatches(evaluation, texts, run.folder.outputs))
 
 
 def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
@@ -59,16 +59,14 @@ def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
             yield f"{stored} in its pruning curve, {stands} in the evaluation {evaluation.evaluation_id}"
 
 
-def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], corpora: Path) -> Iterator[str]:
-    references = corpora / evaluation.references / "references.txt"
-    if not references.exists():
-        yield f"its references are gone ({references})"
-        return
-    text = read_lines(references)
-    if len(text) != len(hypotheses):
-        yield f"{len(hypotheses)} hypotheses for {len(text)} references in {evaluation.evaluation_id}"
-        return
-    yield from _differences(evaluation, hypotheses, text)
+def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], outputs: Path) -> Iterator[str]:
+    text = stored_text(outputs, evaluation.references)
+    if text is None:
+        yield f"its references are gone (corpora/{evaluation.references})"
+    elif len(text.references) != len(hypotheses):
+        yield f"{len(hypotheses)} hypotheses for {len(text.references)} references in {evaluation.evaluation_id}"
+    else:
+        yield from _differences(evaluation, hypotheses, text.references)
 
 
 def _differences(evaluation: Evaluation, hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[str]:

@@ -1,19 +1,18 @@
 """The evaluation stage: translate the test set with a run's weights or some of its layers, score it and store it."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
 from ablab.data.corpus import Split
 from ablab.decoding.translator import DecodingConfig, Translator
-from ablab.files import json_digest, write_lines
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
 from ablab.scoring import looks_tokenised, score
 from ablab.store.records import EvaluatedSet, Evaluation, Record, now
 from ablab.store.saved_model import of_run
+from ablab.store.stored_text import StoredText, keep_text
 from ablab.training.callbacks import Callback
 from ablab.training.validation import spread_loss
 
@@ -28,7 +27,7 @@ class Evaluator:
         self.planned, self.callbacks, self.name = planned, callbacks, config.data.test_name
         self.sets = [EvaluatedSet(name=split.name, sentences=len(split.pairs)) for split in splits]
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
-        self.raw = keep_raw(planned.outputs / "corpora", self.name, self.sources, self.references)
+        self.text = keep_text(planned.outputs, self.name, StoredText(self.sources, self.references))
         self.search: DecodingConfig = build_search(config)
         if looks_tokenised(self.references):
             callbacks.on_message(
@@ -62,7 +61,7 @@ class Evaluator:
             length_ratio=scores.length_ratio,
             seconds=seconds,
             sentences_per_second=len(self.sources) / seconds,
-            references=self.raw.name,
+            references=self.text,
             statistics=scores.sentences,
             provenance_code=code_digest("evaluation"),
             ended=now(),
@@ -89,13 +88,3 @@ def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluatio
     device = set_threads(planned.config.trainer)
     translator = Translator(*load_model(of_run(planned.folder, record), device))
     return Evaluator(planned, callbacks).evaluate(translator, planned.evaluation_id, planned.evaluation)
-
-
-def keep_raw(corpora: Path, name: str, sources: list[str], references: list[str]) -> Path:
-    """Store raw sources and references once for all runs, in a folder named by a digest of their content."""
-    digest = json_digest([name, sources, references], 16)
-    folder = corpora / digest
-    if not (folder / "references.txt").exists():
-        write_lines(folder / "sources.txt", sources)
-        write_lines(folder / "references.txt", references)
-    return folder

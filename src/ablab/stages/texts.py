@@ -1,9 +1,9 @@
 """The test text and scores that a run's own evaluation stored; without torch."""
 
 from ablab.errors import UserError
-from ablab.files import read_lines
 from ablab.plan import Planned
 from ablab.store.records import Evaluation
+from ablab.store.stored_text import StoredText, stored_text
 
 
 def evaluated(planned: Planned) -> Evaluation:
@@ -17,11 +17,10 @@ def evaluated(planned: Planned) -> Evaluation:
     return evaluation
 
 
-def read_test_text(planned: Planned) -> tuple[list[str], list[str]]:
-    """Return sources and references as the evaluation stored them; neither the corpus nor a network is needed."""
-    folder = planned.outputs / "corpora" / evaluated(planned).references
-    try:
-        sources, references = (read_lines(folder / f"{name}.txt") for name in ("sources", "references"))
-    except OSError as error:
-        raise UserError(f"{error.filename}: cannot be read ({error.strerror}); its test text is needed") from None
-    return sources, references
+def read_test_text(planned: Planned) -> StoredText:
+    """Return sources and references as the evaluation stored them; UserError if they are gone."""
+    digest = evaluated(planned).references
+    text = stored_text(planned.outputs, digest)
+    if text is None:
+        raise UserError(f"{planned.outputs / 'corpora' / digest}: is gone, and the analysis needs its test text")
+    return text

@@ -1,0 +1,34 @@
+"""Raw text of test sets, stored once for all runs, so that neither corpus nor network is needed to read it again."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ablab.files import json_digest, read_lines, write_lines
+
+
+class StoredText(NamedTuple):
+    """Sources and references of a test set, one line per sentence."""
+
+    sources: list[str]
+    references: list[str]
+
+
+def keep_text(outputs: Path, name: str, text: StoredText) -> str:
+    """Store a test set unless it is there; return the digest of name and content that evaluations refer to it by."""
+    digest = json_digest([name, *text], 16)
+    folder = _folder(outputs, digest)
+    if not (folder / "references.txt").exists():
+        write_lines(folder / "sources.txt", text.sources)
+        write_lines(folder / "references.txt", text.references)
+    return digest
+
+
+def stored_text(outputs: Path, digest: str) -> StoredText | None:
+    """Return the test set of this digest; None if a file of it is gone."""
+    folder = _folder(outputs, digest)
+    files = [folder / f"{side}.txt" for side in StoredText._fields]
+    return StoredText(*map(read_lines, files)) if all(file.exists() for file in files) else None
+
+
+def _folder(outputs: Path, digest: str) -> Path:
+    return outputs / "corpora" / digest
