@@ -10,7 +10,7 @@ from ablab.parts.find import find_part
 from ablab.syntax.modules import Folder
 from ablab.syntax.signature import MISSING, SignatureError, signature
 
-SOURCE = '''
+SOURCE = """
 from typing import Annotated, Literal
 import annotated_types
 from dataclasses import dataclass
@@ -26,10 +26,6 @@ class Base:
         pass
 
 class Inherits(Base):
-    """First line.
-
-    More.
-    """
     needs = {"init": "xavier"}
 
 class Own(Base):
@@ -50,7 +46,7 @@ class Open:
     def __init__(self, *args, **kwargs): pass
 
 number = 3
-'''
+"""
 
 
 @pytest.fixture
@@ -100,11 +96,10 @@ def test_types_carry_their_ranges(packages):
         TypeAdapter(signature("mine.Data", packages).type_of("rate")).validate_python(0.0)
 
 
-def test_constants_and_the_first_line_are_read_too(packages):
+def test_constants_are_read_too(packages):
     inherited = signature("mine.Inherits", packages)
     assert inherited.constants["needs"] == {"init": "xavier"}
     assert signature("mine.Own", packages).constants["needs"] == {"init": "small"}
-    assert inherited.doc == "First line."
 
 
 @pytest.mark.parametrize(
@@ -137,6 +132,24 @@ def test_reading_imports_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_part("explosive.Part").signature.parameters.keys() == {"d_model"}
     assert "explosive" not in sys.modules
+
+
+@pytest.mark.parametrize("how", ["from made import Part", "from made import *", "import made\nPart = made.Part"])
+def test_a_part_is_found_where_it_is_named(how, tmp_path):
+    (tmp_path / "made.py").write_text("class Part:\n    def __init__(self, d_model: int): pass\n")
+    (tmp_path / "named.py").write_text(f"{how}\n")
+    if "=" in how:
+        with pytest.raises(SignatureError, match="neither a class nor a function"):
+            signature("named.Part", [Folder(tmp_path)])
+    else:
+        assert signature("named.Part", [Folder(tmp_path)]).module.name == "made"
+
+
+def test_modules_that_import_each_other_end_the_search(tmp_path):
+    (tmp_path / "one.py").write_text("from one import Part\nfrom other import *\n")
+    (tmp_path / "other.py").write_text("from one import *\n")
+    with pytest.raises(SignatureError, match=r"there is no one\.Part"):
+        signature("one.Part", [Folder(tmp_path)])
 
 
 # The digest of a part
@@ -189,9 +202,12 @@ def test_relative_imports_and_packages_count(code, tmp_path):
     first = code(**inside, **{"made/helpers": HELPERS})
     assert code(**{"made/helpers": HELPERS.replace("SCALE = 2", "SCALE = 3")}) != first
     assert code(**{"made/helpers": HELPERS}) == first
-    assert set(find_part("made.Part").sources()) == {"made/__init__.py", "made/part.py", "made/helpers.py"} or set(
-        find_part("made.Part").sources()
-    ) == {"made/part.py", "made/helpers.py"}
+    assert set(find_part("made.Part").sources()) == {"made/__init__.py", "made/part.py", "made/helpers.py"}
+
+
+def test_a_name_that_is_only_annotated_is_nothing(code):
+    first = code(made=PART, helpers=HELPERS)
+    assert code(helpers="SCALE: int\n" + HELPERS) == first
 
 
 def test_a_star_hides_what_a_part_is_made_of(code):

@@ -1,8 +1,6 @@
 """The `check` command: whether the parts that a train line names keep the laws of their kinds."""
 
-import traceback
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.commands.options import CheckOptions, split_words
@@ -11,6 +9,7 @@ from ablab.config.kinds import outside_parts
 from ablab.config.options import OPTIONS
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
+from ablab.parts.load import failure_of
 
 if TYPE_CHECKING:
     from ablab.contracts.laws import Law
@@ -59,7 +58,7 @@ def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
 
 
 def _broken(law: "Law", config: Config) -> str | None:
-    """Return what breaks the law, or None; an error of the part's own code breaks it too, and its line is named."""
+    """Return what breaks the law, or None. An error breaks it too; its line is named if it is the part's own."""
     from ablab.contracts.laws import BrokenError
 
     try:
@@ -67,12 +66,7 @@ def _broken(law: "Law", config: Config) -> str | None:
     except BrokenError as error:
         return str(error)
     except Exception as error:
-        files = {str(file) for part in outside_parts(config).values() for file in part.sources().values()}
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-        if not frames:
-            raise
-        place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
-        return f"{place}: {type(error).__name__}: {' '.join(str(error).split())}"
+        return failure_of(error, outside_parts(config).values())
     return None
 
 

@@ -14,8 +14,8 @@ def digests(config: Config) -> None:
         first, second = getattr(corpus, name)(), getattr(corpus, name)()
         require(first == second, f"{name} is {first}, then {second}")
         require(re.fullmatch("[0-9a-f]{64}", first) is not None, f"{name} is {first!r}, no hex SHA-256")
-    fewer = corpus.model_copy(update={"src": corpus.tgt, "tgt": corpus.src})
-    require(fewer.train_digest() != corpus.train_digest(), "train_digest is the same for the other direction")
+    reverse = corpus.model_copy(update={"src": corpus.tgt, "tgt": corpus.src})
+    require(reverse.train_digest() != corpus.train_digest(), "train_digest is the same for the other direction")
 
 
 def splits(config: Config) -> None:

@@ -1,8 +1,8 @@
 """The source of a part: where it lies, what it takes, and a digest of all it is made of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import ablab
 from ablab.errors import UserError
 from ablab.parts.folders import part_folders
-from ablab.syntax.definitions import Sources, code_of, reached
+from ablab.syntax.definitions import Definition, Key, Sources, code_of, reached
 from ablab.syntax.modules import Folder, Package
 from ablab.syntax.signature import Signature, SignatureError, signature
 
@@ -43,18 +43,24 @@ class Part:
         """The folder from which Python imports it."""
         return self.package.folder if isinstance(self.package, Folder) else self.package.folder.parent
 
-    @property
+    @cached_property
+    def definitions(self) -> Mapping[Key, Definition]:
+        """All definitions that the part reaches in its folder or package, itself among them."""
+        return reached(Sources(self.package, ()), [self.target])
+
+    @cached_property
     def code(self) -> str:
-        """12 hex digits of all definitions that the part reaches in its folder or package, and the version, if any.
+        """12 hex digits of these definitions, and the version, if any.
 
         Comments, docstrings, annotations and where a definition stands do not count.
         """
-        digest = code_of(reached(Sources(self.package, ()), [self.target])).digest
+        digest = code_of(self.definitions).digest
         return digest if self.version is None else f"{digest} {self.version}"
 
     def sources(self) -> dict[str, Path]:
-        """Return the files that hold what the part is made of, by their place in its folder or package."""
-        names = {self.signature.module.name, *(key.module for key in reached(Sources(self.package, ()), [self.target]))}
+        """Return the files that hold what the part is made of, and the one it is named by, by their relative path."""
+        named_by = self.target.rpartition(".")[0]
+        names = {named_by, self.signature.module.name, *(key.module for key in self.definitions)}
         files = [file for name in sorted(names) if (file := self.package.file_of(name)) is not None]
         return {str(file.relative_to(self.folder)): file for file in files}
 
@@ -77,7 +83,7 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
     except SignatureError as error:
         raise UserError(f"_target_={target}: {error}") from None
     part = Part(target, packages[0], read, version)
-    if not part.is_own:
+    if isinstance(part.package, Folder):
         _check_imports(part)
     return part
 
@@ -105,7 +111,7 @@ def _packages(target: str, folders: Sequence[Path]) -> tuple[list[Package], str 
 
 def _check_imports(part: Part) -> None:
     """Refuse a star import of the study's own code: what the part uses of it could not be told."""
-    for key in reached(Sources(part.package, ()), [part.target]):
+    for key in part.definitions:
         module = part.package.module(key.module)
         assert module is not None
         for target in module.names.get("*", ()):

@@ -26,10 +26,10 @@ def user_confs() -> tuple[Path, ...]:
 
 
 def part_folders() -> tuple[Path, ...]:
-    """Return the folders whose Python files may be parts: the current one, and those that hold a user's conf."""
+    """Return the folders whose Python files may be parts: those that hold a user's conf, then the current one."""
     here = os.getcwd()
     confs = _of_user(here, os.environ.get(VARIABLE, ""))
-    return tuple(dict.fromkeys((Path(here), *(conf.parent for conf in confs))))
+    return tuple(dict.fromkeys((*(conf.parent for conf in confs), Path(here).resolve())))
 
 
 @cache

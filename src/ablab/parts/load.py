@@ -1,7 +1,8 @@
 """The import of a part, which only the user's own configuration can have named, and its construction."""
 
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +33,14 @@ def load(part: Part) -> Any:
             "allowed: a name that no other module has"
         )
     return loaded
+
+
+def failure_of(error: Exception, parts: Iterable[Part]) -> str:
+    """Return an error in one line, with the place in the parts' own source that raised it, if one did."""
+    files = {str(file) for part in parts for file in part.sources().values()}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
+    return f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def construct(part: Part, values: Mapping[str, Any], makers: Mapping[str, Callable[[], Any]] | None = None) -> Any:

@@ -10,12 +10,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ablab.errors import UserError, first_error
-from ablab.files import read_lines
 from ablab.parts.find import Part, find_part
 from ablab.parts.folders import user_confs
-from ablab.parts.load import load
+from ablab.parts.load import failure_of, load
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
+from ablab.store.scores import METRICS
+from ablab.store.stored_text import stored_text
 
 TEXTS = ("hypotheses", "references", "sources")
 """What a metric may ask for by name: raw sentences of the test set, in its order."""
@@ -39,34 +40,35 @@ class OwnMetric(BaseModel):
 
     def value(self, folder: RunFolder, evaluation: Evaluation) -> float | None:
         """Return the value of a run's translations; None where they are gone. UserError if it is no number."""
-        texts = self._texts(folder, evaluation)
-        if texts is None:
+        hypotheses = folder.hypotheses(evaluation.evaluation_id)
+        text = stored_text(folder.outputs, evaluation.references)
+        if not hypotheses or text is None:
             return None
-        found = load(self.part)(**{name: texts[name] for name in self.part.signature.parameters})
+        texts = {"hypotheses": hypotheses, **text._asdict()}
+        metric = load(self.part)
+        try:
+            found = metric(**{name: texts[name] for name in self.part.signature.parameters})
+        except Exception as error:
+            raise UserError(f"{self.target}: {failure_of(error, [self.part])} for {folder.run_id}") from error
         if not isinstance(found, int | float) or not isfinite(found):
             raise UserError(f"{self.target}: gave {found!r} for {folder.run_id}; allowed: a finite number")
         return float(found)
 
-    def _texts(self, folder: RunFolder, evaluation: Evaluation) -> dict[str, list[str]] | None:
-        hypotheses = folder.hypotheses(evaluation.evaluation_id)
-        corpus = folder.outputs / "corpora" / evaluation.references
-        files = {name: corpus / f"{name}.txt" for name in ("references", "sources")}
-        if not hypotheses or not all(path.exists() for path in files.values()):
-            return None
-        return {"hypotheses": hypotheses, **{name: read_lines(path) for name, path in files.items()}}
-
 
 def own_metrics() -> Mapping[str, OwnMetric]:
-    """Return the user's metrics by name. UserError for a file that declares none."""
+    """Return the user's metrics by name. UserError for a file that declares none, or one that has a name of ours."""
     return _own_metrics(user_confs())
 
 
 @cache
 def _own_metrics(confs: Sequence[Path]) -> Mapping[str, OwnMetric]:
-    return {path.stem: _read(path) for conf in confs for path in sorted((conf / "metric").glob("*.yaml"))}
+    # Of two metrics with one name the first folder's is taken, as of options.
+    return {path.stem: _read(path) for conf in reversed(confs) for path in sorted((conf / "metric").glob("*.yaml"))}
 
 
 def _read(path: Path) -> OwnMetric:
+    if path.stem in METRICS:
+        raise UserError(f"{path}: ablab has a metric of this name; allowed: any name but {', '.join(METRICS)}")
     try:
         values: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -51,6 +51,15 @@ COSTS: Mapping[str, Score] = {
 }
 """Speeds and memory, by their names in experiment files. They also depend on the machine and its load."""
 
+OF_ARMS = ("failures", "depth", "pruned_bleu")
+"""Metrics of claims that no single run has. `failures`: share of runs that diverge. `depth`: decoder layers left when
+pruning has cost `fall` BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model or of a whole one
+of that depth.
+"""
+
+METRICS = (*SCORES, *COSTS, *OF_ARMS)
+"""All names of metrics that are not users' own."""
+
 MONITORED = {"valid_loss": "loss", "valid_bleu": "bleu"}
 """Metrics by which training may select weights, and their values of training.monitor."""
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ablab.errors import choices
 from ablab.search.settings import SearchBlock
 from ablab.store.own_metrics import own_metrics
-from ablab.store.scores import COSTS, SCORES
+from ablab.store.scores import COSTS, OF_ARMS, SCORES
 
 Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
@@ -39,10 +39,8 @@ Metric = Annotated[str, _among()]
 Compared = Annotated[str, _among(*COSTS)]
 """Metrics of which each run has a value."""
 
-Claimed = Annotated[str, _among(*COSTS, "failures", "depth", "pruned_bleu")]
-"""Metrics of claims. `failures`: share of runs that diverge. `depth`: decoder layers left when pruning has cost `fall`
-BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth.
-"""
+Claimed = Annotated[str, _among(*COSTS, *OF_ARMS)]
+"""Metrics of claims."""
 
 
 ErrorEstimate = Literal["moderated", "paired"]

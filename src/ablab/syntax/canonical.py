@@ -36,6 +36,8 @@ def canonical(statement: ast.stmt, names: Mapping[str, Targets], refer: Refer) -
     form = _Form(Scopes(names), refer)
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return []
+    if isinstance(statement, ast.AnnAssign) and statement.value is None:
+        return []
     if not isinstance(statement, ast.ClassDef):
         return [(getattr(statement, "name", ""), form.of(statement))]
     methods = sorted((s for s in statement.body if isinstance(s, FUNCTIONS)), key=lambda method: method.name)

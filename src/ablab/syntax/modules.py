@@ -96,11 +96,21 @@ class Package:
         name, *attributes = parts[size:]
         if name in module.definitions:
             return module, name, attributes
-        if name in module.names:
-            return self._owner(".".join([*module.names[name], *attributes]))
+        bound = module.names.get(name) or self._by_star(module, name)
+        if bound and (target := ".".join([*bound, *attributes])) != dotted:
+            return self._owner(target)
         if name.startswith("__"):
             return module, "", [name, *attributes]
         raise LookupError(f"{module.name} has no {name}")
+
+    def _by_star(self, module: Module, name: str) -> Targets:
+        """Return what a star import of a module here binds a name to, if one does."""
+        for star in module.names.get("*", ()):
+            place = star.removesuffix(".*")
+            there = self.module(place) if self.holds(place) else None
+            if there is not None and (name in there.definitions or name in there.names):
+                return (f"{place}.{name}",)
+        return ()
 
 
 class Folder(Package):

@@ -44,7 +44,6 @@ class Signature:
     parameters: Mapping[str, Parameter]
     constants: Mapping[str, Any]
     is_class: bool
-    doc: str
 
     def type_of(self, name: str) -> Any:
         """Return the type of a parameter; SignatureError if the annotation is missing or no readable type."""
@@ -64,15 +63,15 @@ def signature(dotted: str, packages: Sequence[Package]) -> Signature:
     """
     module, statement = definition(dotted, packages)
     if isinstance(statement, ast.FunctionDef):
-        return Signature(module, module, _parameters(statement, skip=0), {}, is_class=False, doc=_doc(statement))
+        return Signature(module, module, _parameters(statement, skip=0), {}, is_class=False)
     line = list(_with_bases(module, statement, packages))
     constants = {name: value for _, each in reversed(line) for name, value in _constants(each).items()}
     for owner, each in line:
         constructor = next((s for s in each.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
         taken = _fields(each) if constructor is None else _parameters(constructor, skip=1)
         if taken is not None:
-            return Signature(module, owner, taken, constants, is_class=True, doc=_doc(statement))
-    return Signature(module, module, {}, constants, is_class=True, doc=_doc(statement))
+            return Signature(module, owner, taken, constants, is_class=True)
+    return Signature(module, module, {}, constants, is_class=True)
 
 
 def definition(dotted: str, packages: Sequence[Package]) -> tuple[Module, ast.ClassDef | ast.FunctionDef]:
@@ -153,10 +152,6 @@ def _constants(statement: ast.ClassDef) -> dict[str, Any]:
             except ValueError:
                 continue  # it is computed
     return found
-
-
-def _doc(statement: ast.ClassDef | ast.FunctionDef) -> str:
-    return (ast.get_docstring(statement) or "").partition("\n")[0]
 
 
 def _dotted(node: ast.expr, module: Module) -> str | None:

@@ -1,0 +1,73 @@
+"""Options that an installed package offers: by its entry point, or because the user names it."""
+
+import importlib
+import sys
+
+import pytest
+
+from ablab import identity
+from ablab.config import compose
+from ablab.config.kinds import outside_parts
+from ablab.errors import UserError
+from ablab.parts import folders
+from tests.parts.conftest import DYT, NUMBER
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a package of a part and its option; returns the package's name."""
+
+    def caches() -> None:
+        folders._of_packages.cache_clear()
+        folders._confs.cache_clear()
+
+    def install(*, entry_point: bool) -> str:
+        name = f"package_{next(NUMBER)}"
+        info = f"{name}-1.5.dist-info"
+        files = {
+            f"{name}/__init__.py": "",
+            f"{name}/parts.py": DYT,
+            f"{name}/conf/norm/mine.yaml": f"_target_: {name}.parts.DyT\nalpha: 0.25\n",
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n",
+            f"{info}/top_level.txt": f"{name}\n",
+            f"{info}/entry_points.txt": f"[ablab.conf]\nmine = {name}:conf\n" if entry_point else "",
+        }
+        for place, text in files.items():
+            path = tmp_path / "site" / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (tmp_path / "study").mkdir()
+        monkeypatch.chdir(tmp_path / "study")
+        monkeypatch.syspath_prepend(tmp_path / "site")
+        importlib.invalidate_caches()
+        caches()
+        return name
+
+    yield install
+    caches()
+
+
+def test_an_entry_point_is_enough(install):
+    name = install(entry_point=True)
+    config = compose(["norm=mine"]).config
+    part = outside_parts(config)["norm"]
+    assert part.code.endswith(f" {name} 1.5")
+    assert identity.recipe(config)["norm"] == {"_target_": f"{name}.parts.DyT", "alpha": 0.25, "code": part.code}
+    assert list(part.sources()) == [f"{name}/parts.py"]
+    assert name not in sys.modules, "options are read, not imported"
+
+
+def test_without_one_the_package_can_be_named(install, monkeypatch):
+    name = install(entry_point=False)
+    with pytest.raises(UserError, match="norm=mine: unknown option"):
+        compose(["norm=mine"])
+    _, named = folders.take_folders([f"hydra.searchpath=[pkg://{name}.conf]"])
+    monkeypatch.setenv(folders.VARIABLE, named)
+    assert compose(["norm=mine"]).config.norm.kind == f"{name}.parts.DyT"
+
+
+def test_the_users_own_option_goes_before_that_of_a_package(install, tmp_path):
+    install(entry_point=True)
+    (tmp_path / "study/conf/norm").mkdir(parents=True)
+    (tmp_path / "study/conf/norm/mine.yaml").write_text("kind: scalenorm\nlearn_g: false\n")
+    assert compose(["norm=mine"]).config.norm.kind == "scalenorm"
