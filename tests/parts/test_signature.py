@@ -36,6 +36,11 @@ class Data:
     width: Count
     rate: Annotated[float, annotated_types.Gt(0)] = 0.1
 
+@dataclass(frozen=True)
+class Later(Data):
+    rate: float = 0.2
+    height: int = 4
+
 def function(step: int, *, p: Share) -> float:
     return p
 
@@ -61,6 +66,7 @@ def packages(tmp_path):
         ("Inherits", {"d_model": MISSING, "share": 0.5, "kind": "a"}),
         ("Own", {"x": MISSING, "y": MISSING, "z": [1, -2], "flag": False}),
         ("Data", {"width": MISSING, "rate": 0.1}),
+        ("Later", {"width": MISSING, "rate": 0.2, "height": 4}),
         ("function", {"step": MISSING, "p": MISSING}),
     ],
 )

@@ -25,35 +25,36 @@ class SignatureError(Exception):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its type, evaluated where it was asked for, and its default or MISSING."""
+    """A parameter: its type as `owner`, the module in which it stands, writes it, and its default or MISSING."""
 
     annotation: ast.expr | None
     default: Any
+    owner: Module
 
 
 @dataclass(frozen=True)
 class Signature:
     """What a class's constructor, or a function, takes.
 
-    `module`: that of the definition; `owner`: that in which the parameters stand, of a base if the constructor is
-    inherited. `constants`: the literal values that a class binds in its body, its own before those of its bases.
+    `module`: that of the definition. `constants`: the literal values that a class binds in its body, its own before
+    those of its bases.
     """
 
     module: Module
-    owner: Module
     parameters: Mapping[str, Parameter]
     constants: Mapping[str, Any]
     is_class: bool
 
     def type_of(self, name: str) -> Any:
         """Return the type of a parameter; SignatureError if the annotation is missing or no readable type."""
-        annotation = self.parameters[name].annotation
-        if annotation is None:
+        parameter = self.parameters[name]
+        if parameter.annotation is None:
             raise SignatureError(f"{name} has no type")
         try:
-            return _evaluated(annotation, self.owner)
+            return _evaluated(parameter.annotation, parameter.owner)
         except SignatureError as error:
-            raise SignatureError(f"{name}: {ast.unparse(annotation)} cannot be read as a type ({error})") from None
+            written = ast.unparse(parameter.annotation)
+            raise SignatureError(f"{name}: {written} cannot be read as a type ({error})") from None
 
 
 def signature(dotted: str, packages: Sequence[Package]) -> Signature:
@@ -63,15 +64,17 @@ def signature(dotted: str, packages: Sequence[Package]) -> Signature:
     """
     module, statement = definition(dotted, packages)
     if isinstance(statement, ast.FunctionDef):
-        return Signature(module, module, _parameters(statement, skip=0), {}, is_class=False)
+        return Signature(module, _parameters(statement, module, skip=0), {}, is_class=False)
     line = list(_with_bases(module, statement, packages))
     constants = {name: value for _, each in reversed(line) for name, value in _constants(each).items()}
-    for owner, each in line:
-        constructor = next((s for s in each.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
-        taken = _fields(each) if constructor is None else _parameters(constructor, skip=1)
-        if taken is not None:
-            return Signature(module, owner, taken, constants, is_class=True)
-    return Signature(module, module, {}, constants, is_class=True)
+    for place, (owner, each) in enumerate(line):
+        if (constructor := _constructor(each)) is not None:
+            return Signature(module, _parameters(constructor, owner, skip=1), constants, is_class=True)
+        if _is_dataclass(each):
+            bases = [base for base in line[place:] if _is_dataclass(base[1])]
+            fields = {name: field for base in reversed(bases) for name, field in _fields(*base).items()}
+            return Signature(module, fields, constants, is_class=True)
+    return Signature(module, {}, constants, is_class=True)
 
 
 def definition(dotted: str, packages: Sequence[Package]) -> tuple[Module, ast.ClassDef | ast.FunctionDef]:
@@ -108,24 +111,30 @@ def _with_bases(
             yield from _with_bases(owner, above, packages)
 
 
-def _parameters(function: ast.FunctionDef, skip: int) -> dict[str, Parameter]:
+def _parameters(function: ast.FunctionDef, owner: Module, skip: int) -> dict[str, Parameter]:
     taken = function.args
     if taken.vararg or taken.kwarg:
         raise SignatureError(f"{function.name} takes *args or **kwargs, which name no field")
     plain = [*taken.posonlyargs, *taken.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(taken.defaults)) + list(taken.defaults)
     pairs = [*zip(plain, defaults, strict=True), *zip(taken.kwonlyargs, taken.kw_defaults, strict=True)]
-    return {each.arg: Parameter(each.annotation, _default(each.arg, default)) for each, default in pairs[skip:]}
+    return {each.arg: Parameter(each.annotation, _default(each.arg, default), owner) for each, default in pairs[skip:]}
 
 
-def _fields(statement: ast.ClassDef) -> dict[str, Parameter] | None:
-    """Return the fields of a dataclass, which are what its constructor takes; None for other classes."""
+def _constructor(statement: ast.ClassDef) -> ast.FunctionDef | None:
+    return next((s for s in statement.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+
+
+def _is_dataclass(statement: ast.ClassDef) -> bool:
     decorators = [each.func if isinstance(each, ast.Call) else each for each in statement.decorator_list]
-    if not any(ast.unparse(each).rpartition(".")[2] == "dataclass" for each in decorators):
-        return None
+    return any(ast.unparse(each).rpartition(".")[2] == "dataclass" for each in decorators)
+
+
+def _fields(owner: Module, statement: ast.ClassDef) -> dict[str, Parameter]:
+    """Return the fields that a dataclass adds to those of its bases; its constructor takes all of them."""
     fields = [each for each in statement.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
     return {
-        field.target.id: Parameter(field.annotation, _default(field.target.id, field.value))
+        field.target.id: Parameter(field.annotation, _default(field.target.id, field.value), owner)
         for field in fields
         if isinstance(field.target, ast.Name) and "ClassVar" not in ast.unparse(field.annotation)
     }
