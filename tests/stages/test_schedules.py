@@ -32,11 +32,12 @@ def test_each_step_has_the_rates_of_training(schedule, drophead):
         assert drop == objective.drophead_rate(step, Place("decoder", 2, "cross_attention"))
 
 
-def test_plateau_is_the_rate_of_training_until_validation_stalls():
-    config = compose(("schedule=plateau", "optim.lr=3e-4", "training.max_steps=60")).config
+@pytest.mark.parametrize("schedule", ["plateau", "valdecay"])
+def test_plateaus_are_the_rate_of_training_until_validation_stalls(schedule):
+    config = compose((f"schedule={schedule}", "optim.lr=3e-4", "training.max_steps=600")).config
     found = schedules(config)
     objective = build_objective(config, TrainingState())
-    assert {rate for _, rate, _ in found.rows()} == {objective.learning_rate(1)}
+    assert [rate for _, rate, _ in found.rows()] == [objective.learning_rate(step) for step in range(1, 601)]
     assert "depends on validation" in found.notes[0]
 
 

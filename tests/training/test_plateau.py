@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ablab.build import build_objective
 from ablab.config import compose
 from ablab.training.schedules import plateau
-from ablab.training.state import Plateau, TrainingState
+from ablab.training.state import Plateau, TrainingState, ValDecay
 from ablab.training.validation import Validation
 
 RATES = {"peak": 1.0, "decay": 0.5}
@@ -68,6 +68,17 @@ def test_either_score_can_be_monitored(monitor, expected):
     validations = [Validation(10 * i, loss=3.0 + i, bleu=1.0 + i) for i in range(1, 4)]
     rule = Plateau(decay_monitor=monitor, decay_patience=1, min_lr=0.0, **RATES)
     assert rule.rate(31, validations) == expected
+
+
+@given(scores=runs_of_scores, warmup_steps=st.integers(1, 60), step=st.integers(1, 300))
+def test_with_warm_up_it_rises_and_then_decays_by_the_validations_after_it(scores, warmup_steps, step):
+    own = {"decay_monitor": "bleu", "decay_patience": 2, "min_lr": 0.1, **RATES}
+    rule, without = ValDecay(warmup_steps=warmup_steps, **own), Plateau(**own)
+    validations = [Validation(10 * i, loss=0.0, bleu=score) for i, score in enumerate(scores, 1)]
+    after = [each for each in validations if each.step >= warmup_steps]
+    assert rule.rate(min(step, warmup_steps), []) == min(step, warmup_steps) / warmup_steps
+    assert rule.rate(warmup_steps + step, validations) == without.rate(step, after)
+    assert rule.is_over(validations) == without.is_over(after)
 
 
 @pytest.mark.parametrize("monitor", ["loss", "bleu"])

@@ -113,6 +113,23 @@ class Plateau(ValidationSchedule):
 
 
 @dataclass(frozen=True)
+class ValDecay(Plateau):
+    """A linear warm-up to `peak` at `warmup_steps`, then Plateau (Nguyen and Salazar 2019, appendix A).
+
+    Validations during warm-up count for nothing: the rate still rises.
+    """
+
+    warmup_steps: Count
+
+    def rate(self, step: int, validations: Sequence[Validation]) -> float:
+        later = [validation for validation in validations if validation.step >= self.warmup_steps]
+        return super().rate(step, later) * min(1.0, step / self.warmup_steps)
+
+    def is_over(self, validations: Sequence[Validation]) -> bool:
+        return bool(validations) and self.rate(max(validations[-1].step, self.warmup_steps), validations) < self.min_lr
+
+
+@dataclass(frozen=True)
 class StopCriteria:
     """Criteria that end training, apart from failure.
 
