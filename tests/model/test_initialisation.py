@@ -97,6 +97,17 @@ def test_word_vectors(norm, tie):
             assert is_normal(table.weight, D**-0.5)
 
 
+@pytest.mark.parametrize("tie", ["all", "none"])
+def test_a_table_of_fixnorm_may_start_as_one_without_it(tie):
+    """The same draws, so that an arm tells FixNorm from its small initial rows."""
+    plain, fixed = (
+        build(norm, {"model.tie": tie, **own}).words.tables
+        for norm, own in (("pre", {}), ("fixnorm", {"embedding.initial": "normal"}))
+    )
+    for name, table in plain.items():
+        assert torch.equal(table.weight, fixed[name].weight)
+
+
 def test_learned_positions_start_like_word_vectors():
     positions = build(changes={**WIDE, "position.kind": "learned"}).source_input.positions
     assert isinstance(positions, LearnedPositions)

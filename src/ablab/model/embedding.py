@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ablab.fields import Formerly
 from ablab.model.modes import as_products_take_it
 
 
@@ -33,7 +34,20 @@ class FixNormEmbedding(Embedding):
 
     It has no scale of its own: after ScaleNorm the logit is g * cos(w, x), and that norm's g is the only scale. At the
     input a row is multiplied by sqrt(d_model), as in `Embedding`. A zero row stays zero.
+
+    `initial`: the initial rows, `uniform` in +-0.01 as in the paper's code, or `normal` as of every other table. Their
+    norm decides how fast rows turn under an optimiser whose steps have a given size.
     """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        *,
+        initial: Annotated[Literal["uniform", "normal"], Formerly("uniform")] = "uniform",
+    ) -> None:
+        super().__init__(vocab_size, d_model)
+        self.initial = initial
 
     def forward(self, tokens: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
         """Return the normalised rows of the tokens times sqrt(d_model)."""

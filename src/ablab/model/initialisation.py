@@ -70,7 +70,8 @@ class DeepNormInit(Xavier):
         return tuple(self.betas[place.stack] if each else 1.0 for each in scaled)
 
 
-FIXNORM_BOUND = 0.01  # rows are normalised at each use; small rows change direction quickly (the paper's code)
+FIXNORM_BOUND = 0.01
+"""Bound of the initial rows of a FixNorm table (the paper's code): normalised at each use, small rows turn quickly."""
 
 
 @torch.no_grad()
@@ -92,7 +93,7 @@ def initialise(model: nn.Module, scheme: Xavier, seed: int) -> None:
                             matrix.mul_(gain)
             case nn.Linear() if not isinstance(model.get_submodule(path.rpartition(".")[0]), (Attention, FeedForward)):
                 module.weight.normal_(0.0, scheme.linear_std(module), generator=stream(f"{path}.weight"))
-            case FixNormEmbedding():
+            case FixNormEmbedding(initial="uniform"):
                 module.weight.uniform_(-FIXNORM_BOUND, FIXNORM_BOUND, generator=stream(f"{path}.weight"))
             case Embedding() | LearnedPositions():
                 std = module.weight.size(1) ** -0.5
