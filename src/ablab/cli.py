@@ -12,7 +12,10 @@ from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
-VERBS = ("train", "study", "report", "prune", "translate", "analyse", "export", "sync", "new", "check", "selfcheck")
+VERBS = (
+    *("train", "study", "report", "prune", "translate", "analyse", "export", "sync"),
+    *("new", "check", "selfcheck", "completion"),
+)
 """All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""
 
 

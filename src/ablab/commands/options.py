@@ -292,6 +292,19 @@ class NewOptions(Options):
     usage = ("ablab new <folder>",)
 
 
+class CompletionOptions(Options):
+    """Let Tab complete verbs, options, fields and values, those of your own parts too.
+
+    Prints a script for the shell. In the file that the shell reads when it starts:
+
+      eval "$(ablab completion bash)"        ~/.bashrc
+      eval "$(ablab completion zsh)"         ~/.zshrc, after compinit
+      ablab completion fish | source         ~/.config/fish/config.fish
+    """
+
+    usage = ("ablab completion bash|zsh|fish",)
+
+
 OPTIONS: Mapping[str, type[Options]] = {
     "train": TrainOptions,
     "study": StudyOptions,
@@ -304,6 +317,7 @@ OPTIONS: Mapping[str, type[Options]] = {
     "new": NewOptions,
     "check": CheckOptions,
     "selfcheck": SelfcheckOptions,
+    "completion": CompletionOptions,
 }
 """The options of each verb, in the order of the overview."""
 

@@ -27,18 +27,21 @@ def find(name: str) -> Path:
         if not Path(name).is_file():
             raise UserError(f"experiment={name}: there is no such file")
         return Path(name)
-    folders = _folders()
-    found = next((path for folder in folders if (path := folder / f"{name}.yaml").is_file()), None)
+    found = next((path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()), None)
     if found is None:
-        there = {file.stem for folder in folders for file in folder.glob("*.yaml")}
-        raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {choices(name, there)}")
+        raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {choices(name, names())}")
     return found
 
 
+def names() -> list[str]:
+    """Return the names of all experiments, in alphabetical order."""
+    return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})
+
+
 def _folders() -> list[Path]:
-    """Return the folders of experiments: ./experiments, those beside the user's folders of options, and ablab's."""
-    beside = [folder / FOLDER for folder in part_folders()[1:]]
-    return [FOLDER, *beside, shipped_experiments()]
+    """Return the folders of experiments: those beside the user's folders of options, ./experiments, and ablab's."""
+    beside = [folder / FOLDER for folder in part_folders() if folder != Path.cwd()]
+    return [*beside, FOLDER, shipped_experiments()]
 
 
 def read(path: Path) -> Experiment:
