@@ -64,7 +64,8 @@ def lively(model):
     stuck = Counter(word for ids in greedy(model, source(*range(2, 16)), max_extra_tokens=EXTRA) for word in ids[-1:])
     ((word, _),) = stuck.most_common(1)
     table = model.words.tables[model.words.output_name].weight
-    table[[EOS, word]] = table[[word, EOS]]
+    for of_types in (table, *([] if model.output_bias is None else [model.output_bias])):
+        of_types[[EOS, word]] = of_types[[word, EOS]]
     return model
 
 

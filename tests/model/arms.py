@@ -78,6 +78,7 @@ OTHER_ARMS = [
     Arm("pre", changes={"position.kind": "learned"}),
     *(Arm("scalenorm_fixnorm", changes={"model.tie": tie}) for tie in ("source_target", "target_output", "none")),
     Arm("post", changes={"model.tie": "none"}),
+    Arm("pre", changes={"model.output_bias": True}),
     *(Arm(norm, changes={"model.attention_bias": bias}) for norm in ("pre", "post") for bias in ("all", "none")),
 ]
 ARMS = [

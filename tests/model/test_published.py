@@ -33,7 +33,7 @@ ARMS = {
 }
 THEIR_IDS = (PAD, BOS, EOS, UNK)
 """What their ids 0, 1, 2 and 3 are here; all others are equal."""
-WITHOUT_COUNTERPART = ("lang_embedding", "out_bias")
+WITHOUT_COUNTERPART = ("lang_embedding",)
 SUBLAYERS = {"encoder": ("self_attention", "feed_forward")}
 SUBLAYERS["decoder"] = ("self_attention", "cross_attention", "feed_forward")
 
@@ -77,7 +77,8 @@ def _our_ids(vocab: int) -> Tensor:
 def ours(theirs: dict[str, Tensor], depth: int) -> dict[str, Tensor]:
     """Their weights, or gradients of them, under our names: rows are cut and put into our order, no more."""
     table = theirs["word_embedding"]
-    found = {"words.tables.shared.weight": torch.empty_like(table).index_copy(0, _our_ids(len(table)), table)}
+    by_type = {"words.tables.shared.weight": table, "output_bias": theirs["out_bias"]}
+    found = {name: torch.empty_like(rows).index_copy(0, _our_ids(len(rows)), rows) for name, rows in by_type.items()}
     for stack, sublayers in SUBLAYERS.items():
         for layer in range(depth):
             place = f"{stack}.layers.{layer}"
@@ -117,8 +118,8 @@ def built(arm: str) -> Transformer:
     depth = published.depth
     sizes = {"d_model": d_model, "d_ff": len(published.weights["encoder.ffs.0.in_proj.bias"]), "num_heads": 2}
     sizes |= {"encoder_layers": depth, "decoder_layers": depth, "tie": "all"}
-    sizes["attention_bias"] = "all"
-    config = compose([*ARMS[arm], *(f"model.{key}={value}" for key, value in sizes.items())]).config
+    words = [*ARMS[arm], "model.attention_bias=all", "model.output_bias=true"]
+    config = compose([*words, *(f"model.{key}={value}" for key, value in sizes.items())]).config
     model = build_model(config, src_vocab=vocab, tgt_vocab=vocab).double().eval()
     for module in model.modules():
         if isinstance(module, SinusoidalPositions):

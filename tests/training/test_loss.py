@@ -11,7 +11,7 @@ from ablab.model.tokens import PAD
 from ablab.training import loss as loss_module
 from ablab.training.chunks import loss_rows
 from ablab.training.loss import projected_cross_entropy, token_loss
-from tests.model.arms import NO_DROPOUT, build, source, target
+from tests.model.arms import NO_DROPOUT, build, source, stir, target
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -41,6 +41,22 @@ def test_the_matrix_may_be_a_function_of_the_weights():
         return projected_cross_entropy(hidden, F.normalize(table, dim=-1), labels, 0.1)[0]
 
     assert torch.autograd.gradcheck(ours, (weight,))
+
+
+def test_a_bias_of_the_output_is_one_of_the_logits():
+    """The loss of its own column is that of the logits in decoding, and its gradient is too."""
+    model = build("pre", {**NO_DROPOUT, "model.output_bias": True}).eval()
+    stir(model)
+    batch = _batch()
+    labels = batch.labels.flatten()[batch.real]
+    logits = model.logits(model(batch.src, batch.tgt)).flatten(0, 1)[batch.real]
+    expected = F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="sum")
+    found = token_loss(model, batch, 0.1)
+    torch.testing.assert_close(found.smoothed, expected)
+    torch.testing.assert_close(found.true, F.cross_entropy(logits, labels, reduction="sum"))
+    (wanted,), (got,) = (torch.autograd.grad(loss, [model.output_bias]) for loss in (expected, found.smoothed))
+    torch.testing.assert_close(got, wanted)
+    assert wanted.abs().max() > 0.1
 
 
 def _batch():

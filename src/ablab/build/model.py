@@ -123,6 +123,7 @@ class ModelBuilder:
             self.token_input("decoder"),
             self.encoder(),
             self.decoder(),
+            nn.Parameter(torch.zeros(tgt_vocab)) if self.model.output_bias else None,
         )
 
     def table(self, vocab_size: int) -> Embedding:

@@ -55,6 +55,7 @@ class Model(Group):
     activation_dropout: DropProbability
     word_dropout: DropProbability
     attention_bias: Annotated[Literal["all", "no_key", "none"], Formerly("all")]
+    output_bias: Annotated[bool, Formerly(False)]
     tie: Literal["all", "source_target", "target_output", "none"]
 
     @property

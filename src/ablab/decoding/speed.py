@@ -26,7 +26,13 @@ class Paced(Transformer):
 
     def __init__(self, model: Transformer, length: int) -> None:
         super().__init__(
-            model.words, model.word_dropout, model.source_input, model.target_input, model.encoder, model.decoder
+            model.words,
+            model.word_dropout,
+            model.source_input,
+            model.target_input,
+            model.encoder,
+            model.decoder,
+            model.output_bias,
         )
         self.length = length
         self.train(model.training)

@@ -76,6 +76,8 @@ def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) 
     source.weight = _table(words.tables[words.source_name])
     decoder.embeddings.weight = _table(words.tables[words.target_name])
     decoder.projection.weight = _plain(words.output_matrix())
+    if model.output_bias is not None:
+        decoder.projection.bias = _plain(model.output_bias)
     _fill_stack(encoder, model.encoder)
     _fill_stack(decoder, model.decoder)
     encoder.position_encodings.encodings = _positions(model.source_input.positions)

@@ -125,7 +125,10 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The Transformer: source -> encoder -> memory; target so far and memory -> decoder -> logits of the next token."""
+    """The Transformer: source -> encoder -> memory; target so far and memory -> decoder -> logits of the next token.
+
+    `output_bias`: one number per target type that is added to the logits, or None (Vaswani et al. 2017 have none).
+    """
 
     def __init__(
         self,
@@ -135,6 +138,7 @@ class Transformer(nn.Module):
         target_input: InputEmbedding,
         encoder: Encoder,
         decoder: Decoder,
+        output_bias: nn.Parameter | None,
     ) -> None:
         super().__init__()
         self.words = words
@@ -143,6 +147,7 @@ class Transformer(nn.Module):
         self.target_input = target_input
         self.encoder = encoder
         self.decoder = decoder
+        self.output_bias = output_bias
 
     def encode(
         self, src: Int[Tensor, "batch src_len"]
@@ -166,7 +171,7 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         """Return one logit per type of the target vocabulary."""
-        return F.linear(hidden, self.words.output_matrix())
+        return F.linear(hidden, self.words.output_matrix(), self.output_bias)
 
     def start(self, src: Int[Tensor, "batch src_len"], *, beams: int, max_len: int) -> DecoderState:
         """Encode and return the state to decode up to `max_len` tokens with `beams` hypotheses per sentence."""

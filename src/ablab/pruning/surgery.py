@@ -35,6 +35,7 @@ def prune(model: Transformer, kept: Kept | Heads) -> Transformer:
         model.target_input,
         model.encoder.of_layers(kept.encoder),
         model.decoder.of_layers(kept.decoder),
+        model.output_bias,
     ).train(model.training)
 
 

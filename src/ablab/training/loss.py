@@ -27,7 +27,11 @@ def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Toke
     """Compute the loss of a batch. Hidden vectors become logits only where there is a token to predict."""
     hidden = model(batch.src, batch.tgt).flatten(0, 1).index_select(0, batch.real)
     labels = batch.labels.flatten().index_select(0, batch.real)
-    smoothed, true = projected_cross_entropy(hidden, model.words.output_matrix(), labels, label_smoothing)
+    matrix = model.words.output_matrix()
+    if model.output_bias is not None:  # as one more column, the feature of which is 1
+        hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
+        matrix = torch.cat([matrix, model.output_bias[:, None].to(matrix.dtype)], dim=1)
+    smoothed, true = projected_cross_entropy(hidden, matrix, labels, label_smoothing)
     return TokenLoss(smoothed, true, batch.tokens)
 
 
