@@ -15,7 +15,7 @@ from ablab.config import compose
 from ablab.config.groups import default_choices
 from ablab.config.schema import all_fields
 from ablab.data.numbers import Numbers
-from ablab.fields import Role
+from ablab.fields import Role, flatten
 from tests.variants import variants
 
 ROOT = Path(__file__).parents[1]
@@ -181,6 +181,20 @@ def _shuffled(content):
     keys = list(content)
     random.Random(3).shuffle(keys)
     return {key: _shuffled(content[key]) for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "found"),
+    [
+        ([], ["norm=scalenorm", "seed=2"], {"norm.kind": "scalenorm", "norm.learn_g": True}),
+        (["norm=scalenorm"], ["norm=rmsnorm"], {"norm.kind": "rmsnorm"}),
+        (["norm=scalenorm"], ["norm=scalenorm", "norm.learn_g=false"], {"norm.learn_g": False}),
+        (["model.output_bias=true"], [], {"model.output_bias": None}),
+    ],
+)
+def test_recipes_differ_in_what_both_have_or_the_second_adds(theirs, ours, found):
+    recipes = (flatten(identity.recipe(compose(words).config)) for words in (theirs, ours))
+    assert identity.differing(*recipes) == found
 
 
 def test_every_recipe_field_has_a_change_to_try():

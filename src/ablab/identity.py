@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.config import Composed, Config
-from ablab.config.groups import implied_choices
+from ablab.config.groups import TARGET, implied_choices
 from ablab.config.schema import all_fields
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
@@ -36,6 +36,18 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
     if config.training.select == "averaged_last":
         content["training"]["average_every"] = config.training.average_every or config.training.valid_every
     return content
+
+
+def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields in which one flat recipe differs from another, the seed apart, with the values of `ours`.
+
+    Recipes are compared, not words: a word may have no effect, or more than one. What `ours` lacks since its option has
+    no such field is left out.
+    """
+    keys = [key for key in {**theirs, **ours} if key != "seed" and theirs.get(key) != ours.get(key)]
+    named = ("kind", TARGET)
+    changed = {key.partition(".")[0] for key in keys if key.partition(".")[2] in named}
+    return {key: ours.get(key) for key in keys if key in ours or key.partition(".")[0] not in changed}
 
 
 def run_id(content: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from ablab.commands.options import StudyOptions, split_words
 from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.identity import condition_id
+from ablab.identity import condition_id, differing
 from ablab.program import program
 from ablab.study.check import Tried, check, tried
 from ablab.study.closing import close
@@ -134,9 +134,8 @@ def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried
 
 
 def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Return the difference between recipes, not words: a word may have no effect, or more than one."""
-    keys = [key for key in {**baseline, **other} if baseline.get(key) != other.get(key)]
-    return ", ".join(f"{key}={json.dumps(other.get(key))}".replace('"', "") for key in keys)
+    found = differing(baseline, other)
+    return ", ".join(f"{key}={json.dumps(value)}".replace('"', "") for key, value in found.items())
 
 
 def _estimate(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> float | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from ablab.identity import differing
 from ablab.provenance import representative
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.estimates import span
@@ -49,7 +50,7 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         tokens_per_second=median([cost.tokens_per_second for cost in costs]),
         decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
         convergence=_convergence(arm, measure.progress or BLEU),
-        differs={} if arm is baseline else _differs(baseline, arm),
+        differs=differing(*(dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))),
         notes=_arm_notes(arm, baseline, measure),
         runs=[_run(run, measure, place) for run in arm.runs],
     )
@@ -88,16 +89,6 @@ def _convergence(arm: ArmRuns, progress: Progress) -> str:
         return convergence(arm, progress, progress.enough).state
     except NotTestable as reason:
         return f"unknown: {reason}"
-
-
-def _differs(baseline: ArmRuns, arm: ArmRuns) -> dict[str, object]:
-    """Return the recipe fields in which the arm differs from the baseline, the seed apart, with the arm's values.
-
-    Recipes are compared, not the words that were typed: a word may have no effect, or more than one.
-    """
-    theirs, ours = (dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))
-    keys = [key for key in {**theirs, **ours} if key != "seed" and theirs.get(key) != ours.get(key)]
-    return {key: ours.get(key) for key in keys}
 
 
 def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
