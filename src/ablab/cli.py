@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, LostError, UserError, choices
+from ablab.lines import one_line, visible
 from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
 
@@ -66,7 +67,7 @@ def _verb(verb: str = "", *rest: str) -> int:
 
 
 def _told(error: UserError) -> int:
-    print(f"error: {error}", file=sys.stderr)  # noqa: T201
+    print(f"error: {visible(one_line(str(error)))}", file=sys.stderr)  # noqa: T201
     return FAILED if isinstance(error, LostError) else BAD_INPUT
 
 

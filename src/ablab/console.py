@@ -7,6 +7,7 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ablab.lines import visible
 from ablab.program import program
 from ablab.store.records import Curve, Evaluation, Point, Record
 from ablab.store.run_folder import RunFolder
@@ -21,7 +22,7 @@ class Console:
 
     def say(self, line: str) -> None:
         """Print one plain line."""
-        self.rich.print(Text(line))
+        self.rich.print(Text(visible(line)))
 
     @contextmanager
     def training_bar(self) -> Iterator["TrainingBar"]:

@@ -72,11 +72,21 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
     if detail["type"] == "missing":
         return f"{key}: missing; the YAML file must set it"
     if detail["type"] == "extra_forbidden":
-        return f"{key}={detail['input']}: no such key for this option"
+        return f"{key}={_short(detail['input'])}: no such key for this option"
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
-    given = "null" if detail["input"] is None else detail["input"]
+    given = "null" if detail["input"] is None else _short(detail["input"])
     hint = _hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""
     return f"{key}={given}: {allowed}{hint}"
+
+
+def _short(value: object) -> str:
+    """Return a value as it was given, or how it begins where it is long."""
+    text = str(value)
+    return text if len(text) <= MOST_REPEATED else f"{text[:MOST_REPEATED]}..."
+
+
+MOST_REPEATED = 120
+"""Characters of a value that a message repeats."""
 
 
 def reason(error: ValidationError) -> str:

@@ -7,6 +7,7 @@ order mark before a sentence is no part of it: files that were joined have some 
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from ablab.errors import UserError
@@ -33,6 +34,27 @@ def text_of(sentences: Iterable[str]) -> str:
 def one_line(sentence: str) -> str:
     """Return the sentence with line ends replaced by spaces and without leading byte order marks."""
     return sentence.replace("\r\n", " ").replace("\r", " ").replace("\n", " ").lstrip("\ufeff")
+
+
+def visible(text: str) -> str:
+    r"""Return a text for a screen: what would move its cursor, colour it or reverse its order is written out, as \x1b.
+
+    Names and questions come from files that others may have written.
+    """
+    return "".join(_written_out(each) if _is_control(each) else each for each in text)
+
+
+def _is_control(character: str) -> bool:
+    is_format = unicodedata.bidirectional(character) in _REVERSING
+    return is_format or (unicodedata.category(character) == "Cc" and character not in "\n\t")
+
+
+def _written_out(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+_REVERSING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""Unicode's marks that change the order of what follows on the line."""
 
 
 def canonical(content: bytes) -> bytes:

@@ -24,6 +24,11 @@ LINES = {
     "seed=1,2 outputs=/proc/x": "outputs",
     "data.train_pairs=20000,20001": "data.train_pairs=20001: the corpus has 20,000 training pairs",
     "norm=pre,pst": "did you mean post?",
+    "norm=glob(x*)": "norm=glob(x*): stands for no value at all",
+    "optim.lr=range(2,1)": "optim.lr=range(2,1): stands for no value at all",
+    "hydra/launcher=3 norm=pre,post": "hydra/launcher=3",
+    "seed=range(1,1000000000)": "too many values; allowed: up to 100,000",
+    "optim.lr=range(1,1000) model.d_ff=range(1,1000)": "998,001 arms; allowed: up to 100,000",
     "seed=1,1": "seeds must differ",
     "seed=-1,2": "seed=-1: allowed: whole numbers",
     "layerdrop=interval(0,1)": "a range without steps; allowed: values with commas, choice(), range(); "

@@ -53,7 +53,8 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     check(overrides, all_fields())
     typed = values_of(overrides)
     base, written, resolved = (flatten(values) for values in (typed.base, typed.written, typed.resolved))
-    changes = {key: resolved[key] for key, value in written.items() if base.get(key) != value}
+    # A field may have become a mapping, by an interpolation; validation refuses it.
+    changes = {key: resolved.get(key) for key, value in written.items() if base.get(key) != value}
     values = shrink(typed.resolved) if typed.resolved["smoke"] else typed.resolved
     config = validate(values)
     unread = dict(_without_effect(overrides, typed.unread, typed.choices, config))

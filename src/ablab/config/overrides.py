@@ -30,12 +30,11 @@ def parse(arguments: Sequence[str]) -> list[Override]:
             raise UserError(f"{argument!r}: not an override; allowed: key=value, such as layerdrop=0.2 (see --help)")
         try:
             parsed += [in_words_of_now(override) for override in OverridesParser.create().parse_overrides([argument])]
-        except OverrideParseException as error:
+        except OverrideParseException:
             if key in groups():
                 raise UserError(_unknown_option(argument, value, key)) from None
-            reason = str(error).splitlines()[0]
             raise UserError(
-                f"{argument!r}: not an override ({reason}); allowed: key=value, special characters in quotes "
+                f"{argument!r}: not an override; allowed: key=value, special characters in quotes "
                 f"that the shell leaves alone: '{key}=\"...\"'"
             ) from None
     return parsed
@@ -64,7 +63,9 @@ def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
             raise UserError(f"{line}: there is nothing to add, {key} exists; allowed: {key}=value")
         group, _, field = key.partition(".")
         if group in groups() and field == "kind":
-            raise UserError(f"{line}: a kind brings fields of its own, so it is chosen as an option; allowed: {group}=")
+            raise UserError(
+                f"{line}: a kind brings fields of its own, so it is chosen as an option; allowed: {group}=option"
+            )
 
 
 def _check_implied(overrides: Sequence[Override]) -> None:

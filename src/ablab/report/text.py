@@ -31,8 +31,13 @@ def comma_separated(table: Table, custody: str) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*table.columns, "register"])
-    writer.writerows([*row, custody] for row in table.rows)
+    writer.writerows([*map(_no_formula, row), custody] for row in table.rows)
     return text.getvalue()
+
+
+def _no_formula(cell: str) -> str:
+    """Return a cell that a spreadsheet shows and does not compute: others may have written the names of the arms."""
+    return f"'{cell}" if cell.startswith(("=", "@")) or re.match(r"[+-]\D", cell) else cell
 
 
 def _exploratory(reason: str | None) -> str:

@@ -1,9 +1,11 @@
 """Definition of a study from typed words: its arms, its seeds, and the run of each pair."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import islice, product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,10 @@ from ablab.study.tuning import trial_arms, tuned_arms
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+
+
+MOST_VALUES = 100_000
+"""Most values of one key, and most arms of a sweep: more are a slip of the keyboard, and would never be planned."""
 
 
 @cache
@@ -132,7 +138,12 @@ def _words(override: "Override") -> list[str]:
     """Return one word for each value; a single value stays as typed."""
     if not override.is_sweep_override():
         return [str(override.input_line)]
-    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+    values = list(islice(override.sweep_string_iterator(), MOST_VALUES + 1))
+    if not values:
+        raise UserError(f"{override.input_line}: stands for no value at all; allowed: one or more")
+    if len(values) > MOST_VALUES:
+        raise UserError(f"{override.input_line}: too many values; allowed: up to {MOST_VALUES:,}")
+    return [f"{override.get_key_element()}={value}" for value in values]
 
 
 def _seeds(overrides: Sequence["Override"], usual: Sequence[int]) -> list[int]:
@@ -153,8 +164,11 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
     swept = [override.is_sweep_override() for override in rest]
     arms = []
     for override, values in zip(rest, words, strict=True):
-        if repeated := [word for word in values if values.count(word) > 1]:
-            raise UserError(f"{override.input_line}: {repeated[0]} comes twice; allowed: values that differ")
+        word, times = Counter(values).most_common(1)[0]
+        if times > 1:
+            raise UserError(f"{override.input_line}: {word} comes twice; allowed: values that differ")
+    if (count := prod(map(len, words))) > MOST_VALUES:
+        raise UserError(f"{count:,} arms; allowed: up to {MOST_VALUES:,}")
     for combination in product(*words):
         varied = [word for word, varies in zip(combination, swept, strict=True) if varies]
         arms.append(Arm(",".join(varied) or "one arm", combination))

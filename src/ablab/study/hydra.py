@@ -85,7 +85,7 @@ def check_hydra(words: Sequence[str]) -> Settings | None:
     try:
         with own_hydra():
             composed = compose(PRIMARY, overrides=list(words), return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
         cause = error.__cause__ or error
         raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None
     settings: Any = OmegaConf.to_container(composed.hydra.launcher, resolve=True)

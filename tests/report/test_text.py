@@ -1,0 +1,24 @@
+"""The report as other programs read it."""
+
+import pytest
+
+from ablab.report.tables import Table
+from ablab.report.text import comma_separated
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=1+1", "'=1+1"),
+        ("@sum(a)", "'@sum(a)"),
+        ("+cmd|' /c calc'!a", "'+cmd|' /c calc'!a"),
+        ("-x", "'-x"),
+        ("-0.52", "-0.52"),
+        ("+1.20", "+1.20"),
+        ("-", "-"),
+        ("norm=post", "norm=post"),
+    ],
+)
+def test_no_cell_is_a_formula(cell, written):
+    table = Table("a", "A", ["name", "value"], [[cell, "1"]], 1)
+    assert comma_separated(table, "stamp").splitlines()[1] == f"{written},1,stamp"
