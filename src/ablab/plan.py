@@ -113,7 +113,8 @@ def _origin(config: Config) -> SavedModel | None:
             f"init_from={config.init_from}: heads were removed from it, and model.num_heads is one number for every "
             "attention; allowed: a run, or a model that layers were removed from"
         )
-    for key in (*saved.architecture.model.sizes, "tie", "attention_bias", "output_bias"):
+    sizes = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
+    for key in (*sizes, "tie", "attention_bias", "output_bias"):
         theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
         if theirs != ours:
             raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")
