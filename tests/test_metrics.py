@@ -1,5 +1,7 @@
 """Curves on disk: as they come, whole rows, and after a resume what an undisturbed run would have written."""
 
+import csv
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,28 @@ def test_a_row_cut_off_by_a_crash_is_dropped(cut, tmp_path):
     path.write_bytes(content[:-cut])
     _write(path, [30], from_step=20)
     assert _steps(path) == [10, 30]
+
+
+@pytest.mark.parametrize("wrong", [b"\xff", b"x", b"\0", b"nan", b","])
+def test_a_damaged_row_is_dropped_and_the_others_stay(wrong, tmp_path):
+    path = tmp_path / "a.csv"
+    _write(path, [10, 20, 30])
+    path.write_bytes(path.read_bytes().replace(b"2.85714", b"2.8" + wrong + b"5714"))
+    _write(path, [40], from_step=30)
+    assert _steps(path) == [10, 30, 40]
+
+
+def test_a_kill_while_rows_are_taken_back_loses_none(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    _write(path, [10, 20, 30])
+    before = path.read_bytes()
+    monkeypatch.setattr(csv.DictWriter, "writerows", lambda *_: os._exit(9))
+    child = os.fork()
+    if child == 0:
+        MetricsFile(path, 20)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert path.read_bytes() == before
 
 
 def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):

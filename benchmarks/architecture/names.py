@@ -201,7 +201,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Which weights are evaluated on the test set?",
-        ("ablab.training.checkpoints.Selection", "ablab.training.checkpoints.Checkpoints.choose"),
+        ("ablab.training.selection.Selection", "ablab.training.checkpoints.Checkpoints.choose"),
     ),
     (
         "Where is test BLEU computed?",

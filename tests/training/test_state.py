@@ -5,7 +5,8 @@ import math
 import torch
 
 from ablab.store.records import Stretch
-from ablab.training.checkpoints import Checkpoints, Selection
+from ablab.training.checkpoints import Checkpoints
+from ablab.training.selection import Selection
 from ablab.training.state import Plateau, StopCriteria, TrainingState
 from ablab.training.validation import Validation, best
 
@@ -79,7 +80,7 @@ def test_the_last_state_loads_without_running_code(tmp_path):
     optimizer = torch.optim.Adam([parameter])
     parameter.grad = torch.ones(3)
     optimizer.step()
-    checkpoints.save_last({"w": parameter.detach()}, optimizer.state_dict(), _course([1.0]))
+    checkpoints.save_last({"w": parameter.detach()}, optimizer.state_dict(), _course([1.0]), {})
     loaded = checkpoints.load_last()
     assert TrainingState.from_dict(loaded["course"]) == _course([1.0])
     assert loaded["optimizer"]["state"][0]["exp_avg"].tolist() == optimizer.state_dict()["state"][0]["exp_avg"].tolist()

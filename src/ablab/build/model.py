@@ -56,6 +56,7 @@ def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tu
 
 
 def _weights(saved: SavedModel) -> dict[str, torch.Tensor]:
+    saved.check()
     try:
         return load_file(saved.weights)
     except SafetensorError as error:

@@ -24,7 +24,7 @@ def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[
     The threads are those of the checkpoint unless the configuration gives a number. Raises OtherCodeError if the
     checkpoint was computed with other code, libraries or threads, unless mixed=true.
     """
-    last = load_last(checkpoints, mapped=True)
+    last = load_last(checkpoints, mapped=True, say=say)
     state = TrainingState() if last is None else TrainingState.from_dict(last["course"])
     before = state.stretches[-1] if state.stretches else None
     _take_threads(config.trainer, before)

@@ -18,10 +18,11 @@ from ablab.model.place import Place
 from ablab.model.transformer import Transformer
 from ablab.parts.load import construct
 from ablab.store.saved_model import SavedModel
-from ablab.training.checkpoints import Checkpoints, Selection
+from ablab.training.checkpoints import Checkpoints
 from ablab.training.compile import compile_layers
 from ablab.training.module import StepConfig
 from ablab.training.optimisers import Named
+from ablab.training.selection import Selection
 from ablab.training.state import StopCriteria, TrainingState, ValidationSchedule
 
 UNBOUNDED = 1 << 40

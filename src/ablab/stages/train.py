@@ -36,11 +36,11 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
 from ablab.store.saved_model import SavedModel
 from ablab.training.callbacks import Callbacks
-from ablab.training.checkpoints import Weights
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.distributed import ALONE, SingleProcess
 from ablab.training.loop import TrainingResult
 from ablab.training.module import TranslationModule
+from ablab.training.selection import Weights
 from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
 from ablab.training.workers import WorkerGroup, lead
@@ -227,7 +227,8 @@ def _select(work: Work) -> Selected:
     chosen = work.checkpoints.choose(work.state, validate)
     work.model.load_state_dict(chosen.weights)
     found = chosen.validation
-    return Selected(steps=chosen.steps, loss=found.loss, perplexity=found.perplexity, bleu=found.bleu)
+    scores = {"loss": found.loss, "perplexity": found.perplexity, "bleu": found.bleu}
+    return Selected(steps=chosen.steps, **scores, sha256=chosen.sha256)
 
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

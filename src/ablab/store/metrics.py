@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
+from ablab.files import replacing
 
 COLUMNS = (
     "step",
@@ -39,23 +40,19 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 
 
 class MetricsFile:
-    """Writes rows of metrics.csv as they come. After a resume, rows from after the checkpoint are removed first."""
+    """Writes rows of metrics.csv as they come. After a resume, rows from after the checkpoint are removed first.
+
+    Until the file without them is whole, the earlier one stays, so that a kill loses no row of training.
+    """
 
     def __init__(self, path: Path, from_step: int) -> None:
-        kept = [row for row in self._rows(path) if int(row["step"]) <= from_step] if from_step else []
-        self._file = path.open("w", encoding="utf-8", newline="")
+        kept = [row for row in _readable(path) if int(row["step"]) <= from_step] if from_step else []
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(kept)
+        self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.DictWriter(self._file, COLUMNS)
-        self._writer.writeheader()
-        self._writer.writerows(kept)
-        self._file.flush()
-
-    @staticmethod
-    def _rows(path: Path) -> Iterator[dict[str, Any]]:
-        if path.exists():
-            with path.open(encoding="utf-8", newline="") as file:
-                # A crash may cut off the last row, and a cut number may read as a smaller one.
-                whole = [line for line in file if line.endswith("\n")]
-            yield from (row for row in csv.DictReader(whole) if (row.get("step") or "").isdigit())
 
     def write(self, row: dict[str, Any]) -> None:
         """Write one row; missing cells stay empty."""
@@ -66,3 +63,23 @@ class MetricsFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _readable(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows that can be read; a damaged one must not keep a run from going on."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        # A crash may cut off the last row, and a cut number may read as a smaller one.
+        whole = [line for line in file if line.endswith("\n") and "\0" not in line]
+    for row in csv.DictReader(whole):
+        known = set(row) <= set(COLUMNS) and (row["step"] or "").isdigit() if "step" in row else False
+        if known and all(map(_is_number, filter(None, row.values()))):
+            yield row
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return isfinite(float(cell))
+    except ValueError:
+        return False

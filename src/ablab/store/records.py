@@ -45,12 +45,16 @@ def _rectangular(rows: list[list[int]]) -> list[list[int]]:
 
 
 class Selected(Strict):
-    """The selected weights: those after `steps`, averaged if there are several, with their validation scores."""
+    """The selected weights: those after `steps`, averaged if there are several, with their validation scores.
+
+    `sha256`: of the file that holds them; older records have none.
+    """
 
     steps: list[int]
     loss: float
     perplexity: float
     bleu: float
+    sha256: str | None = None
 
 
 class Cost(Strict):

@@ -22,6 +22,9 @@ SELECTED = "selected.safetensors"
 LAST = "last.pt"
 """File of the training state from which a run resumes."""
 
+PREVIOUS = "previous.pt"
+"""File of the training state before it, for a resume that finds the last one damaged."""
+
 CANDIDATE = "step_"
 """Prefix of files of weights that may still be selected, alone or in a mean; the step follows."""
 
@@ -53,7 +56,8 @@ class RunFolder:
     @property
     def continues(self) -> bool:
         """True if training would resume from a checkpoint."""
-        return (self.checkpoints / LAST).exists() and not (self.path / "record.json").exists()
+        states = (self.checkpoints / name for name in (LAST, PREVIOUS))
+        return any(map(Path.exists, states)) and not (self.path / "record.json").exists()
 
     @property
     def artefacts(self) -> Path:
@@ -142,8 +146,8 @@ class RunFolder:
             else:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         if (self.path / "record.json").exists():
-            for path in self.checkpoints.glob(f"{CANDIDATE}*"):
-                path.unlink()
+            for path in (*self.checkpoints.glob(f"{CANDIDATE}*"), self.checkpoints / PREVIOUS):
+                path.unlink(missing_ok=True)
 
     def recipe(self) -> dict[str, Any]:
         """Return the recipe; UserError if it cannot be read or has no seed."""

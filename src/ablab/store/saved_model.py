@@ -45,12 +45,14 @@ class ModelCard(Strict):
 class SavedModel:
     """The weights, tokenizers and architecture of a model. `former`: a warning if they have an older schema.
 
-    `heads`: by site and layer, the heads that remain of those that the architecture says; None: all.
+    `heads`: by site and layer, the heads that remain of those that the architecture says; None: all. `sha256`: of the
+    file of weights when it was written; None where that was not recorded.
     """
 
     name: str
     weights: Path
     architecture: Architecture
+    sha256: str | None
     former: str | None = None
     heads: Mapping[str, Sequence[Sequence[int]]] | None = None
 
@@ -63,6 +65,14 @@ class SavedModel:
         """Return the hex SHA-256 of the weights' file; it is part of the identity of runs that start from them."""
         return sha256(self.weights)
 
+    def check(self) -> None:
+        """Raise UserError unless the weights are those that were written."""
+        if self.sha256 is not None and self.digest() != self.sha256:
+            raise UserError(
+                f"{self.weights}: damaged or changed (it is not the file that {self.name} was scored with); allowed: "
+                "the file as it was written, or the run's train line with rerun=true"
+            )
+
 
 def of_run(folder: RunFolder, record: Record) -> SavedModel:
     """Return the selected weights of a run; UserError if it diverged or its weights are gone."""
@@ -74,7 +84,7 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     except MissingPartError as error:
         origin = folder.origin_of(error.group)
         raise UserError(f"{folder.run_id}: {error}; it came from {origin}; {folder.parts} keeps its source") from None
-    return SavedModel(folder.run_id, weights, architecture, record.former)
+    return SavedModel(folder.run_id, weights, architecture, record.selected.sha256, record.former)
 
 
 def of_card(folder: Path) -> SavedModel:
@@ -85,7 +95,8 @@ def of_card(folder: Path) -> SavedModel:
         raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
     architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
     former = of_older_schema(card.name, card.schema_version)
-    return SavedModel(card.name, _there(folder / PRUNED), _architecture(architecture, folder), former, card.heads)
+    weights = _there(folder / PRUNED)
+    return SavedModel(card.name, weights, _architecture(architecture, folder), card.sha256, former, card.heads)
 
 
 def _there(weights: Path) -> Path:

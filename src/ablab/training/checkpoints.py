@@ -1,7 +1,14 @@
-"""Checkpoints of a run: the last state for a resume, candidate weights, and the selected weights."""
+"""Checkpoints of a run: the last state and the one before it, candidate weights, and the selected weights.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+A resume reads nothing that it has not verified: a state by the checksums in its file, a candidate by the digest in the
+state. Where the last state is damaged, training goes on from the one before, and computes the same numbers again.
+"""
+
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,106 +16,38 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ablab.files import replacing
+from ablab.errors import UserError
+from ablab.files import replacing, sha256
 from ablab.provenance import code
-from ablab.store.run_folder import CANDIDATE, LAST, SELECTED
+from ablab.store.run_folder import CANDIDATE, LAST, PREVIOUS, SELECTED
+from ablab.training.selection import Selection, Weights, average
 from ablab.training.state import TrainingState
-from ablab.training.validation import Validation, best
-
-Weights = dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The rule that selects the weights for the test set.
-
-    `select` is one of
-    `best`: the weights of the best validation, by `monitor`;
-    `last`: the weights at the end of training;
-    `averaged`: the mean of the last `average_last` validated weights up to and including the best;
-    `best_or_averaged`: whichever of `best` and `averaged` validates better, `best` if they are equal;
-    `averaged_last`: the mean of the last `average_last` snapshots. A snapshot is taken after every multiple of
-    `average_every` steps, and one where training ends, for whatever reason (Vaswani et al. 2017, section 6.1). The last
-    gap may therefore be shorter. fairseq's `average_checkpoints.py --num-update-checkpoints`, which takes multiples
-    alone, averages the same weights if training ends at a multiple.
-    If there are fewer than `average_last`, all are averaged.
-    """
-
-    select: str
-    monitor: str
-    average_last: int
-    average_every: int
-
-    def candidates(self, validations: Sequence[Validation], step: int) -> list[list[int]]:
-        """Return the steps of each candidate mean if training ends at `step`, a validation; the first wins ties."""
-        steps = [validation.step for validation in validations]
-        leader = steps.index(best(validations, self.monitor).step) + 1
-        single, mean = [steps[leader - 1]], steps[max(0, leader - self.average_last) : leader]
-        return {
-            "best": [single],
-            "last": [steps[-1:]],
-            "averaged": [mean],
-            "best_or_averaged": [single] if mean == single else [single, mean],
-            "averaged_last": [self._snapshots(step)],
-        }[self.select]
-
-    def is_snapshot(self, step: int) -> bool:
-        """Return whether the weights after this step are needed even if they are not validated."""
-        return self.select == "averaged_last" and step % self.average_every == 0
-
-    def worth_keeping(self, validations: Sequence[Validation], step: int) -> set[int]:
-        """Return the steps up to `step` whose weights are needed if training ends here, or may be if it continues."""
-        if self.select == "averaged_last":
-            ends = bool(validations) and validations[-1].step == step
-            return set(self._snapshots(step) if ends else self._multiples(step))
-        if not validations:
-            return set()
-        recent = [validation.step for validation in validations][1 - self.average_last :]
-        later = recent if self.select in ("averaged", "best_or_averaged") and self.average_last > 1 else []
-        return {*later, *(step for steps in self.candidates(validations, step) for step in steps)}
-
-    def _multiples(self, step: int) -> range:
-        return range(self.average_every, step + 1, self.average_every)[-self.average_last :]
-
-    def _snapshots(self, end: int) -> list[int]:
-        return sorted({*self._multiples(end), end})[-self.average_last :]
-
-
-def average(checkpoints: Iterable[Mapping[str, Tensor]]) -> Weights:
-    """Return the arithmetic mean of the parameters (Gao et al. 2022, eq. 1), summed in float64.
-
-    Shared tables are stored once, so tied weights stay tied.
-    """
-    total: Weights = {}
-    count = 0
-    dtypes: dict[str, torch.dtype] = {}
-    for checkpoint in checkpoints:
-        count += 1
-        for name, tensor in checkpoint.items():
-            dtypes[name] = tensor.dtype
-            total[name] = total.get(name, torch.zeros_like(tensor, dtype=torch.float64)) + tensor.double()
-    return {name: (tensor / count).to(dtypes[name]) for name, tensor in total.items()}
+from ablab.training.validation import Validation
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The selected weights, the steps they average, and their validation."""
+    """The selected weights, the steps they average, their validation, and the SHA-256 of the file that holds them."""
 
     weights: Weights
     steps: list[int]
     validation: Validation
+    sha256: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Checkpoints:
     """The checkpoint folder of a run, and the rule that selects weights. Files hold only tensors and plain data.
 
     `seconds_apart`: the longest time between saves, in seconds; None: no limit, saves follow validations and snapshots.
+    `candidates`: by step, the SHA-256 of each file of weights that the last state may need.
     """
 
     folder: Path
     selection: Selection
     seconds_apart: float | None
+    candidates: dict[int, str] = field(default_factory=dict, init=False)
+    _is_whole: bool = field(default=False, init=False)
 
     def is_due(self, step: int, seconds: float) -> bool:
         """Return whether to save after this step, `seconds` after the last save, even without a validation."""
@@ -118,54 +57,131 @@ class Checkpoints:
         """Write the weights if they may be selected, then the last state, then delete weights no longer needed.
 
         The order matters: after a kill in between, training continues from the earlier state, and may need its weights.
+        So does a resume that finds the last state damaged.
         """
+        before = self.candidates
         steps = self.selection.worth_keeping(state.validations, state.step)
+        known = {step: digest for step, digest in before.items() if step in steps}
         if state.step in steps:
-            self._write_weights(self._of_step(state.step), model)
-        self.save_last(model, optimizer, state)
-        for path in set(self.folder.glob(f"{CANDIDATE}*")) - {self._of_step(step) for step in steps}:
+            known[state.step] = self._write_weights(self._of_step(state.step), model)
+        self.save_last(model, optimizer, state, known)
+        self.candidates = known
+        for path in set(self.folder.glob(f"{CANDIDATE}*")) - {self._of_step(step) for step in {*before, *known}}:
             path.unlink()
 
-    def save_last(self, model: Mapping[str, Tensor], optimizer: Mapping[str, Any], state: TrainingState) -> None:
-        """Write all that a resume needs; random streams are functions of the step and need no state."""
+    def save_last(
+        self,
+        model: Mapping[str, Tensor],
+        optimizer: Mapping[str, Any],
+        state: TrainingState,
+        candidates: Mapping[int, str],
+    ) -> None:
+        """Write all that a resume needs; random streams are functions of the step and need no state.
+
+        The state before it is kept, unless it is known to be damaged.
+        """
         content = {
             "model": dict(model),
             "optimizer": dict(optimizer),
             "course": state.as_dict(),
             "definitions": dict(code("training").definitions),
+            "candidates": dict(candidates),
         }
         with replacing(self.folder / LAST) as temporary:
             torch.save(content, temporary)
+            if self._is_whole:
+                _keep(self.folder / LAST, self.folder / PREVIOUS)
+        self._is_whole = True
 
     def load_last(self) -> dict[str, Any] | None:
-        """Return the last checkpoint, or None."""
-        return load_last(self.folder)
+        """Return the last whole state, or None if there is none at all; UserError if none of them can be read."""
+        content, faults = _whole_state(self.folder, mapped=False)
+        if content is not None:
+            self.candidates, self._is_whole = dict(content.get("candidates", {})), not faults
+        return content
 
     def choose(self, state: TrainingState, validate: Callable[[Weights], Validation]) -> Choice:
         """Write and return the selected weights; `validate` scores averaged weights, which have no validation yet."""
         known = {validation.step: validation for validation in state.validations}
-        chosen: Choice | None = None
+        chosen: tuple[Weights, list[int], Validation] | None = None
         for steps in self.selection.candidates(state.validations, state.step):
             weights = average(load_file(self._of_step(step)) for step in steps)
             validation = validate(weights) if len(steps) > 1 else known[steps[0]]
-            if chosen is None or validation.better_than(chosen.validation, self.selection.monitor):
-                chosen = Choice(weights, steps, validation)
+            if chosen is None or validation.better_than(chosen[2], self.selection.monitor):
+                chosen = weights, steps, validation
         assert chosen is not None, "every selection has a candidate"
-        self._write_weights(self.folder / SELECTED, chosen.weights)
-        return chosen
+        return Choice(*chosen, sha256=self._write_weights(self.folder / SELECTED, chosen[0]))
 
     def _of_step(self, step: int) -> Path:
-        return self.folder / f"{CANDIDATE}{step}.safetensors"
+        return _of_step(self.folder, step)
 
-    def _write_weights(self, path: Path, weights: Mapping[str, Tensor]) -> None:
+    def _write_weights(self, path: Path, weights: Mapping[str, Tensor]) -> str:
+        """Write weights and return the file's SHA-256, taken before it has its name."""
         with replacing(path) as temporary:
             save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
+            return sha256(temporary)
 
 
-def load_last(folder: Path, *, mapped: bool = False) -> dict[str, Any] | None:
-    """Return the last checkpoint in a folder, or None; `mapped`: its tensors are read from disk only on use."""
-    path = folder / LAST
-    if not path.exists():
-        return None
-    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+def load_last(
+    folder: Path, *, mapped: bool = False, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any] | None:
+    """Return the last whole state in a folder, or None; `mapped`: its tensors are read from disk only on use.
+
+    `say` is told of a damaged one. UserError if there are states, and none is whole.
+    """
+    content, faults = _whole_state(folder, mapped=mapped)
+    if content is not None and faults:
+        say(f"{faults[0]}: training goes on from the state before it, step {content['course']['step']:,}")
     return content
+
+
+def _whole_state(folder: Path, *, mapped: bool) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the last whole state, or None if there is none at all, and what is wrong with later ones."""
+    faults: list[str] = []
+    for path in (folder / LAST, folder / PREVIOUS):
+        if path.exists():
+            content, fault = _read(path, mapped=mapped)
+            if content is not None:
+                return content, faults
+            faults.append(f"{path} {fault}")
+    if faults:
+        raise UserError(f"{'; '.join(faults)}; allowed: rerun=true, which trains the run anew")
+    return None, []
+
+
+def _read(path: Path, *, mapped: bool) -> tuple[dict[str, Any] | None, str]:
+    """Return a state whose checksums and candidates are right, or None and what is wrong."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # torch does not compare the checksums that it writes
+        if damaged is not None:
+            return None, f"is damaged (a checksum is wrong in {Path(damaged).name})"
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except Exception as error:  # whatever a damaged file makes of its reader
+        return None, f"is damaged ({' '.join(str(error).split())[:80] or type(error).__name__})"
+    for step, digest in content.get("candidates", {}).items():  # older states do not know them
+        weights = _of_step(path.parent, step)
+        if not weights.exists():
+            return None, f"needs {weights.name}, which is gone"
+        if sha256(weights) != digest:
+            return None, f"needs {weights.name}, which is damaged"
+    return content, ""
+
+
+def _of_step(folder: Path, step: int) -> Path:
+    return folder / f"{CANDIDATE}{step}.safetensors"
+
+
+def _keep(path: Path, other: Path) -> None:
+    """Let a file have a second name, which it keeps when the first is given away."""
+    if not path.exists():
+        return
+    temporary = other.with_name(f".{other.name}.kept")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(path, temporary)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(path, temporary)
+    temporary.replace(other)
