@@ -4,11 +4,13 @@ from benchmarks.mutants.fault import Fault
 from benchmarks.mutants.faults.architecture import ARCHITECTURE
 from benchmarks.mutants.faults.custody import CUSTODY
 from benchmarks.mutants.faults.decoding import DECODING
+from benchmarks.mutants.faults.own import OWN
 from benchmarks.mutants.faults.pruning import PRUNING
 from benchmarks.mutants.faults.regularisers import REGULARISERS
 from benchmarks.mutants.faults.selection import SELECTION
 from benchmarks.mutants.faults.statistics import STATISTICS
 from benchmarks.mutants.faults.steps import STEPS
+from benchmarks.mutants.faults.today import TODAY
 
 ROOMS: dict[str, list[Fault]] = {
     "Architecture and initial weights": ARCHITECTURE,
@@ -19,6 +21,8 @@ ROOMS: dict[str, list[Fault]] = {
     "Pruning and analysis": PRUNING,
     "Statistics": STATISTICS,
     "The register": CUSTODY,
+    "Arms of today": TODAY,
+    "Parts of one's own": OWN,
 }
 """By what they concern."""
 

@@ -1,0 +1,79 @@
+"""Faults of parts from outside: what they are handed, what is their code, and who may name them."""
+
+from benchmarks.mutants.fault import Fault
+
+SIGNATURE = ("parts/test_signature.py",)
+OUTSIDE = ("parts/test_outside.py",)
+
+OWN = [
+    Fault(
+        "own part: the digest is of its own file alone",
+        "syntax/definitions.py",
+        "            waiting += found[key].uses\n",
+        "            pass\n",
+        SIGNATURE,
+    ),
+    Fault(
+        "own part: other code than that it was trained with is taken",
+        "config/kinds.py",
+        "    if recorded is not None and recorded != part.code:\n",
+        "    if recorded is None:\n",
+        OUTSIDE,
+    ),
+    Fault(
+        "own part: its code is no part of the recipe",
+        "config/kinds.py",
+        '        filled["code"] = _checked_code(group, str(kind), values.get("code"))\n',
+        '        filled["code"] = "0" * 12\n',
+        OUTSIDE,
+    ),
+    Fault(
+        "own part: a record is enough to name it",
+        "config/kinds.py",
+        "return _class_of(group, str(kind), user_confs()) if kind in kinds(group) else None",
+        'return _class_of(group, str(kind), user_confs()) if kind in kinds(group) or "." in str(kind) else None',
+        OUTSIDE,
+    ),
+    Fault(
+        "own part: the range of a field is not checked",
+        "syntax/signature.py",
+        "return _evaluated(parameter.annotation, parameter.owner)",
+        "return Any",
+        (*SIGNATURE, *OUTSIDE),
+    ),
+    Fault(
+        "own part: a star import goes unnoticed",
+        "parts/find.py",
+        "            if part.package.holds(target):\n",
+        "            if False:\n",
+        SIGNATURE,
+    ),
+    Fault(
+        "own part: the current folder goes before that of its options",
+        "parts/folders.py",
+        "return tuple(dict.fromkeys((*(conf.parent for conf in confs), Path(here).resolve())))",
+        "return tuple(dict.fromkeys((Path(here).resolve(), *(conf.parent for conf in confs))))",
+        OUTSIDE,
+    ),
+    Fault(
+        "own part: what it needs of others is not asked for",
+        "config/rules.py",
+        "    yield from _needs(config)\n",
+        "",
+        OUTSIDE,
+    ),
+    Fault(
+        "own metric: of two with one name the last folder's is taken",
+        "store/own_metrics.py",
+        "for conf in reversed(confs)",
+        "for conf in confs",
+        ("parts/test_own_metrics.py",),
+    ),
+    Fault(
+        "contract: a law is broken only by its own error",
+        "commands/check.py",
+        "        return failure_of(error, outside_parts(config).values())\n",
+        "        return None\n",
+        ("contracts/test_check.py",),
+    ),
+]
