@@ -1,6 +1,8 @@
 """Files are whole or absent."""
 
+import errno
 import math
+import os
 import stat
 
 import pytest
@@ -52,3 +54,35 @@ def test_text_comes_back_as_it_was(tmp_path):
     content = {"text": "zwölf\u2028 \r\n 数", "nested": [1, 2.5, None, True]}
     write_json(tmp_path / "x.json", content)
     assert read_json(tmp_path / "x.json") == content
+
+
+def _as_torch(path):
+    try:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        raise RuntimeError("unexpected pos 704 vs 598")  # noqa: B904
+
+
+def _as_safetensors(path):
+    raise RuntimeError("Error while serializing: I/O error: Disk quota exceeded (os error 122)")
+
+
+def _as_python(path):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize(
+    ("write", "number"), [(_as_torch, errno.ENOSPC), (_as_safetensors, errno.EDQUOT), (_as_python, errno.EIO)]
+)
+def test_an_error_of_the_disk_names_the_file_whatever_a_library_makes_of_it(write, number, tmp_path):
+    path = tmp_path / "it"
+    path.write_text("before")
+    with pytest.raises(OSError, match=os.strerror(number)) as told, replacing(path) as temporary:
+        write(temporary)
+    assert (told.value.errno, told.value.filename) == (number, str(path))
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["before"]
+
+
+def test_any_other_error_stays_what_it_is(tmp_path):
+    with pytest.raises(ZeroDivisionError), replacing(tmp_path / "it"):
+        raise ZeroDivisionError

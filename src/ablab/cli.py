@@ -1,6 +1,5 @@
 """The command line `ablab <verb>`, which the scripts at the root of a checkout also call."""
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, LostError, UserError, choices
+from ablab.files import OF_THE_DISK
 from ablab.lines import one_line, visible
 from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
@@ -57,7 +57,7 @@ def _verb(verb: str = "", *rest: str) -> int:
         return DONE
     except OSError as error:
         # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
-        if error.filename is None and error.errno != errno.ENOSPC:
+        if error.filename is None and error.errno not in OF_THE_DISK:
             raise
         print(f"error: {error.filename or 'the disk'}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return FAILED

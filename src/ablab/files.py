@@ -1,5 +1,6 @@
 """Atomic writing, and reading, of text, JSON and line files: a reader sees the old content or the new, never a mix."""
 
+import errno
 import hashlib
 import json
 import os
@@ -19,13 +20,21 @@ LONGEST = 100
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it replaces `path` if the block succeeds and is removed otherwise."""
+    """Yield a temporary path beside `path`; it replaces `path` if the block succeeds and is removed otherwise.
+
+    A disk that is full or fails raises OSError with the name of `path`, whatever a library makes of it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
+        try:
+            yield temporary
+        except Exception as error:
+            if (number := _of_the_disk(error)) is not None:
+                raise OSError(number, os.strerror(number), str(path)) from error
+            raise
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         # mkstemp makes files private; a shared store needs the permissions of any new file.
@@ -101,6 +110,25 @@ def sha256(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG)
+"""The system's numbers of errors that are the disk's, and no fault of the program."""
+
+
+def _of_the_disk(error: BaseException) -> int | None:
+    """Return the system's number of a disk's error behind an error of a library, or None.
+
+    torch raises one of its own while Python's is handled; safetensors has the number in its message.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        told = re.search(r"\(os error (\d+)\)", str(cause))
+        number = cause.errno if isinstance(cause, OSError) else int(told[1]) if told else None
+        if number in OF_THE_DISK:
+            return number
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _umask() -> int:

@@ -88,7 +88,8 @@ class Checkpoints:
             "candidates": dict(candidates),
         }
         with replacing(self.folder / LAST) as temporary:
-            torch.save(content, temporary)
+            with temporary.open("wb") as file:  # a file of Python's tells why it cannot be written
+                torch.save(content, file)
             if self._is_whole:
                 _keep(self.folder / LAST, self.folder / PREVIOUS)
         self._is_whole = True
