@@ -54,7 +54,7 @@ def test_what_the_file_leaves_out_is_the_default_of_the_signature(study):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"norm/dyt": "alpha: 0.5\n"}, "norm.kind=None: unknown"),
+        ({"norm/dyt": "alpha: 0.5\n"}, "norm.kind: missing; an option of one's own names its part by _target_"),
         ({"norm/dyt": "kind: dyt\n"}, "norm.kind=dyt: unknown"),
         ({"norm/dyt": OPTION + "kind: dyt\n"}, r"kind=dyt beside _target_=.*allowed: _target_ alone"),
         ({"norm/dyt": OPTION + "beta: 1\n"}, "norm.beta=1: no such key for this option"),
@@ -74,6 +74,25 @@ def test_a_bad_option_is_refused_in_one_line(study, options, why):
     with pytest.raises(UserError, match=why) as error:
         compose(["norm=dyt"])
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["_target_: parts.Untyped\n", "_target_: parts.Absent\n", "_target_: [\n", "_target_: broken.Part\n", "x: 1\n"],
+)
+def test_a_bad_option_stops_no_line_that_does_not_choose_it(study, bad):
+    """Somebody drafts a part while others train and report."""
+    Path("broken.py").write_text("def (:\n")
+    study(
+        DYT + "class Untyped:\n    def __init__(self, d_model, alpha): pass\n",
+        {"norm/dyt": OPTION, "norm/bad": bad},
+    )
+    for words in (["norm=dyt"], ["norm=pre"], ["schedule=cosine"]):
+        assert compose(words).config
+    with pytest.raises(UserError, match=r"has no effect with norm=pre; allowed with norm=dyt"):
+        compose(["norm=pre", "norm.alpha=1"])
+    with pytest.raises(UserError):
+        compose(["norm=bad"])
 
 
 def test_values_of_ours_need_no_part(study):

@@ -7,7 +7,7 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.files import write_lines
-from ablab.store.own_metrics import own_metrics
+from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.store.run_folder import RunFolder
 from ablab.store.scores import METRICS
 from ablab.store.stored_text import StoredText, keep_text
@@ -60,7 +60,24 @@ def test_one_that_fails_is_told_in_one_line(study, evaluated, function, why):
 def test_one_with_a_name_of_ours_is_refused(study, name):
     study(SOURCE, {f"metric/{name}": OPTION})
     with pytest.raises(UserError, match=f"{name}.yaml: ablab has a metric of this name"):
-        own_metrics()
+        check_metric(name)
+    assert name not in own_metrics()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (OPTION.replace("better: lower\n", ""), "better: missing"),
+        (OPTION + "lower: true\n", "lower=True: no such key"),
+        (OPTION.replace("longer\n", "absent\n", 1), "there is no parts_.*absent"),
+        ("_target_: [", "not readable as YAML"),
+    ],
+)
+def test_a_bad_file_is_told_where_it_is_asked_for_and_stops_nothing_else(study, text, why):
+    study(SOURCE, {"metric/good": OPTION, "metric/bad": text})
+    with pytest.raises(UserError, match=f"bad.yaml: .*{why}"):
+        check_metric("bad")
+    assert list(own_metrics()) == ["good"]
 
 
 def test_of_two_with_one_name_the_first_folders_is_taken(study, tmp_path, monkeypatch):

@@ -29,6 +29,7 @@ from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
 from ablab.report.verify import verify
+from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
 from ablab.study.summary import open_study_tracker
@@ -130,12 +131,15 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> Selection:
 
 def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
     """Apply a typed baseline or metric; the result is a report beside the declared one, without its claims."""
-    if options.baseline is not None and selection.arm(options.baseline) is None:
+    if options.metric is not None:
+        check_metric(options.metric)
+    asked = selection.arm(options.baseline or selection.baseline)
+    if asked is None:
         names = [arm.name for arm in selection.arms]
         raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
     if options.metric is not None and options.metric not in selection.measures:
         raise UserError(f"metric={options.metric}: the table has none; {choices(options.metric, selection.measures)}")
-    metric, baseline = options.metric or selection.metric, options.baseline or selection.baseline
+    metric, baseline = options.metric or selection.metric, asked.name
     news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
     if not news:
         return selection

@@ -108,9 +108,19 @@ def kinds(group: str) -> frozenset[str]:
 
 @cache
 def _kinds(group: str, confs: Sequence[Path]) -> frozenset[str]:
-    found = ((option, option_values(group, option).get("kind")) for option in groups()[group])
+    found = ((option, _kind_in(group, option)) for option in groups()[group])
     # A user's option may have a kind of ours, but only a target makes a new one.
     return frozenset(str(kind) for option, kind in found if kind and (is_shipped(group, option) or "." in kind))
+
+
+def _kind_in(group: str, option: str) -> Any:
+    """Return the kind that an option names; None where a user's file cannot be read, which is told if it is chosen."""
+    try:
+        return option_values(group, option).get("kind")
+    except UserError:
+        if is_shipped(group, option):
+            raise
+        return None
 
 
 def _is_global(path: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic import ValidationError, create_model
 
-from ablab.config.groups import groups, kinds, option_values
+from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, Option
 from ablab.data.corpus import Corpus
 from ablab.errors import MissingPartError, UserError, choices, first_error
@@ -97,9 +97,15 @@ def _made(group: str, base: type[Group], part: Part, fields: Mapping[str, Any]) 
 def part_of(group: str, kind: str) -> Part | None:
     """Return the part behind a kind, read from its source; None for kinds that need none, such as no curve."""
     target = shipped_targets(group).get(kind)
-    if target is None and "." not in kind:
+    if target is not None:
+        return find_part(target)
+    if "." not in kind:
         return None
-    return find_part(target or kind)
+    try:
+        return find_part(kind)
+    except UserError as error:
+        options = (name for name in groups()[group] if option_values(group, name).get("kind") == kind)
+        raise UserError(": ".join([*(str(file_of(group, name)) for name in options), str(error)])) from None
 
 
 def chosen_part(option: Option) -> Part:
@@ -176,6 +182,8 @@ def _unknown(group: str, kind: object, code: object) -> UserError:
             f"--config-dir FOLDER, where FOLDER/{group}/<option>.yaml has _target_: {kind}",
             group,
         )
+    if kind is None:
+        return UserError(f"{group}.kind: missing; an option of one's own names its part by _target_: <module>.<class>")
     return UserError(f"{group}.kind={kind}: unknown; {choices(kind, kinds(group))}")
 
 
@@ -218,13 +226,28 @@ def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
         name: role
         for group in (*OPTIONS, "data")
         for kind in sorted(kinds(group))
-        if (found := class_of(group, kind)) is not None
+        if (found := _readable_class_of(group, kind)) is not None
         for name, role in found.walk(f"{group}.")
         if name != f"{group}.code"
     }
 
 
+def _readable_class_of(group: str, kind: str) -> type[Group] | None:
+    """Return the class of a kind, or None where its part cannot be read: that is an error only where it is chosen."""
+    try:
+        return class_of(group, kind)
+    except UserError:
+        return None
+
+
 def readers(key: str) -> tuple[str, ...]:
     """Return the options of the group in `group.field` that read the field."""
     group, _, field = key.partition(".")
-    return tuple(name for name in groups()[group] if field in (fields_of(group, name) or ()))
+    return tuple(name for name in groups()[group] if field in _readable_fields_of(group, name))
+
+
+def _readable_fields_of(group: str, option: str) -> Collection[str]:
+    try:
+        return fields_of(group, option) or ()
+    except UserError:
+        return ()

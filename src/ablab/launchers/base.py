@@ -28,6 +28,11 @@ class Job(NamedTuple):
     words: Sequence[str]
     modules: Sequence[str] = ()
 
+    def line(self, threads: int) -> list[str]:
+        """Return the words for a process without a terminal, with so many threads unless the words say how many."""
+        typed = any(word.startswith("trainer.threads=") for word in self.words)
+        return [*self.words, *([] if typed else [f"trainer.threads={threads}"]), "trainer.progress=false"]
+
 
 class Cause(NamedTuple):
     """The reason why a job failed, if the job could not record it itself."""

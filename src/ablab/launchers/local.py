@@ -79,7 +79,7 @@ class Processes(Launcher):
             self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
-            words = [*job.words, f"trainer.threads={self.places.threads}", "trainer.progress=false"]
+            words = job.line(self.places.threads)
             process = self._context.Process(target=task.work, args=(words, str(job.folder.log), environment))
             process.start()  # the first call lasts until the server has imported; a stop may come meanwhile
             self._running[process.sentinel] = _Running(job, process, environment)

@@ -107,9 +107,10 @@ class RayTasks(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit the jobs."""
         for job in jobs:
-            words = [*job.words, f"trainer.threads={self.resources.threads}", "trainer.progress=false"]
             log = str(job.folder.log.resolve())
-            self._tasks[self._work.remote(words, log, str(Path.cwd()), dict(_carried()))] = job
+            self._tasks[self._work.remote(job.line(self.resources.threads), log, str(Path.cwd()), dict(_carried()))] = (
+                job
+            )
 
     def ended(self) -> Iterator[Ending]:
         """Yield the tasks that have ended."""

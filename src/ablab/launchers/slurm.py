@@ -94,8 +94,7 @@ class SubmititJobs(Launcher):
         self._submitted.update(zip(handles, jobs, strict=True))
 
     def _work(self, job: Job) -> "Work":
-        words = [*job.words, f"trainer.threads={self.queue.threads}", "trainer.progress=false"]
-        return Work(words, str(job.folder.log.resolve()))
+        return Work(job.line(self.queue.threads), str(job.folder.log.resolve()))
 
     def ended(self) -> Iterator[Ending]:
         """Yield jobs that have ended; submitit polls Slurm at growing intervals."""

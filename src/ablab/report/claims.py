@@ -19,7 +19,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
 from ablab.study.claims import Settled
-from ablab.study.study import SAME
+from ablab.study.study import names_of
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
@@ -133,7 +133,7 @@ def _line(
 
 def _named(selection: Selection, claim: Settled, near_failures: NearFailures) -> list[str]:
     """Return the runs of the claim's arms that nearly failed, in words."""
-    rows = {row.name: row.name.split(SAME) for row in selection.rows}
+    rows = {row.name: names_of(row.name) for row in selection.rows}
     return [
         f"seed {run.seed} of {name}"
         for name in claim.weights

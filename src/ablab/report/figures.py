@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
-from ablab.study.study import SAME
+from ablab.study.study import names_of
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 """Colours of Okabe and Ito (2008), distinct under any colour vision.
@@ -25,7 +25,7 @@ class Style(NamedTuple):
 
 def styles(document: Document) -> dict[str, Style]:
     """Return colour and dash of each arm, the same in every picture."""
-    names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *arm.name.split(SAME)))
+    names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *names_of(arm.name)))
     count = len(COLOURS)
     return {
         name: Style(COLOURS[number % count], DASHES[number // count % len(DASHES)]) for number, name in enumerate(names)

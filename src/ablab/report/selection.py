@@ -14,7 +14,7 @@ from ablab.report.runs import ArmRuns, Run
 from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
-from ablab.study.study import SAME, united
+from ablab.study.study import names_of, united
 
 
 class Registered(BaseModel):
@@ -106,8 +106,9 @@ class Selection:
         return self.measures[claim.metric] if claim.layers is None else pruned_measure(claim.layers)
 
     def arm(self, name: str) -> ArmRuns | None:
-        """Return the arm of this name, or None."""
-        return next((arm for arm in self.arms if arm.name == name), None)
+        """Return the arm that has this name, alone or among others, or None."""
+        wanted = set(names_of(name))
+        return next((arm for arm in self.arms if wanted <= set(names_of(arm.name))), None)
 
     @cached_property
     def rows(self) -> list[ArmRuns]:
@@ -128,12 +129,17 @@ class Selection:
     @property
     def baseline_row(self) -> ArmRuns:
         """The row that contains the baseline."""
-        return next(row for row in self.rows if self.baseline in row.name.split(SAME))
+        return self._row_of(self.baseline)
 
     def baseline_of(self, row: ArmRuns) -> ArmRuns:
         """Return the row that this one is compared with."""
-        own = self.baselines.get(row.name.split(SAME)[0], self.baseline)
-        return next(one for one in self.rows if own in one.name.split(SAME))
+        first = names_of(row.name)[0]
+        own = next((base for arm, base in self.baselines.items() if first in names_of(arm)), self.baseline)
+        return self._row_of(own)
+
+    def _row_of(self, arm: str) -> ArmRuns:
+        wanted = set(names_of(arm))
+        return next(row for row in self.rows if wanted <= set(names_of(row.name)))
 
     @property
     def baseline_rows(self) -> list[ArmRuns]:

@@ -1,6 +1,7 @@
 """Metrics of users' own: functions of a test set's translations, which `conf/metric/<name>.yaml` names."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -56,14 +57,28 @@ class OwnMetric(BaseModel):
 
 
 def own_metrics() -> Mapping[str, OwnMetric]:
-    """Return the user's metrics by name. UserError for a file that declares none, or one that has a name of ours."""
+    """Return the user's metrics by name, without those that cannot be read: see `check_metric`."""
     return _own_metrics(user_confs())
+
+
+def check_metric(name: str) -> None:
+    """Raise UserError if the user has a file for a metric of this name that declares none, or that shadows one of ours.
+
+    Such a file is no obstacle for those who ask for other metrics.
+    """
+    for conf in user_confs():
+        if (path := conf / "metric" / f"{name}.yaml").is_file():
+            _read(path)
 
 
 @cache
 def _own_metrics(confs: Sequence[Path]) -> Mapping[str, OwnMetric]:
-    # Of two metrics with one name the first folder's is taken, as of options.
-    return {path.stem: _read(path) for conf in reversed(confs) for path in sorted((conf / "metric").glob("*.yaml"))}
+    found = {}
+    for conf in reversed(confs):  # of two metrics with one name the first folder's is taken, as of options
+        for path in sorted((conf / "metric").glob("*.yaml")):
+            with suppress(UserError):
+                found[path.stem] = _read(path)
+    return found
 
 
 def _read(path: Path) -> OwnMetric:
@@ -79,6 +94,12 @@ def _read(path: Path) -> OwnMetric:
         metric = OwnMetric.model_validate(values)
     except ValidationError as error:
         raise UserError(f"{path}: {first_error(error, values)}") from None
-    if unknown := [name for name in metric.part.signature.parameters if name not in TEXTS]:
-        raise UserError(f"{path}: {metric.target} takes {unknown[0]}; allowed: {', '.join(TEXTS)}")
+    try:
+        taken = metric.part.signature.parameters
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    if unknown := [name for name in taken if name not in TEXTS]:
+        raise UserError(
+            f"{path}: {metric.target} takes {unknown[0]}, and a metric has no fields; allowed: {', '.join(TEXTS)}"
+        )
     return metric

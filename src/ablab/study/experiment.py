@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ablab.errors import choices
 from ablab.search.settings import SearchBlock
-from ablab.store.own_metrics import own_metrics
+from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.store.scores import COSTS, OF_ARMS, SCORES
 
 Level = str | int | float | bool | list[str] | None
@@ -26,6 +26,7 @@ def _among(*more: str) -> AfterValidator:
     """Accept the scores, the user's own metrics, and these names."""
 
     def check(name: str) -> str:
+        check_metric(name)
         allowed = (*SCORES, *own_metrics(), *more)
         if name not in allowed:
             raise ValueError(choices(name, allowed))

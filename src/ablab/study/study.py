@@ -32,6 +32,11 @@ SAME = " = "
 """Separator between the names of united arms."""
 
 
+def names_of(arm: str) -> list[str]:
+    """Return the names that are joined in the name of a united arm, or the one of any other."""
+    return arm.split(SAME)
+
+
 def by_arm(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[str, tuple[Hashable, ...]]:
     """Return the keys of each arm's cells, in order."""
     found: dict[str, list[Hashable]] = {}

@@ -1,0 +1,51 @@
+"""Arms that are the same runs under several names: a report finds them by any of these, and says what they are."""
+
+import pytest
+
+from ablab.cli import main
+from ablab.report.effects import effect_lines
+from ablab.report.metrics import MEASURES
+from ablab.report.selection_of_study import of_study
+from ablab.statistics.interval import NotTestable
+from ablab.study.definition import define
+from tests.report.conftest import EXPERIMENT
+from tests.report.synthetic import fill
+
+LINE = ("norm=pre,scalenorm", "norm.learn_g=true,false", "seed=1,2,3", "logger=none")
+PRE = "norm=pre,norm.learn_g=True = norm=pre,norm.learn_g=False"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep whose baseline is one arm of two names."""
+    outputs = tmp_path_factory.mktemp("collapsed")
+    errors = {arm.name: 0.2 + 0.1 * number for number, arm in enumerate(define((*LINE, f"outputs={outputs}")).arms)}
+    assert next(iter(errors)) == PRE
+    fill(LINE, errors, outputs=outputs)
+    return outputs
+
+
+@pytest.mark.parametrize("words", [(), (f"baseline={PRE}",), ("baseline=norm=pre,norm.learn_g=False",)])
+def test_the_baseline_may_be_one_of_them(swept, words, capsys):
+    assert main(["report", *LINE, f"outputs={swept}", "resamples=1000", *words]) == 0
+    assert f"{PRE} (baseline)" in capsys.readouterr().out
+
+
+def test_any_arm_may_be_the_baseline_and_no_other_name_is(swept, capsys):
+    line = ["report", *LINE, f"outputs={swept}", "resamples=1000"]
+    assert main([*line, "baseline=norm=scalenorm,norm.learn_g=False"]) == 0
+    assert "norm=scalenorm,norm.learn_g=False (baseline)" in capsys.readouterr().out
+    assert main([*line, "baseline=norm=post"]) == 2
+    assert "no such arm" in capsys.readouterr().err
+
+
+def test_cells_that_coincide_are_not_said_to_have_diverged(tmp_path):
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "layerdrop: [0, 0.1, 0.2, 0.5]", "norm: [scalenorm, pre]\n  norm.learn_g: [true, false]"
+    )
+    text = text[: text.index("claims:")].replace("baseline: {layerdrop: 0}", "baseline: {norm: scalenorm}")
+    (tmp_path / "x.yaml").write_text(text)
+    words = (f"experiment={tmp_path / 'x.yaml'}",)
+    errors = {arm.name: 0.3 for arm in define((*words, f"outputs={tmp_path}")).arms}
+    with pytest.raises(NotTestable, match="some levels of one factor have no effect under others"):
+        effect_lines(of_study(fill(words, errors, outputs=tmp_path)), MEASURES["test_bleu"])
