@@ -35,13 +35,14 @@ def check(arguments: Sequence[str]) -> int:
     config = compose(line).config
     config.data.check()
     console = Console()
-    broken = 0
+    reasons: list[str] = []
     for law in _laws(chosen, line):
         reason = _broken(law, config)
-        broken += reason is not None
-        console.say(f"holds   {law.sentence}" if reason is None else f"BROKEN  {law.sentence}: {reason}")
-    console.say(f"{' '.join(words)}: {_count(broken)}")
-    return FAILED if broken else DONE
+        said = "as above" if reason in reasons else reason
+        console.say(f"holds   {law.sentence}" if reason is None else f"BROKEN  {law.sentence}: {said}")
+        reasons += [] if reason is None else [reason]
+    console.say(f"{' '.join(words)}: {_count(len(reasons))}")
+    return FAILED if reasons else DONE
 
 
 def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:

@@ -30,7 +30,9 @@ def rates(config: Config) -> None:
     most = config.drophead.own.get("p", 1.0)
     for step in (*range(1, last + 1), 2 * last):
         rate = objective.learning_rate(step)
-        require(isfinite(rate) and rate >= 0, f"the learning rate at step {step} is {rate}")
+        require(isinstance(rate, float | int), f"the learning rate at step {step} of {last} is {rate!r}, no number")
+        in_range = isfinite(rate) and 0 <= rate <= config.peak_rate * (1 + 1e-9)
+        require(in_range, f"the learning rate at step {step} of {last} is {rate}, not from 0 to {config.peak_rate}")
         for place in PLACES:
             dropped = objective.drophead_rate(step, place)
             require(0 <= dropped <= most, f"the DropHead rate at step {step} is {dropped}, not from 0 to {most}")

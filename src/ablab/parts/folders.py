@@ -93,4 +93,6 @@ def _path_of(place: str) -> str:
 def _existing(path: str, word: str) -> Path:
     if not path or not Path(path).is_dir():
         raise UserError(f"{word}: {path or 'nothing'} is no folder; allowed: one that holds <group>/<option>.yaml")
+    if next(Path(path).glob("*/*.yaml"), None) is None:
+        raise UserError(f"{word}: {path} has no options; allowed: a folder that holds <group>/<option>.yaml")
     return Path(path).resolve()
