@@ -128,6 +128,7 @@ def test_sentences_show_both_arms(reported):
     assert all(line["arm_text"] != line["baseline_text"] for line in group["lines"])
 
 
+@pytest.mark.slow
 def test_another_metric_or_baseline_is_a_report_of_its_own(reported):
     declared = reported.text("report.json")
     code, out, _ = typed(*reported.words, "metric=test_chrf", "baseline=layerdrop=0.2", "resamples=1000")

@@ -50,6 +50,7 @@ def swept(tmp_path_factory):
     return outputs, typed("data.max_tokens=60,1", "seed=1,2", f"outputs={outputs}")
 
 
+@pytest.mark.slow
 def test_a_machine_without_gpu_is_said_once_and_leaves_no_failures(tmp_path, capsys):
     lacking = ("trainer=ddp", "trainer.devices=99")
     with contextlib.redirect_stdout(io.StringIO()):
