@@ -168,6 +168,7 @@ def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, ou
     assert "nothing is computed again" in again.out
 
 
+@pytest.mark.slow
 def test_an_interruption_loses_one_artefact_and_other_settings_only_what_they_change(outputs, monkeypatch):
     run = scalenorm(outputs)
     words = (f"run={run.run_id}", "heads=true", "sentences=2")

@@ -110,6 +110,7 @@ def test_failures_are_tried_again_when_asked(swept):
     assert attempts == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     outputs, _ = swept
     finished = [run for run in runs(outputs) if run.record() is not None]

@@ -36,7 +36,10 @@ def fail(order: str) -> None:
             *("allocate", "device 1 of 2: RuntimeError: CUDA out of memory. Tried to allocate; ", "memory"),
             marks=pytest.mark.slow,
         ),
-        ("die", "device 1 of 2: its process was killed by SIGKILL (out of memory?); ", "killed"),
+        pytest.param(
+            *("die", "device 1 of 2: its process was killed by SIGKILL (out of memory?); ", "killed"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_ends_a_process_is_said_in_one_line(order, said, kind, capfd):
