@@ -204,7 +204,7 @@ def test_a_tracker_gets_an_axis_of_heads(deep, small):
 def test_a_report_shows_heads_beside_depths(deep, small):
     run = the_run(deep)
     shown = {series.key: series for series in pictured(of_runs(run.run_id, run.outputs))}
-    assert {"decoder_depth", "both_depth", "heads", "heads_speed"} <= set(shown)
+    assert {"decoder_depth", "heads", "heads_speed"} <= set(shown)
     (line,) = shown["heads"].lines
     assert FEWEST <= line.x[0] < line.x[-1] == 2 * FEWEST, "the newest of the curves"
     assert shown["heads"].x == "heads kept of the whole model"
