@@ -32,10 +32,6 @@ NEVER = [
 
 LIGHT_DATA = {f"ablab.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata")}
 
-PRELOADED = "ablab.tracking.wandb_preload"
-"""It is there to import wandb, for whoever forks many runs."""
-
-
 MODULES = {name: path for name, path in modules().items() if name.split(".")[0] == "ablab"}
 STOREY = {name: number for number, names in enumerate(LEVELS) for name in names}
 
@@ -86,7 +82,7 @@ def test_data_takes_only_the_special_tokens_from_the_model():
 
 
 def test_the_light_rooms_load_neither_torch_nor_lightning():
-    names = sorted(LIGHT_DATA | {name for name in MODULES if package(name) in LIGHT} - {PRELOADED})
+    names = sorted(LIGHT_DATA | {name for name in MODULES if package(name) in LIGHT})
     program = (
         "import importlib, sys\n"
         f"for name in {names!r}:\n"

@@ -17,7 +17,6 @@ from ablab.launchers.local import Places, Processes, _start_server
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.records import kind_of, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
-from ablab.tracking.tracker import imported_by
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 
 
@@ -184,29 +183,19 @@ def test_memory_is_told_from_other_errors(error, kind):
     assert kind_of(error) == kind
 
 
-def test_the_server_imports_ahead_what_the_runs_will(tmp_path, monkeypatch):
+def test_the_server_imports_ahead_what_the_runs_will(monkeypatch):
     monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
     monkeypatch.setattr(forkserver._forkserver, "_preload_modules", [])
-    _start_server(
-        [job(tmp_path, "exit", "0")._replace(modules=modules) for modules in (("json",), (), ("json", "csv"))]
-    )
-    assert forkserver._forkserver._preload_modules == [*task.PRELOADED, "json", "csv"]
+    _start_server()
+    assert forkserver._forkserver._preload_modules == task.PRELOADED
 
 
 def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
     """Starting the server is, to a SIGTERM in that moment."""
     started = []
-    monkeypatch.setattr(local, "_start_server", started.append)
+    monkeypatch.setattr(local, "_start_server", lambda: started.append(1))
     Processes(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
     assert len(started) == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "mode", "ahead"), [("none", "offline", 0), ("wandb", "offline", 1), ("wandb", "online", 0)]
-)
-def test_wandb_is_imported_ahead_of_offline_runs_alone(kind, mode, ahead):
-    """Its reports on itself are switched off before it is imported, and only there."""
-    assert len(imported_by(kind, mode)) == ahead
 
 
 def test_gpus_are_held_only_where_some_run_trains_on_one():

@@ -1,7 +1,5 @@
 """The report in W&B: its tables and pictures in the run of its study, once."""
 
-import pytest
-
 from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.tables import tables
@@ -12,7 +10,6 @@ from tests.report.synthetic import fill
 from tests.tracking.seen import Seen
 
 
-@pytest.mark.slow
 def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):
     (tmp_path / "told.yaml").write_text(EXPERIMENT.replace("logger=none", "logger=wandb"))
     words = (f"experiment={tmp_path / 'told.yaml'}", f"outputs={tmp_path}")
@@ -28,7 +25,7 @@ def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):
     seen = Seen.of(study.folder)
     document = Document.model_validate_json((tmp_path / "reports" / "told" / "report.json").read_text())
     wanted = {f"report/{table.key}" for table in tables(document)} | {f"report/{key}" for key in charts(document)}
-    there = {key.partition(".")[0] for row in seen.history for key in row}
-    assert wanted <= there
-    assert seen.kind("run")[0]["job_type"] == "study"
+    assert wanted <= seen.keys
+    assert len(seen.kind("chart")) == len(charts(document))
+    assert seen.card.job_type == "study"
     assert seen.summary["report/verdicts/1"] == document.claims[0].words

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.slow
 def ended(tmp_path_factory):
     outputs = tmp_path_factory.mktemp("ended")
     words = ("norm=pre,post", "seed=1,2", "logger=wandb", "pruning=every_other", f"outputs={outputs}")
-    # In a process of its own: wandb's service in this one would be handed on to the runs.
     process = started(*words)
     out, err = process.communicate(timeout=200)
     assert (process.returncode, err) == (0, "")
@@ -45,13 +44,11 @@ def test_the_pictures_are_there(ended):
 def test_wandb_has_the_comparison_in_the_group_of_the_runs(ended):
     outputs, folder, _ = ended
     study = Seen.of(folder)
-    first = study.kind("run")[0]
-    assert first["job_type"] == "study"
-    assert first["run_group"] == first["display_name"] == folder.name
-    assert study.exit_code == 0
-    keys = {key.partition(".")[0] for row in study.history for key in row}
-    assert {"study/arms", "study/learning_curves", "study/depth_quality"} <= keys
+    assert study.card.job_type == "study"
+    assert study.card.group == study.card.name == folder.name
+    assert [event["failed"] for event in study.kind("closed")] == [False]
+    assert {"study/arms", "study/learning_curves", "study/depth_quality"} <= study.keys
     for run in all_runs(outputs / "smoke"):
-        mirrored = Seen.of(run.path).kind("run")[0]
-        assert mirrored["run_group"] == folder.name
-        assert any(tag in ("norm=pre", "norm=post") for tag in mirrored["tags"])
+        card = Seen.of(run.path).card
+        assert card.group == folder.name
+        assert any(tag in ("norm=pre", "norm=post") for tag in card.tags)

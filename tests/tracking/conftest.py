@@ -1,48 +1,27 @@
-"""A network that leads nowhere, and notices who asks."""
+"""A stand-in for W&B's server, which this process and those it starts take for the real one."""
 
-import socket
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
-import wandb
+
+from ablab.tracking.tracker import RunCard
+from tests.tracking.server import Server
+
+CARD = RunCard(run_id="rabc", name="s1", config={"seed": 1}, tags=["a"], project="p", group="g")
+
+Serve = Callable[..., Server]
 
 
-class Trap:
-    """A proxy that answers nothing and remembers what was asked of it."""
+@pytest.fixture
+def serve(monkeypatch) -> Iterator[Serve]:
+    with ExitStack() as stack:
 
-    def __init__(self) -> None:
-        self.asked: list[bytes] = []
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self._server.getsockname()[1]}"
-        threading.Thread(target=self._listen, daemon=True).start()
+        def start(manner: str = "accepts", rows: int | None = None) -> Server:
+            server = Server(manner, rows)
+            stack.callback(server.close)
+            for name, value in server.environment.items():
+                monkeypatch.setenv(name, value)
+            return server
 
-    def _listen(self) -> None:
-        while True:
-            try:
-                caller, _ = self._server.accept()
-            except OSError:
-                return
-            caller.settimeout(5)
-            self.asked.append(caller.recv(4096))
-            caller.close()
-
-    def close(self) -> None:
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-
-
-@pytest.fixture(scope="module")
-def trap() -> Iterator[Trap]:
-    """All ways out lead to the trap: of this process, and of wandb's own, which is started afresh."""
-    trap = Trap()
-    wandb.teardown()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-            patch.setenv(name, trap.address)
-            patch.setenv(name.lower(), trap.address)
-        patch.delenv("NO_PROXY", raising=False)
-        patch.delenv("no_proxy", raising=False)
-        yield trap
-        wandb.teardown()
-    trap.close()
+        yield start

@@ -1,59 +1,41 @@
-"""A W&B run, read back from the disk."""
+"""What the events of a run or study tell, read back from the disk."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import wandb
+from ablab.tracking.events import ROWS, Event, events_of
+from ablab.tracking.tracker import RunCard
 
 
 @dataclass(frozen=True)
 class Seen:
-    """An offline run as `wandb leet` reads it."""
+    """The events in the order in which they were told."""
 
-    records: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, run: Path) -> "Seen":
-        (folder,) = (run / "wandb").glob("offline-run-*")
-        return cls.of_folder(folder)
+    events: list[Event]
 
     @classmethod
-    def of_folder(cls, folder: Path) -> "Seen":
-        wandb.teardown()  # wandb's own process ends, and has written all that it ever would
-        command = [str(Path(sys.executable).with_name("wandb")), "leet", "inspect", "--json", str(folder)]
-        # Unless told otherwise, this command itself calls home; whom the run calls is another question.
-        quiet = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
-        quiet["WANDB_ERROR_REPORTING"] = "false"
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=quiet)
-        return cls([json.loads(line) for line in done.stdout.splitlines()])
+    def of(cls, folder: Path) -> "Seen":
+        return cls(list(events_of(folder)))
 
-    def kind(self, name: str) -> list[dict[str, Any]]:
-        return [record[name] for record in self.records if record["type"] == name]
+    def kind(self, name: str) -> list[Event]:
+        return [event for event in self.events if event["event"] == name]
 
     @property
-    def config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {}
-        for run in self.kind("run"):
-            config |= run["config"]["update"]
-        return config
+    def card(self) -> RunCard:
+        return RunCard.model_validate(self.kind("opened")[-1]["card"])
 
     @property
     def summary(self) -> dict[str, Any]:
-        summary: dict[str, Any] = {}
-        for update in self.kind("summary"):
-            summary |= update["update"]
-        return summary
+        return {key: value for event in self.kind("summary") for key, value in event["values"].items()}
 
     @property
-    def history(self) -> list[dict[str, Any]]:
-        return [row["item"] for row in self.kind("history")]
+    def keys(self) -> set[str]:
+        """The keys of all rows."""
+        rows = [event for event in self.events if event["event"] in ROWS]
+        return {key for row in rows for key in row.get("values", [row.get("key")])}
 
-    @property
-    def exit_code(self) -> int:
-        (found,) = self.kind("exit")
-        return int(found.get("exit_code", 0))
+    def points(self, key: str, axis: str = "step") -> list[tuple[float, Any]]:
+        """The points of a curve, in the order of the rows."""
+        rows = [row for row in self.kind("row") if row["axis"] == axis]
+        return [(row["x"], row["values"][key]) for row in rows if key in row["values"]]

@@ -1,57 +1,58 @@
-"""What W&B holds of one run, read back from the disk: complete, closed, and silent towards the network."""
+"""The events of a run hold all that a dashboard shows of it: complete, once, and without W&B."""
 
-import json
-import urllib.request
+import os
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-import wandb
 
 from ablab import identity
 from ablab.config import compose
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
+from ablab.tracking.events import EVENTS, FOLDER, Events
+from ablab.tracking.tracker import Tracker
 from tests.run.conftest import TINY, typed
+from tests.tracking.conftest import CARD
 from tests.tracking.seen import Seen
 
 
 @dataclass(frozen=True)
-class Mirrored:
+class Tracked:
     seen: Seen
     record: Record
     recipe: dict[str, Any]
     run: RunFolder
     line: tuple[str, ...]
-    asked: list[bytes]
 
 
 @pytest.fixture(scope="module")
-def mirrored(trap, tmp_path_factory) -> Mirrored:
-    folder = tmp_path_factory.mktemp("mirror")
+def tracked(tmp_path_factory) -> Tracked:
+    folder = tmp_path_factory.mktemp("tracked")
     line = ("smoke=true", *TINY, "norm=scalenorm", "seed=3", f"outputs={folder}")
-    assert typed(*line).code == 0
-    wandb.teardown()  # its process ends, and has asked for all that it ever would
-    asked = list(trap.asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "wandb", None)  # offline, W&B is not even imported
+        assert typed(*line).code == 0
     recipe = identity.recipe(compose(line).config)
     run = RunFolder(folder / "smoke" / "runs" / identity.run_id(recipe))
     record = run.record()
     assert record is not None
-    return Mirrored(Seen.of(run.path), record, recipe, run, line, asked)
+    return Tracked(Seen.of(run.path), record, recipe, run, line)
 
 
-def test_the_arms_are_top_level_keys_and_the_recipe_is_there(mirrored):
-    config = mirrored.seen.config
+def test_the_arms_are_top_level_keys_and_the_recipe_is_there(tracked):
+    config = tracked.seen.card.config
     arms = {"norm": "scalenorm", "drophead": "vshape", "model": "tiny", "layerdrop": 0.2, "seed": 3}
     assert {key: config[key] for key in arms} == arms
-    assert config["run_id"] == mirrored.record.run_id
-    assert config["recipe"] == mirrored.recipe
+    assert config["run_id"] == tracked.record.run_id
+    assert config["recipe"] == tracked.recipe
 
 
-def test_the_id_is_the_run_id_and_the_name_the_display_name(mirrored):
-    first = mirrored.seen.kind("run")[0]
-    assert first["run_id"] == mirrored.record.run_id
-    assert first["display_name"] == mirrored.record.name
+def test_the_id_is_the_run_id_and_the_name_the_display_name(tracked):
+    assert tracked.seen.card.run_id == tracked.record.run_id
+    assert tracked.seen.card.name == tracked.record.name
 
 
 @pytest.mark.parametrize(
@@ -64,83 +65,120 @@ def test_the_id_is_the_run_id_and_the_name_the_display_name(mirrored):
         *(f"valid/{name}" for name in ("loss", "perplexity", "bleu")),
     ],
 )
-def test_every_curve_has_points_at_our_steps(curve, mirrored):
-    points = {row["step"]: row[curve] for row in mirrored.seen.history if curve in row}
-    assert set(points) == {4, 8}
+def test_every_curve_has_points_at_our_steps(curve, tracked):
+    assert [step for step, _ in tracked.seen.points(curve)] == [4, 8]
 
 
-def test_the_points_are_those_of_the_record(mirrored):
-    for validation in mirrored.record.validations:
-        (row,) = [r for r in mirrored.seen.history if r.get("step") == validation["step"] and "valid/loss" in r]
-        assert row["valid/loss"] == pytest.approx(validation["loss"])
-        assert row["valid/bleu"] == pytest.approx(validation["bleu"])
+def test_the_points_are_those_of_the_record(tracked):
+    for key in ("loss", "bleu"):
+        expected = [(validation["step"], validation[key]) for validation in tracked.record.validations]
+        assert tracked.seen.points(f"valid/{key}") == expected
 
 
-def test_curves_are_drawn_over_our_step(mirrored):
-    metrics = mirrored.seen.kind("metric")
-    assert any(metric.get("glob_name") == "*" and metric.get("step_metric") == "step" for metric in metrics)
+def test_a_table_of_samples_and_a_picture_per_validation(tracked):
+    tables = [event for event in tracked.seen.kind("table") if event["key"] == "valid/samples"]
+    pictures = [event for event in tracked.seen.kind("picture") if event["key"] == "valid/cross_attention"]
+    assert [event["x"] for event in tables] == [event["x"] for event in pictures] == [4, 8]
+    assert all(table["columns"] == ["source", "reference", "translation"] for table in tables)
+    assert all(len(table["rows"]) == 8 for table in tables)
+    drawn = [(tracked.run.path / FOLDER / event["file"]).read_bytes() for event in pictures]
+    assert all(content.startswith(b"\x89PNG") for content in drawn)
+    assert drawn[0] != drawn[1]  # the run itself keeps the last one alone
 
 
-def test_a_table_of_samples_and_a_picture_per_validation(mirrored):
-    tables = [row for row in mirrored.seen.history if row.get("valid/samples._type") == "table-file"]
-    pictures = [row for row in mirrored.seen.history if row.get("valid/cross_attention._type") == "image-file"]
-    assert [row["step"] for row in tables] == [row["step"] for row in pictures] == [4, 8]
-    (media,) = (mirrored.run.path / "wandb").glob("offline-run-*/files/media")
-    for path in media.rglob("valid/*.table.json"):
-        table = json.loads(path.read_text())
-        assert table["columns"] == ["source", "reference", "translation"]
-        assert len(table["data"]) == 8
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in media.rglob("valid/*.png"))
-    assert len(list(media.rglob("valid/*.png"))) == 2
-
-
-def test_depth_quality_is_a_table_a_picture_and_lines_over_layers(mirrored):
-    (curve,) = mirrored.run.curves()
+def test_depth_quality_is_a_table_a_picture_and_lines_over_layers(tracked):
+    (curve,) = tracked.run.curves()
     for name in ("decoder", "both"):
         points = {len(p.decoder if name == "decoder" else p.encoder): p for p in curve.points if p.curve == name}
-        key = f"pruning/{name}/every_other/test_bleu"
-        drawn = {row[f"axis/{name}_layers"]: row[key] for row in mirrored.seen.history if key in row}
-        assert drawn == {layers: pytest.approx(point.bleu) for layers, point in points.items()}
-    axes = {metric["name"]: metric.get("step_metric") for metric in mirrored.seen.kind("metric") if "name" in metric}
-    assert axes["pruning/both/every_other/test_bleu"] == "axis/both_layers"
-    assert axes["pruning/decoder/every_other/speed_ratio"] == "axis/decoder_layers"
-    tables = [row for row in mirrored.seen.history if row.get("pruning/every_other._type") == "table-file"]
-    pictures = [row for row in mirrored.seen.history if row.get("pruning/depth_quality._type") == "image-file"]
-    assert len(tables) == len(pictures) == 1
+        drawn = dict(tracked.seen.points(f"pruning/{name}/every_other/test_bleu", f"axis/{name}_layers"))
+        assert drawn == {layers: point.bleu for layers, point in points.items()}
+    assert {"pruning/every_other", "pruning/depth_quality"} <= tracked.seen.keys
 
 
-def test_the_summary_has_the_scores(mirrored):
-    summary, record = mirrored.seen.summary, mirrored.record
-    evaluation = mirrored.run.evaluation(identity.evaluation_id(identity.evaluation(compose(mirrored.line).config)))
-    assert summary["test/bleu"] == pytest.approx(evaluation.bleu)
-    assert summary["test/chrf"] == pytest.approx(evaluation.chrf)
-    assert summary["test/loss"] == pytest.approx(evaluation.loss)
-    assert summary["test/bleu_signature"] == evaluation.signatures["bleu"]
-    assert summary["selected/bleu"] == pytest.approx(record.selected.bleu)
-    assert summary["selected/loss"] == pytest.approx(record.selected.loss)
-    assert summary["state"] == record.state
-    assert summary["parameters"] == record.cost.parameters
-    assert summary["tokens_per_second"] == pytest.approx(record.cost.tokens_per_second)
-    assert summary["padding"] == pytest.approx(record.data["padding"])
+def test_the_summary_has_the_scores(tracked):
+    summary, record = tracked.seen.summary, tracked.record
+    evaluation = tracked.run.evaluation(identity.evaluation_id(identity.evaluation(compose(tracked.line).config)))
+    expected = {
+        **{f"test/{key}": getattr(evaluation, key) for key in ("bleu", "chrf", "loss")},
+        **{f"selected/{key}": getattr(record.selected, key) for key in ("bleu", "loss")},
+        **{key: getattr(record.cost, key) for key in ("parameters", "tokens_per_second")},
+        **{"test/bleu_signature": evaluation.signatures["bleu"], "state": record.state},
+    }
+    assert {key: summary[key] for key in expected} == expected
 
 
-def test_the_run_is_finished(mirrored):
-    assert mirrored.seen.exit_code == 0
+def test_the_run_is_closed_and_has_not_failed(tracked):
+    assert [event["failed"] for event in tracked.seen.kind("closed")] == [False]
 
 
-def test_offline_nobody_asks_the_network(mirrored, trap):
-    assert mirrored.asked == []
-    with pytest.raises(OSError, match=r".*"):
-        # An opener of its own: the module's remembers the proxies of whoever used it first.
-        urllib.request.build_opener().open("http://nobody.invalid", timeout=5)
-    assert any(b"nobody.invalid" in request for request in trap.asked), "the trap would not have noticed"
+@pytest.mark.parametrize("where", ["ablab.stages.train.fit", "ablab.stages.evaluate.evaluate"])
+def test_a_run_that_raises_is_closed_as_failed(where, tmp_path, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(where, fail)
+    with pytest.raises(RuntimeError, match="out of order"):
+        typed("smoke=true", *TINY, f"outputs={tmp_path}")
+    (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
+    assert [event["failed"] for event in Seen.of(run).kind("closed")] == [True]
 
 
-def test_a_run_of_a_study_is_in_its_group_and_bears_its_arm(trap, tmp_path):
+def test_a_run_of_a_study_is_in_its_group_and_bears_its_arm(tmp_path):
     line = ("smoke=true", *TINY, f"outputs={tmp_path}", "pruning=none", "logger.group=norms", "logger.arm='norm=pre'")
     assert typed(*line).code == 0
     (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
-    first = Seen.of(run).kind("run")[0]
-    assert first["run_group"] == "norms"
-    assert first["tags"] == ["norm=pre", "smoke"]
-    assert Seen.of(run).config["arm"] == "norm=pre"
+    card = Seen.of(run).card
+    assert (card.group, card.tags, card.config["arm"]) == ("norms", ["norm=pre", "smoke"], "norm=pre")
+
+
+def test_no_logger_leaves_no_trace(tmp_path):
+    assert typed("smoke=true", *TINY, f"outputs={tmp_path}", "logger=none").code == 0
+    assert not list(tmp_path.rglob(FOLDER))
+
+
+def test_a_resumed_run_tells_all_points_and_none_twice(tmp_path):
+    """As after kills: steps that are trained again are not told again, and a torn line is taken back."""
+    for steps in ((10, 20), (20, 30), (20, 30, 40)):
+        events = Events(tmp_path, CARD, print)
+        for step in steps:
+            events.log(step, {"train/loss": float(step)})
+            events.along("layers", step, {"pruning/bleu": 1.0})
+            events.table(step, "valid/samples", ["a"], [[1]])
+        events.finish(failed=True)
+        with (tmp_path / FOLDER / EVENTS).open("ab") as file:
+            file.write(b'{"event": "row", "axis": "step", "x": 99')
+    seen = Seen.of(tmp_path)
+    steps = [10, 20, 30, 40]
+    assert [step for step, _ in seen.points("train/loss")] == steps
+    assert [step for step, _ in seen.points("pruning/bleu", "axis/layers")] == steps
+    assert [event["x"] for event in seen.kind("table")] == steps
+
+
+def test_a_damaged_line_hides_no_other(tmp_path):
+    events = Events(tmp_path, CARD, print)
+    for step in range(5):
+        events.log(step, {"loss": 1.0})
+    events.finish(failed=False)
+    path = tmp_path / FOLDER / EVENTS
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"\xff\n", b"[1]\n", *lines[4:]]))
+    assert [step for step, _ in Seen.of(tmp_path).points("loss")] == [0, 1, 3, 4]
+
+
+def test_a_full_disk_ends_the_telling_and_not_the_run(tmp_path):
+    said: list[str] = []
+    events = Events(tmp_path, CARD, said.append)
+    assert events._file is not None
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        os.dup2(full.fileno(), events._file.fileno())
+    for step in range(3):
+        events.log(step, {"loss": 1.0})
+    events.finish(failed=False)
+    (line,) = said
+    assert "No space left on device" in line
+    assert str(tmp_path / FOLDER / EVENTS) in line
+
+
+def test_the_events_take_whatever_a_tracker_is_given():
+    """The base class does nothing, so a method that is missing here would be lost in silence."""
+    assert {name for name in vars(Tracker) if not name.startswith("_")} <= set(vars(Events))

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -35,10 +35,10 @@ from ablab.study.study import Study
 from ablab.study.summary import open_study_tracker
 
 
-def track_report(document: Document, study: Study) -> None:
+def track_report(document: Document, study: Study, say: Callable[[str], None]) -> None:
     """Log the report to W&B under `report/`, with the verdicts also in the summary, where lists of runs show them."""
     moment = int(time.time())  # after the comparison logged at the end of the study
-    with open_study_tracker(study) as tracker:
+    with open_study_tracker(study, say) as tracker:
         for table in tables(document):
             tracker.table(moment, f"report/{table.key}", table.columns, table.rows)
         for key, chart in charts(document).items():
@@ -81,7 +81,7 @@ def report(arguments: Sequence[str]) -> int:
         document = findings(selection, options.resamples, lambda: bar.advance(1))
     is_news = _write(document, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):
-        track_report(document, study)
+        track_report(document, study, console.say)
     _say(document, selection.folder, console)
     return DONE
 

@@ -1,73 +1,83 @@
-"""The `sync` command: upload offline sessions that W&B lacks, by means of W&B's own command."""
+"""The `sync` command: send to W&B the events that it lacks, of each run and study of a store."""
 
-import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import SyncOptions, read_words
+from ablab.config import compose
 from ablab.console import Console
-from ablab.errors import UserError
+from ablab.errors import LostError, UserError
+from ablab.store.heartbeat import read_pulse
+from ablab.store.locks import is_running
+from ablab.store.run_folder import RunFolder
+from ablab.tracking.events import EVENTS, FOLDER, events_of
+from ablab.tracking.sender import sent
+from ablab.tracking.sending import LOG, waited
+from ablab.tracking.server import check_login, out_of_reach
+from ablab.tracking.tracker import RunCard
 
-SECONDS, REACH_SECONDS = 600, 10
+SECONDS = 600.0
+"""Seconds that W&B has for one run."""
 
 
 def sync(arguments: Sequence[str]) -> int:
-    """Upload the sessions of each run in order; stop at the first that the server rejects."""
+    """Send the events of each run in turn; stop at the first that the server does not take."""
     options = read_words(SyncOptions, arguments)
     outputs = Path(options.outputs)
     if not outputs.is_dir():
         raise UserError(f"outputs={outputs}: no such folder")
     console = Console()
-    missing = {place: sessions for place in _places(outputs) if (sessions := unsynced(place))}
-    console.say(f"{len(missing)} runs and studies of {outputs} have something to upload")
+    missing = list(unsent(outputs))
+    console.say(f"{len(missing)} runs and studies of {outputs} have something to send")
     if missing and not options.dry_run:
         _check_server()
-    for number, (place, sessions) in enumerate(missing.items(), 1):
-        console.say(f"[{number}/{len(missing)}] {place.name}: {len(sessions)} sessions{', not sent' * options.dry_run}")
-        if not options.dry_run and (refusal := _send(sessions)) is not None:
-            raise UserError(f"{place}: W&B refused the upload ({refusal}); sessions sent before remain there")
+    for number, folder in enumerate(missing, 1):
+        card = _card(folder)
+        where = f"{card.entity}/{card.project}" if card.entity else card.project
+        console.say(f"[{number}/{len(missing)}] {folder.name} to {where}{': not sent' * options.dry_run}")
+        if not options.dry_run and (problem := _send(folder)) is not None:
+            raise LostError(f"{folder}: W&B has not taken all of it ({problem}); typed again, the line goes on there")
     if options.dry_run and missing:
         console.say("Next: ablab sync")
+    elif former := _of_earlier_versions(outputs):
+        console.say(f"{former} sessions are of an earlier version: wandb sync {outputs}/runs/*/wandb/offline-run-*")
     return 0
 
 
-def _check_server() -> None:
-    """Check that the server is reachable; W&B itself would retry for minutes before it reports that it is not."""
-    server = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
-    try:
-        urllib.request.urlopen(server, timeout=REACH_SECONDS).close()
-    except urllib.error.HTTPError:
-        return  # the server answered
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"W&B is out of reach at {server} ({getattr(error, 'reason', error)}); nothing was sent"
-        ) from None
-
-
-def unsynced(place: Path) -> list[Path]:
-    """Return offline sessions, oldest first, that W&B has not marked as sent."""
-    sessions = sorted((place / "wandb").glob("offline-run-*"))
-    return [session for session in sessions if any(session.glob("*.wandb")) and not any(session.glob("*.wandb.synced"))]
-
-
-def _places(outputs: Path) -> Iterator[Path]:
+def unsent(outputs: Path) -> Iterator[Path]:
+    """Yield the folders of runs and studies with events that W&B is not known to have; not of runs that go on now."""
     for kind in ("runs", "studies"):
-        yield from sorted(path for path in (outputs / kind).glob("*") if path.is_dir())
+        for path in sorted((outputs / kind).glob(f"*/{FOLDER}/{EVENTS}")):
+            folder = path.parent.parent
+            run = RunFolder(folder)
+            if path.stat().st_size > sent(folder) and not (kind == "runs" and is_running(run, read_pulse(run.pulse))):
+                yield folder
 
 
-def _send(sessions: Sequence[Path]) -> str | None:
-    """Upload the sessions; return None on success, otherwise the last line of W&B's output."""
-    command = [sys.executable, "-m", "wandb", "sync", *map(str, sessions)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"no answer within {SECONDS} s"
-    unmarked = [session for session in sessions if not any(session.glob("*.wandb.synced"))]
-    if done.returncode == 0 and not unmarked:
-        return None
-    lines = (done.stderr + done.stdout).strip().splitlines()
-    return lines[-1].strip() if lines else f"exit code {done.returncode}"
+def _card(folder: Path) -> RunCard:
+    cards = [event["card"] for event in events_of(folder) if event["event"] == "opened"]
+    if not cards:
+        raise UserError(f"{folder / FOLDER / EVENTS}: names no run; it is damaged, and can be removed")
+    return RunCard.model_validate(cards[-1])
+
+
+def _check_server() -> None:
+    check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
+    if (problem := out_of_reach()) is not None:
+        raise UserError(f"W&B is out of reach ({problem}); nothing was sent")
+
+
+def _send(folder: Path) -> str | None:
+    """Send the events; return what hindered it, or None."""
+    command = [sys.executable, "-m", "ablab.tracking.sender", str(folder)]
+    with (folder / FOLDER / LOG).open("ab") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    return waited(process, folder, SECONDS)
+
+
+def _of_earlier_versions(outputs: Path) -> int:
+    """Return the number of offline sessions that W&B itself wrote, for earlier versions, and has not sent."""
+    sessions = outputs.glob("*/*/wandb/offline-run-*")
+    return sum(any(session.glob("*.wandb")) and not any(session.glob("*.wandb.synced")) for session in sessions)

@@ -4,6 +4,7 @@ The fields of a part stand in its signature, and kinds.py adds them. There are n
 them, each in one place, or the signature does.
 """
 
+import re
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field
@@ -185,12 +186,29 @@ class Logger(Option):
     arm: str | None
 
 
+def _project(name: str) -> str:
+    """Return a name that W&B takes for a project."""
+    if not 0 < len(name) <= LONGEST_PROJECT or set(name) & set(NOT_IN_PROJECT) or not name.isprintable():
+        raise ValueError(f"allowed: 1 to {LONGEST_PROJECT} characters, none of {' '.join(NOT_IN_PROJECT)}")
+    return name
+
+
+def _entity(name: str) -> str:
+    """Return a name that W&B takes for a user or a team."""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        raise ValueError("allowed: the name of a user or team: letters, digits, - and _")
+    return name
+
+
+LONGEST_PROJECT, NOT_IN_PROJECT = 128, "/\\#?%:"
+
+
 class WandbLogger(Logger):
     """Weights & Biases."""
 
     mode: Literal["offline", "online"]
-    project: str
-    entity: str | None
+    project: Annotated[str, AfterValidator(_project)]
+    entity: Annotated[str, AfterValidator(_entity)] | None
 
 
 OPTIONS: dict[str, dict[str, type[Option]]] = {

@@ -69,6 +69,9 @@ def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
             for name in content:
                 if fields.get(f"{group}.{name}") is not Role.RECIPE:
                     values.setdefault(group, {}).setdefault(name, content[name])
+    if values["logger"]["kind"] == usual["logger"]["kind"] == "wandb":
+        # A folder that came from others must not decide that something is sent with one's own key.
+        values["logger"]["mode"] = usual["logger"]["mode"]
     return values
 
 

@@ -18,15 +18,11 @@ POLL_SECONDS = 0.25
 
 
 class Job(NamedTuple):
-    """A run to execute: its folder, the launcher's key for it, and its words.
-
-    `modules`: imports beyond those of every run; a launcher that forks may import them in advance.
-    """
+    """A run to execute: its folder, the launcher's key for it, and its words."""
 
     folder: RunFolder
     key: str
     words: Sequence[str]
-    modules: Sequence[str] = ()
 
     def line(self, threads: int) -> list[str]:
         """Return the words for a process without a terminal, with so many threads unless the words say how many."""

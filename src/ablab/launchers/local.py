@@ -73,9 +73,9 @@ class Processes(Launcher):
         return len(self._free)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Start a process for each job; the first call starts the server with the imports that its jobs need."""
+        """Start a process for each job; the first call starts the server."""
         if not self._has_server:  # only once, since SIGTERM is ignored while it starts
-            _start_server(jobs)
+            _start_server()
             self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
@@ -110,15 +110,14 @@ class _Running:
     environment: dict[str, str]
 
 
-def _start_server(jobs: Sequence[Job]) -> None:
+def _start_server() -> None:
     """Start the server, ignoring SIGTERM as it does SIGINT: a signal to the whole group must not take it from its runs.
 
     If it already runs, nothing happens.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server
-    modules = dict.fromkeys(module for job in jobs for module in job.modules)
-    multiprocessing.get_context("forkserver").set_forkserver_preload([*task.PRELOADED, *modules])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(task.PRELOADED)
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         forkserver.ensure_running()

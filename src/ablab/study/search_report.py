@@ -4,10 +4,9 @@ import csv
 import io
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ablab.config.options import WandbLogger
 from ablab.console import aligned
 from ablab.files import write_json, write_text
 from ablab.program import program
@@ -15,7 +14,7 @@ from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_l
 from ablab.store.records import now
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.study.search_plots import draw_front, draw_history
-from ablab.tracking.tracker import RunCard, WandbTracker, closing
+from ablab.tracking.open import opened
 
 TRIALS = "trials.csv"
 MOST_ROWS = 10
@@ -23,8 +22,13 @@ FRESH = 3
 """Number of seeds for the winner of a search that names none."""
 
 
-def write_report(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, tracker: bool) -> None:
-    """Write trials.csv, search.json, and history.png or pareto.png. In W&B they form a run of their own."""
+def write_report(
+    search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], say: Callable[[str], None] | None
+) -> None:
+    """Write trials.csv, search.json, and history.png or pareto.png. In W&B they form a run of their own.
+
+    `say`: is told what keeps W&B from taking it; None: nothing is sent.
+    """
     columns, rows = _columns(trials), [_row(trials, trial, all_trials) for trial in all_trials]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([columns, *rows])
@@ -35,8 +39,8 @@ def write_report(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial
     if picture is not None:
         path = search.folder / f"{picture[0]}.png"
         drawn = picture[0] if picture[1](trials, all_trials, search.name, path) else None
-    if tracker and search.base.config.logger.kind == "wandb":
-        _mirror(search, columns, rows, drawn)
+    if say is not None:
+        _track(search, columns, rows, drawn, say)
 
 
 def _columns(trials: Trials) -> list[str]:
@@ -136,21 +140,26 @@ def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:
         yield f"and {len(shown) - MOST_ROWS} more in {TRIALS}"
 
 
-def _mirror(search: SearchStudy, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str | None) -> None:
-    logger = search.base.config.logger
-    assert isinstance(logger, WandbLogger)
+def _track(
+    search: SearchStudy,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    drawn: str | None,
+    say: Callable[[str], None],
+) -> None:
     about = search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"})
-    card = RunCard(
+    moment = int(time.time())
+    with opened(
+        search.base.config.logger,
+        search.folder,
+        say,
         run_id=f"search-{search.digest}",
         name=f"{search.name}: search",
         config={**about, "space": search.space.plain, "common": list(search.common)},
         tags=["search"],
-        folder=search.folder,
         group=search.name,
         job_type="search",
-    )
-    moment = int(time.time())
-    with closing(WandbTracker(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as tracker:
+    ) as tracker:
         tracker.table(moment, "search/trials", columns, rows)
         if drawn is not None:
             tracker.picture(moment, f"search/{drawn}", search.folder / f"{drawn}.png", f"{search.name}: {drawn}")

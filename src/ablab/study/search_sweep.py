@@ -22,6 +22,7 @@ from ablab.study.search_progress import SearchBoard
 from ablab.study.search_report import closing_lines, write_report
 from ablab.study.study import Cell
 from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
+from ablab.tracking.server import ready
 
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
@@ -89,6 +90,7 @@ class _SearchSweep:
 
     def run(self, launch: Launch) -> int:
         settings = self.search.settings
+        ready(self.search.base.config.logger, self.console.say)
         rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
         self.console.say(
             f"{self.search.name}: {settings.trials} trials ({settings.sampler}{rule}), "
@@ -99,7 +101,8 @@ class _SearchSweep:
         before = sum(trial.outcome is not None for trial in self.board.all_trials)
         going = self._work(launch)
         all_trials = self.trials.all()
-        write_report(self.search, self.trials, all_trials, tracker=going and len(all_trials) > before)
+        is_news = going and len(all_trials) > before
+        write_report(self.search, self.trials, all_trials, self.console.say if is_news else None)
         self.console.rich.print()
         for line in closing_lines(self.search, self.trials, all_trials, interrupted=not going):
             self.console.say(line)

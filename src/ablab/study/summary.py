@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.config.options import WandbLogger
 from ablab.console import aligned, duration
 from ablab.files import write_text
 from ablab.study.ledger import RESULTS, Entry, State
 from ablab.study.plots import draw_learning, draw_pruned
 from ablab.study.study import Study
-from ablab.tracking.tracker import RunCard, Tracker, WandbTracker, closing
+from ablab.tracking.open import opened
+from ablab.tracking.tracker import Tracker
 
 
 class Row(NamedTuple):
@@ -120,13 +120,12 @@ def _spread(values: list[float], digits: int) -> str:
 
 
 @contextmanager
-def open_study_tracker(study: Study) -> Iterator[Tracker]:
+def open_study_tracker(study: Study, say: Callable[[str], None]) -> Iterator[Tracker]:
     """Open the tracker of the study and close it, on failure too. It sends nothing where the runs send nothing."""
-    logger = study.cells[0].planned.config.logger
-    if not isinstance(logger, WandbLogger):
-        yield Tracker()
-        return
-    card = RunCard(
+    with opened(
+        study.cells[0].planned.config.logger,
+        study.folder,
+        say,
         run_id=f"study-{study.digest}",
         name=study.name,
         config={
@@ -136,11 +135,9 @@ def open_study_tracker(study: Study) -> Iterator[Tracker]:
             "runs": sorted({cell.planned.run_id for cell in study.cells}),
         },
         tags=["study"],
-        folder=study.folder,
         group=study.name,
         job_type="study",
-    )
-    with closing(WandbTracker(card, mode=logger.mode, project=logger.project, entity=logger.entity)) as tracker:
+    ) as tracker:
         yield tracker
 
 
@@ -153,7 +150,7 @@ PICTURES: Mapping[str, Callable[[Study, Mapping[str, Entry], Path], bool]] = {
 """Pictures by the stem of their file."""
 
 
-def close(study: Study, entries: Mapping[str, Entry]) -> None:
+def close(study: Study, entries: Mapping[str, Entry], say: Callable[[str], None]) -> None:
     """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out."""
     rows = [figures_of(row) for row in rows_of(study, entries)]
     text = io.StringIO()
@@ -163,7 +160,7 @@ def close(study: Study, entries: Mapping[str, Entry]) -> None:
     drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())
-    with open_study_tracker(study) as tracker:
+    with open_study_tracker(study, say) as tracker:
         tracker.table(moment, "study/arms", COLUMNS, rows)
         for name in drawn:
             about = f"{study.name}: {name.replace('_', ' ')}"

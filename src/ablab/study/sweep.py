@@ -17,6 +17,7 @@ from ablab.study.progress import Board, failure_line, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
+from ablab.tracking.server import ready
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""
@@ -62,6 +63,7 @@ def policy_of(words: Sequence[str]) -> Policy:
 def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int:
     """Run everything of the study that is missing and return the exit code."""
     board = Board(study)
+    ready(study.cells[0].planned.config.logger, console.say)
     console.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
     for prospect in prospects(study) if study.claims else ():
         if prospect.is_hopeless:
@@ -74,7 +76,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     board.refresh()
     link(study)
     if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
-        close(study, board.entries)
+        close(study, board.entries, console.say)
     return _end(study, board, console, interrupted=not going)
 
 

@@ -12,7 +12,6 @@ from ablab.study.ledger import State
 from ablab.study.progress import NEVER_AGAIN, Board, ended_line
 from ablab.study.study import Cell
 from ablab.study.sweep import OnEnd
-from ablab.tracking.tracker import imported_by
 
 REFRESH = 1.0
 """Seconds between two reads of the store."""
@@ -62,6 +61,4 @@ def launch_watched(
 
 
 def _job(cell: Cell, words: Sequence[str]) -> Job:
-    planned = cell.planned
-    logger = planned.config.logger
-    return Job(planned.folder, cell.key, words, imported_by(logger.kind, logger.own.get("mode")))
+    return Job(cell.planned.folder, cell.key, words)

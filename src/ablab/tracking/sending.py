@@ -1,0 +1,85 @@
+"""A run's events, sent on while it goes on, by a process that the run never waits for but at its end, and not long."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.files import read_json
+from ablab.tracking.events import EVENTS, FOLDER, Events
+from ablab.tracking.sender import OUTCOME
+from ablab.tracking.server import KNOWN
+from ablab.tracking.tracker import RunCard
+
+FINISH_SECONDS = 30.0
+"""Seconds that a finished run waits for W&B to take the rest. What it has not taken then, `ablab sync` sends."""
+
+LOG = "log.txt"
+
+
+class Sent(Events):
+    """Events that a process of their own sends to W&B."""
+
+    def __init__(self, folder: Path, card: RunCard, say: Callable[[str], None]) -> None:
+        super().__init__(folder, card, say)
+        self._run = folder
+        self._process = None if KNOWN in os.environ else self._started()
+
+    def finish(self, *, failed: bool) -> None:
+        """Close the events and wait for W&B to take them, at most FINISH_SECONDS."""
+        super().finish(failed=failed)
+        problem = os.environ.get(KNOWN)
+        if self._process is not None:
+            problem = waited(self._process, self._run, FINISH_SECONDS)
+        if problem is not None:
+            self._say(f"W&B has not taken all of it ({problem}); ablab sync sends the rest")
+
+    def _started(self) -> "subprocess.Popen[bytes] | None":
+        try:
+            start = (self._run / FOLDER / EVENTS).stat().st_size
+            words = map(str, (self._run, os.getpid(), start))
+            command = [sys.executable, "-m", "ablab.tracking.sender", *words]
+            with (self._run / FOLDER / LOG).open("ab") as log:
+                return subprocess.Popen(  # a session of its own: Ctrl-C is for the run
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+        except OSError as error:
+            self._say(f"nothing is sent to W&B ({error.strerror})")
+            return None
+
+
+def waited(process: "subprocess.Popen[bytes]", folder: Path, seconds: float) -> str | None:
+    """Wait for a process that sends the events of `folder`; return what hindered it, or None if it has sent all.
+
+    After `seconds`, and whenever the wait is broken off, the process is killed.
+    """
+    try:
+        code = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return f"not within {seconds:g} s"
+    finally:
+        kill(process)
+    if code == 0:
+        return None
+    if code < 0:
+        return f"its process was killed by {signal.Signals(-code).name}"
+    with suppress(OSError, UserError, LookupError):
+        return str(read_json(folder / FOLDER / OUTCOME)["problem"])
+    return f"its process ended with {code}; see {folder / FOLDER / LOG}"
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process, if it still runs, and those it has started, which W&B puts into sessions of their own."""
+    if process.poll() is not None:
+        return
+    with suppress(OSError):
+        started = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii")
+        for pid in started.split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+    process.kill()
+    process.wait()

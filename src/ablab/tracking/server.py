@@ -1,0 +1,79 @@
+"""The W&B server: whether it can be reached, whether there is a key for it, and names that it would refuse."""
+
+import netrc
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ablab.config.options import Logger, WandbLogger
+from ablab.errors import UserError
+
+SECONDS = 5.0
+"""Seconds in which the server must answer to count as reachable."""
+
+KNOWN = "ABLAB_WANDB_OUT_OF_REACH"
+"""Variable in which a sweep tells its runs why the server is out of reach, so that it is found once."""
+
+
+def address() -> str:
+    """Return the address of the server: WANDB_BASE_URL, or what `wandb login` has set."""
+    if "WANDB_BASE_URL" in os.environ:
+        return os.environ["WANDB_BASE_URL"]
+    import wandb
+
+    return str(wandb.setup().settings.base_url)
+
+
+def out_of_reach() -> str | None:
+    """Return why the server cannot be reached, or None."""
+    if KNOWN in os.environ:
+        return os.environ[KNOWN]
+    server = address()
+    try:
+        urllib.request.urlopen(server, timeout=SECONDS).close()
+    except urllib.error.HTTPError:
+        return None  # the server answered
+    except (OSError, ValueError) as error:
+        return f"no answer from {server}: {getattr(error, 'reason', error)}"
+    return None
+
+
+def check_login(logger: Logger) -> None:
+    """Raise UserError if runs are to be sent to W&B at once and there is no key for its server."""
+    if not isinstance(logger, WandbLogger) or logger.mode != "online" or KNOWN in os.environ:
+        return
+    if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
+        return
+    server = address()
+    if not _has_entry(urlsplit(server).netloc):
+        raise UserError(
+            f"logger.mode=online: there is no key for {server}; allowed: `wandb login` first, or WANDB_API_KEY in the "
+            "environment; or logger.mode=offline now and `ablab sync` later"
+        )
+
+
+def ready(logger: Logger, say: Callable[[str], None]) -> None:
+    """Check the login of a sweep, and find out once for all its runs whether the server can be reached.
+
+    Raises UserError as `check_login` does.
+    """
+    check_login(logger)
+    if isinstance(logger, WandbLogger) and logger.mode == "online" and (problem := out_of_reach()) is not None:
+        os.environ[KNOWN] = problem
+        say(f"W&B is out of reach ({problem}); ablab sync sends the runs later")
+
+
+def _has_entry(host: str) -> bool:
+    """Return whether the user's netrc file, where `wandb login` puts keys, has one for the host."""
+    named = os.environ.get("NETRC")
+    for path in [Path(named)] if named else [Path.home() / ".netrc", Path.home() / "_netrc"]:
+        try:
+            found = netrc.netrc(path).authenticators(host)
+        except (OSError, netrc.NetrcParseError):
+            continue
+        if found is not None and found[2]:
+            return True
+    return False
