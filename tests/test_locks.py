@@ -7,9 +7,12 @@ import time
 import pytest
 from filelock import FileLock
 
-from ablab.errors import UserError
-from ablab.store.heartbeat import heartbeat
-from ablab.store.locks import BusyError, hold, is_held, locked
+from ablab.errors import BusyError, TakenOverError, UserError
+from ablab.files import write_text
+from ablab.store.heartbeat import heartbeat, read_pulse
+from ablab.store.locks import hold, is_held, locked
+from ablab.store.ownership import owned
+from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 
 
@@ -49,6 +52,46 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     path, line = tmp_path / "file" / "runs" / "lock", r"^outputs: nothing can be written in .*/file/runs \("
     with pytest.raises(UserError, match=line), hold(path, lambda: "busy"):
         pass
+
+
+def test_a_machine_is_known_by_its_start_and_not_by_its_name(tmp_path):
+    """Two containers of one name on two machines would otherwise both train a run, where locks do not reach."""
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    folder.path.mkdir(parents=True)
+    with heartbeat(folder.pulse):
+        _wait_for(folder.pulse.exists)
+        pulse = read_pulse(folder.pulse)
+    assert pulse.is_here
+    folder.pulse.write_text(pulse.model_copy(update={"machine": "another"}).model_dump_json())
+    line = rf"^r1 is being worked on by process {os.getpid()} on "
+    with pytest.raises(BusyError, match=line), locked(folder):
+        pass
+    late = {"machine": "another", "updated": time.time() - 3600}
+    folder.pulse.write_text(pulse.model_copy(update=late).model_dump_json())
+    with locked(folder):
+        assert folder.owner.exists()
+    assert not folder.owner.exists()
+
+
+def test_a_run_that_was_taken_over_gets_nothing_more(tmp_path):
+    """As from a machine that sleeps and wakes, on a file system where its lock is unknown to others."""
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    folder.path.mkdir(parents=True)
+    with locked(folder) as owner, heartbeat(folder.pulse, lambda: owner.is_still) as sleeper:
+        write_text(folder.path / "mine", "1")
+        with owned(folder), heartbeat(folder.pulse):  # the other does not see the lock
+            _wait_for(folder.pulse.exists)
+            theirs = folder.owner.read_text()
+            with pytest.raises(TakenOverError, match=rf"^r1 was taken over by process {os.getpid()} on "):
+                write_text(folder.path / "late", "1")
+            with pytest.raises(TakenOverError):
+                folder.write_record(Record.model_construct())
+            sleeper.remove()
+            assert folder.owner.read_text() == theirs
+            assert folder.pulse.exists()
+            write_text(tmp_path / "elsewhere", "1")
+    assert {path.name for path in folder.path.iterdir()} == {"mine"}
+    assert not (tmp_path / "register.jsonl").exists()
 
 
 def _wait_for(condition) -> None:

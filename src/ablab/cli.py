@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
-from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED, LostError, UserError, choices
+from ablab.errors import (
+    BAD_INPUT,
+    BUSY,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    BusyError,
+    LostError,
+    TakenOverError,
+    UserError,
+    choices,
+)
 from ablab.files import OF_THE_DISK
 from ablab.lines import one_line, visible
 from ablab.parts.folders import VARIABLE, take_folders
@@ -68,7 +79,7 @@ def _verb(verb: str = "", *rest: str) -> int:
 
 def _told(error: UserError) -> int:
     print(f"error: {visible(one_line(str(error)))}", file=sys.stderr)  # noqa: T201
-    return FAILED if isinstance(error, LostError) else BAD_INPUT
+    return {LostError: FAILED, BusyError: BUSY, TakenOverError: BUSY}.get(type(error), BAD_INPUT)
 
 
 @contextmanager

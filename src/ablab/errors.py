@@ -11,7 +11,7 @@ DONE = 0
 FAILED = 1
 BAD_INPUT = 2
 BUSY = 3
-"""Another process works on the run; only processes of a sweep end with this code."""
+"""Another process works on the run or search."""
 STOPPED = 4
 """A search has stopped the run as a poor trial; only processes of a sweep end with this code."""
 UNSUITABLE = 5
@@ -37,6 +37,14 @@ class MissingPartError(UserError):
     def __init__(self, message: str, group: str) -> None:
         super().__init__(message)
         self.group = group
+
+
+class BusyError(UserError):
+    """Another process works on a run or search. Scripts print the message and exit with 3."""
+
+
+class TakenOverError(BusyError):
+    """Another process has taken over the run on which this one worked."""
 
 
 class LostError(UserError):

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,31 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         # mkstemp makes files private; a shared store needs the permissions of any new file.
         temporary.chmod(0o666 & ~_umask())
+        check_guards(path)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+_GUARDS: list[tuple[Path, Callable[[], None]]] = []
+
+
+@contextmanager
+def guarded(folder: Path, check: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, call `check` before each file below `folder` is replaced; what it raises prevents that."""
+    guard = (folder, check)
+    _GUARDS.append(guard)
+    try:
+        yield
+    finally:
+        _GUARDS.remove(guard)
+
+
+def check_guards(path: Path) -> None:
+    """Call the checks of the folders that the path lies below."""
+    for folder, check in _GUARDS:
+        if path.is_relative_to(folder):
+            check()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from ablab.errors import OtherCodeError
 from ablab.plan import Planned
 from ablab.provenance import other_origin
 from ablab.store.heartbeat import Heartbeat, heartbeat
-from ablab.store.locks import locked
+from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record
 from ablab.tracking.open import open_tracker
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def run(planned: Planned, console: Console) -> Record | None:
     """Train, evaluate and measure the pruning curve, as far as they are missing; return None if interrupted."""
     folder = planned.folder
-    with locked(folder), heartbeat(folder.pulse) as beating:
+    lock = locked_when_free(folder, console.say) if planned.config.wait else locked(folder)
+    with lock as owner, heartbeat(folder.pulse, lambda: owner.is_still) as beating:
         folder.tidy()
         if _is_to_be_replaced(planned) and (aside := folder.set_aside()):
             console.say(f"The earlier run was moved to {aside}")

@@ -21,7 +21,7 @@ RUNTIME = {
     "outputs",
     "smoke",
     "rerun",
-    *("experiment", "retry_failed", "fail_fast", "search_trial", "mixed"),
+    *("experiment", "retry_failed", "fail_fast", "search_trial", "mixed", "wait"),
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches")),
     *(f"trainer.{name}" for name in ("checkpoint_every", "compile", "progress")),
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "group", "arm")),

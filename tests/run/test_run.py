@@ -6,6 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -192,9 +193,19 @@ def test_two_at_once_is_refused_in_one_line(store, capsys):
     with FileLock(store.run.lock):
         code = main(["train", *store.words])
     out, err = capsys.readouterr()
-    assert (code, out) == (2, "")
+    assert (code, out) == (3, "")
     assert err.startswith(f"error: {store.run.run_id} is being worked on")
     assert err.count("\n") == 1
+
+
+def test_one_can_wait_for_the_other(store):
+    lock = FileLock(store.run.lock, thread_local=False)
+    lock.acquire()
+    threading.Timer(0.5, lock.release).start()
+    said = typed(*store.words, "wait=true")
+    assert said.code == 0
+    assert f"{store.run.run_id} is being worked on by another process; waiting for it" in said.out
+    assert "nothing is trained again" in said.out
 
 
 # The same recipe elsewhere, and other recipes

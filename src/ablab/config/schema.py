@@ -169,6 +169,7 @@ class Config(Architecture):
     smoke: Annotated[bool, RUNTIME]
     experiment: Annotated[str | None, RUNTIME]
     mixed: Annotated[bool, RUNTIME]
+    wait: Annotated[bool, RUNTIME]
     rerun: Annotated[bool | Literal["stale"], PlainValidator(_yes_no_or_stale), RUNTIME]
     retry_failed: Annotated[bool, RUNTIME]
     fail_fast: Annotated[bool, RUNTIME]

@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ablab.errors import BAD_INPUT, BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE, MachineError, UserError
+from ablab.errors import (
+    BAD_INPUT,
+    BUSY,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    STOPPED,
+    UNSUITABLE,
+    BusyError,
+    MachineError,
+    UserError,
+)
 from ablab.store.records import kind_of, write_failure
 
 if TYPE_CHECKING:
@@ -24,7 +35,6 @@ def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
     from ablab.console import Console
     from ablab.run import run
-    from ablab.store.locks import BusyError
     from ablab.store.records import now
 
     try:
@@ -36,7 +46,8 @@ def perform(words: Sequence[str], log: str | None) -> int:
         if run(planned, Console(bars=False)) is not None:
             return DONE
         return STOPPED if _stopped_by_search(planned.config.search_trial) else INTERRUPTED
-    except BusyError:
+    except BusyError as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return BUSY
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -4,8 +4,10 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,14 @@ DEAD = 60.0
 class Pulse(BaseModel):
     """The state of a run, as its heartbeat file holds it.
 
-    `stage`: preparing, training, evaluating or pruning. `score`: BLEU of the last validation. `updated`: Unix time.
+    `machine`: which start of which machine, since names are not unique; older ones have none. `stage`: preparing,
+    training, evaluating or pruning. `score`: BLEU of the last validation. `updated`: Unix time.
     """
 
     model_config = ConfigDict(frozen=True)
 
     host: str
+    machine: str | None = None
     pid: int
     began: float
     stage: str = "preparing"
@@ -40,8 +44,8 @@ class Pulse(BaseModel):
 
     @property
     def is_here(self) -> bool:
-        """True if this machine wrote it."""
-        return self.host == platform.node()
+        """True if this machine wrote it, since it was started."""
+        return self.host == platform.node() if self.machine is None else self.machine == this_machine()
 
     @property
     def is_fresh(self) -> bool:
@@ -49,12 +53,22 @@ class Pulse(BaseModel):
         return time.time() - self.updated < DEAD
 
 
-class Heartbeat:
-    """Writes the pulse of a run from a background thread."""
+@cache
+def this_machine() -> str:
+    """Return an id of this start of this machine: containers share names, and copies of machines share their id."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:  # not Linux
+        return f"{platform.node()}-{uuid.getnode():x}"
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._pulse = Pulse(host=platform.node(), pid=os.getpid(), began=time.time(), updated=time.time())
+
+class Heartbeat:
+    """Writes the pulse of a run from a background thread, as long as `owns` says that the run is this process's."""
+
+    def __init__(self, path: Path, owns: Callable[[], bool] = lambda: True) -> None:
+        self._path, self._owns = path, owns
+        at = time.time()
+        self._pulse = Pulse(host=platform.node(), machine=this_machine(), pid=os.getpid(), began=at, updated=at)
         self._stopped = threading.Event()
 
     def tell(self, **news: Any) -> None:
@@ -73,18 +87,23 @@ class Heartbeat:
 
     def run(self) -> None:
         """Beat until stopped."""
-        while not self._stopped.is_set():
+        while not self._stopped.is_set() and self._owns():
             self.beat()
             self._stopped.wait(BEAT)
 
     def stop(self) -> None:
         self._stopped.set()
 
+    def remove(self) -> None:
+        """Remove the pulse, unless it is another process's by now."""
+        if self._owns():
+            self._path.unlink(missing_ok=True)
+
 
 @contextmanager
-def heartbeat(path: Path) -> Iterator[Heartbeat]:
+def heartbeat(path: Path, owns: Callable[[], bool] = lambda: True) -> Iterator[Heartbeat]:
     """Run a heartbeat while the block runs. The file is removed when the block ends, unless the process is killed."""
-    beating = Heartbeat(path)
+    beating = Heartbeat(path, owns)
     thread = threading.Thread(target=beating.run, name="pulse", daemon=True)
     thread.start()
     try:
@@ -92,7 +111,7 @@ def heartbeat(path: Path) -> Iterator[Heartbeat]:
     finally:
         beating.stop()
         thread.join()
-        path.unlink(missing_ok=True)
+        beating.remove()
 
 
 def read_pulse(path: Path) -> Pulse | None:

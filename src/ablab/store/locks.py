@@ -3,23 +3,26 @@
 Not every shared file system supports locks across machines: of a run, the heartbeat of another machine counts too.
 """
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ablab.errors import UserError
+from ablab.errors import BusyError
 from ablab.files import writing_in
 from ablab.store.heartbeat import Pulse, read_pulse
+from ablab.store.ownership import Owner, owned
 from ablab.store.run_folder import RunFolder
+
+ALLOWED = "wait for it, or stop it"
+
+WAIT = 2.0
+"""Seconds between two tries for the lock of a run that another process works on."""
 
 GRACE = 0.1
 """Seconds to wait for a lock: `is_held` holds it for a moment, which must not refuse a run."""
-
-
-class BusyError(UserError):
-    """Another process holds the lock."""
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def hold(path: Path, busy: Callable[[], str]) -> Iterator[None]:
         try:
             lock.acquire(timeout=GRACE, poll_interval=GRACE / 4)
         except Timeout:  # a subclass of OSError
-            raise BusyError(f"{busy()}; wait for it, or stop it") from None
+            raise BusyError(f"{busy()}; {ALLOWED}") from None
     try:
         yield
     finally:
@@ -54,13 +57,31 @@ def is_held(path: Path) -> bool:
 
 
 @contextmanager
-def locked(folder: RunFolder) -> Iterator[None]:
-    """Hold the run's lock; BusyError if another process, here or on another machine, works on the run."""
+def locked_when_free(folder: RunFolder, say: Callable[[str], None]) -> Iterator[Owner]:
+    """Hold the run's lock as `locked` does, but wait while another process works on the run; `say` is told once."""
+    is_told = False
+    with ExitStack() as stack:
+        while True:
+            try:
+                owner = stack.enter_context(locked(folder))
+                break
+            except BusyError as error:
+                if not is_told:
+                    say(str(error).replace(ALLOWED, "waiting for it"))
+                is_told = True
+            time.sleep(WAIT)
+        yield owner
+
+
+@contextmanager
+def locked(folder: RunFolder) -> Iterator[Owner]:
+    """Hold the run's lock, as its owner; BusyError if another process, here or on another machine, works on it."""
     with hold(folder.lock, lambda: _busy(folder, read_pulse(folder.pulse))):
         pulse = read_pulse(folder.pulse)
         if pulse is not None and not pulse.is_here and pulse.is_fresh:
-            raise BusyError(f"{_busy(folder, pulse)}; wait for it, or stop it")
-        yield
+            raise BusyError(f"{_busy(folder, pulse)}; {ALLOWED}")
+        with owned(folder) as owner:
+            yield owner
 
 
 def is_running(folder: RunFolder, pulse: Pulse | None) -> bool:

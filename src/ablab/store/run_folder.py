@@ -95,6 +95,11 @@ class RunFolder:
         return self.path.parent / f".{self.path.name}.pulse"
 
     @property
+    def owner(self) -> Path:
+        """The token of the process that works on the run."""
+        return self.path.parent / f".{self.path.name}.owner"
+
+    @property
     def failure(self) -> Path:
         """The reason why the last attempt failed; absent otherwise."""
         return self.path / "failure.json"

@@ -11,6 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from ablab.files import check_guards
 from ablab.tracking.tracker import RunCard, Tracker
 
 FOLDER = "tracking"
@@ -95,6 +96,7 @@ class Events(Tracker):
         if self._file is None:
             return
         line = json.dumps({"event": kind, **content}, ensure_ascii=False, default=float).encode() + b"\n"
+        check_guards(self._folder / EVENTS)
         try:
             if self._file.write(line) != len(line):
                 raise OSError(None, "the disk took a part of a line")
