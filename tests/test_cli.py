@@ -199,3 +199,46 @@ def test_a_programming_error_is_not_dressed_as_bad_input(monkeypatch):
     monkeypatch.setattr("ablab.commands.train.train", wrong)
     with pytest.raises(ValueError, match="a bug"):
         main(["train"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried\nto"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    ],
+)
+def test_exhausted_memory_is_one_line_with_a_way_out(error, monkeypatch, capsys):
+    def exhausted(_):
+        raise error
+
+    monkeypatch.setattr("ablab.commands.train.train", exhausted)
+    assert main(["train"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert err.endswith("; allowed: a smaller optim.batch_tokens, or the same with trainer.micro_batches=2, 4, ...\n")
+    assert err.count("\n") == 1
+
+
+def test_other_errors_of_the_program_are_not_hidden(monkeypatch):
+    def wrong(_):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("ablab.commands.train.train", wrong)
+    with pytest.raises(RuntimeError, match="a fault"):
+        main(["train"])
+
+
+@pytest.mark.parametrize("words", [("--help",), ("train", "--help")])
+def test_a_reader_that_has_enough_is_no_error(words):
+    """As `ablab --help | head -1`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ablab", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 0

@@ -35,11 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code, which is 0 only if the verb did what was asked."""
     wait_politely()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in (*HELP, "help"):
-        from ablab.commands.help import overview
-
-        print(overview())  # noqa: T201
-        return DONE
     try:
         words, folders = take_folders(words)
     except UserError as error:
@@ -51,12 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _verb(verb: str = "", *rest: str) -> int:
     """Run one verb whose folders of configuration are known."""
     try:
+        if verb in ("", *HELP, "help"):
+            from ablab.commands.help import overview
+
+            print(overview(), flush=True)  # noqa: T201
+            return DONE
         if verb not in VERBS:
             raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")
         if any(word in HELP for word in rest):
             from ablab.commands.help import page
 
-            print(page(verb, rest))  # noqa: T201
+            print(page(verb, rest), flush=True)  # noqa: T201
             return DONE
         command: Callable[[Sequence[str]], int] = getattr(import_module(f"ablab.commands.{verb}"), verb)
         return command(rest)
@@ -75,6 +75,16 @@ def _verb(verb: str = "", *rest: str) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
+    except (MemoryError, RuntimeError) as error:
+        from ablab.store.records import kind_of
+
+        if kind_of(error) != "memory":
+            raise
+        print(f"error: {one_line(str(error)) or 'the memory is exhausted'}{LESS_MEMORY}", file=sys.stderr)  # noqa: T201
+        return FAILED
+
+
+LESS_MEMORY = "; allowed: a smaller optim.batch_tokens, or the same with trainer.micro_batches=2, 4, ..."
 
 
 def _told(error: UserError) -> int:
