@@ -32,9 +32,16 @@ def _where(where, change):
 
 
 METRICS, RECORD = "cannot be read as metrics", "cannot be read as Record of this version"
-DAMAGE = {
+
+REFUSED = {
     "registered, half": ("studies/claims/registered.json", lambda _: "{", "not readable as JSON"),
     "registered, odd": ("studies/claims/registered.json", lambda _: '[{"claims": 5}]', "what the study registered"),
+    "translations": ("runs/*/evaluations/*.txt", lambda _: b"\xff\n", "line 1 is not UTF-8"),
+    "references": ("corpora/*/references.txt", lambda _: b"\xff\n", "line 1 is not UTF-8"),
+}
+"""What a whole report stands on: its registration, and with verify=true the texts."""
+
+HOLES = {
     "metrics, words": ("runs/*/metrics.csv", lambda text: f"{text}abc,def\n", METRICS),
     "metrics, wide": ("runs/*/metrics.csv", lambda text: text + 20 * "1," + "1\n", METRICS),
     "metrics, infinite": ("runs/*/metrics.csv", lambda text: f"{text}1100,110,2,,inf,0,1000,,,,\n", METRICS),
@@ -63,37 +70,60 @@ DAMAGE = {
     ),
     "matrix, empty": ("runs/*/artefacts/worth.json", _json(slices=[]), "cannot be read as an artefact"),
     "translations": ("runs/*/evaluations/*.txt", lambda _: b"\xff\n", "line 1 is not UTF-8"),
-    "references": ("corpora/*/references.txt", lambda _: b"\xff\n", "line 1 is not UTF-8"),
 }
+"""What one run has: the report leaves it out and says so."""
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_one_line(damage, store, reported):
-    place, change, said = DAMAGE[damage]
-    # What is read first is read of every run: the evaluation and its text that the report stands on.
+def _damaged(store, reported, damage, *words):
+    """Damage a file of the first run; return its path, and what the report says."""
+    place, change, _ = damage
+    # The evaluation and its text that the report stands on are read first.
     planned = reported.study.cells[0].planned
     found = sorted(store.glob(place))
-    path = next((path for path in found if path.stem == planned.evaluation_id), found[0])
+    own = [
+        path
+        for path in found
+        if planned.run_id in path.parts and path.stem in (planned.evaluation_id, planned.curve_id)
+    ]
+    path = next(iter(own), next((path for path in found if path.stem == planned.evaluation_id), found[0]))
     whole = path.read_bytes()
     damaged = change(whole.decode())
     path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
-    verify = "true" if path.suffix == ".txt" else "false"  # only what is scored again is read as text
-    code, _, err = typed(reported.words[0], f"outputs={store}", f"verify={verify}", "resamples=1000")
+    said = typed(reported.words[0], f"outputs={store}", "resamples=1000", *words)
     path.write_bytes(whole)
+    return path, said
+
+
+@pytest.mark.parametrize("damage", REFUSED)
+def test_damage_of_what_all_stands_on_is_one_line(damage, store, reported):
+    verify = "true" if REFUSED[damage][0].endswith(".txt") else "false"  # only what is scored again is read as text
+    path, (code, _, err) = _damaged(store, reported, REFUSED[damage], f"verify={verify}")
     assert (code, err.count("\n")) == (2, 1), err
     assert f"{path}: " in err
-    assert said in err
+    assert REFUSED[damage][2] in err
+
+
+@pytest.mark.parametrize("damage", HOLES)
+def test_damage_of_a_run_is_a_hole_that_is_marked(damage, store, reported):
+    path, (code, out, err) = _damaged(store, reported, HOLES[damage])
+    assert (code, err) == (0, "")
+    (note,) = [line for line in out.splitlines() if line.startswith("Note: what cannot be read is left out: ")]
+    assert f"{path}: " in note
+    assert HOLES[damage][2] in note
+    counts = path.name == "record.json" or (path.parent.name in ("evaluations", "curves") and path.suffix == ".json")
+    assert ("runs are missing: 1 damaged" in out) == counts
+    assert ("provisional: 1 of" in out) == counts, "no verdict rests on what is left of the runs"
 
 
 @pytest.mark.parametrize("content", ["", "a: [", "- 1", "norm: {kind: layernorm}"])
-def test_a_recipe_that_is_none_is_one_line(content, store):
+def test_a_recipe_that_is_none_is_a_hole(content, store):
     path = next(store.glob("runs/*/recipe.yaml"))
     whole = path.read_bytes()
     path.write_text(content)
-    code, _, err = typed("where=norm=pre", f"outputs={store}")
+    code, out, err = typed("where=norm=pre", f"outputs={store}")
     path.write_bytes(whole)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "recipe.yaml: cannot be read as a recipe" in err
+    assert (code, err) == (0, "")
+    assert "recipe.yaml: cannot be read as a recipe" in out
 
 
 def test_a_report_that_cannot_be_written_replaces_nothing(store, reported, monkeypatch):

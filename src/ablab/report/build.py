@@ -117,6 +117,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         if arm is not baseline:
             differences.append(difference_line(selection, arm, baseline, measure, on_sentences[baseline.name]))
         advance()
+    series, artefacts, differing = pictured(selection), side_by_side(selection), differing_sentences(selection)
     return Document(
         name=selection.name,
         question=selection.question,
@@ -140,9 +141,9 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         effects=effects,
         test_sets=set_lines(selection),
         metrics=metrics,
-        series=pictured(selection),
-        artefacts=side_by_side(selection),
-        differing=differing_sentences(selection),
+        series=series,
+        artefacts=artefacts,
+        differing=differing,
         methods=[*methods(selection, resamples), *([METHOD] if metrics else [])],
         stamp=selection.stamp,
         origin=selection.origin,
@@ -183,6 +184,10 @@ def _notes(selection: Selection) -> list[str]:
         notes.append("arms have different numbers of seeds; differences are taken over the seeds that both have")
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
         notes.append("smoke runs: every stage ran, on a sliver of data the scores mean nothing")
+    damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
+    if damage:
+        more = f"; and {len(damage) - MOST_NAMED} more" if len(damage) > MOST_NAMED else ""
+        notes.append(f"what cannot be read is left out: {'; '.join(damage[:MOST_NAMED])}{more}")
     for what, gone in (
         ("translations", selection.where(lambda run: run.has_lost_translations)),
         ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),

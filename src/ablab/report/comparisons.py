@@ -12,7 +12,7 @@ from ablab.pruning.plot import remaining
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection
-from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact, comparable_artefacts
+from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
 
 Points = Iterable[tuple[float, float]]
 
@@ -163,7 +163,7 @@ def _families(selection: Selection) -> list[_Kin]:
     found: dict[tuple[str, str, str], _Kin] = {}
     for arm in selection.arms:
         for run in arm.finished:
-            for key, artefact in comparable_artefacts(run.folder.artefacts).items():
+            for key, artefact in run.artefacts.items():
                 settings = json.dumps(artefact.settings, sort_keys=True)
                 alike = sum(1 for name, *_ in found if name == key)
                 kin = found.setdefault(

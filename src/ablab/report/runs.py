@@ -1,15 +1,19 @@
 """Runs as a report sees them, and arms: all runs of one condition."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+from ablab.errors import UserError
 from ablab.statistics.student import Floats
+from ablab.store.artefacts import Artefact, comparable_artefacts
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Curve, Evaluation, Record, Selected
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import survivors
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Run:
     """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, keyed by dotted names.
 
     `curve`: quality against layers; `head_curve`: against heads. `given`: its scores, where they are all that is known
-    of the run.
+    of the run. `damage`: what could not be read of it so far; what that holds is left out, and a note says so.
     """
 
     folder: RunFolder
@@ -37,6 +41,12 @@ class Run:
     recipe: Mapping[str, Any]
     given: "Given | None" = None
     head_curve: Curve | None = None
+    damage: list[str] = field(default_factory=list, compare=False)
+
+    @classmethod
+    def damaged(cls, folder: RunFolder, seed: int, recipe: Mapping[str, Any], damage: str) -> "Run":
+        """Return a run of which nothing counts, since a file that it stands on cannot be read."""
+        return cls(folder, seed, "damaged", None, None, None, recipe, damage=[damage])
 
     @property
     def curves(self) -> list[Curve]:
@@ -61,11 +71,28 @@ class Run:
     @cached_property
     def metrics(self) -> list[dict[str, float]]:
         """Rows of its training curves; empty where the file is gone."""
-        return read_metrics(self.folder.metrics) if self.folder.metrics.exists() else []
+        return self._as_far_as_readable(lambda: read_metrics(self.folder.metrics), self.folder.metrics.exists()) or []
+
+    @property
+    def artefacts(self) -> Mapping[str, Artefact]:
+        """Those that reports compare, by name."""
+        return self._as_far_as_readable(lambda: comparable_artefacts(self.folder.artefacts)) or {}
 
     def hypotheses(self) -> list[str]:
         """Return its translations of the test set, one line per sentence; empty where the file is gone."""
-        return [] if self.evaluation is None else self.folder.hypotheses(self.evaluation.evaluation_id)
+        evaluation = self.evaluation
+        if evaluation is None:
+            return []
+        return self._as_far_as_readable(lambda: self.folder.hypotheses(evaluation.evaluation_id)) or []
+
+    def _as_far_as_readable(self, read: Callable[[], T], is_there: bool = True) -> T | None:
+        """Return what is read, or None where there is nothing or it is damaged; then `damage` says so."""
+        try:
+            return read() if is_there else None
+        except UserError as error:
+            if str(error) not in self.damage:
+                self.damage.append(str(error))
+            return None
 
     @property
     def has_lost_translations(self) -> bool:

@@ -1,7 +1,7 @@
 """Select any finished runs of a store, one arm for each recipe."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def where(conditions: str, outputs: Path) -> Selection:
     wanted = [_condition(word) for word in conditions.split()]
     if not wanted:
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
-    records = [(run, record) for run in all_runs(outputs) if (record := run.record()) is not None]
+    records, damage = _readable(all_runs(outputs))
     if not records:
         raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
     for key, _ in wanted:
@@ -38,7 +38,21 @@ def where(conditions: str, outputs: Path) -> Selection:
     found = [pair for pair in records if all(_same(_values(pair[1]).get(key), value) for key, value in wanted)]
     if not found:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
-    return _ad_hoc("where", f"where={conditions}", found, outputs)
+    chosen = _ad_hoc("where", f"where={conditions}", found, outputs)
+    return replace(chosen, notes=[*chosen.notes, *damage])
+
+
+def _readable(runs: Iterable[RunFolder]) -> tuple[list[tuple[RunFolder, Record]], list[str]]:
+    """Return the finished runs whose record, recipe and results can be read, and a note on the others."""
+    found, damage = [], []
+    for run in runs:
+        try:
+            if (record := run.record()) is not None:
+                _Found.of(run, record)
+                found.append((run, record))
+        except UserError as error:
+            damage.append(str(error))
+    return found, [f"runs that cannot be read are left out: {'; '.join(damage)}"] if damage else []
 
 
 def _condition(word: str) -> tuple[str, str]:

@@ -1,9 +1,11 @@
 """Select the runs of a study: all that it should have, and its registration at the first launch."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ablab.config.options import removes_heads
+from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.plan import Planned
@@ -18,7 +20,7 @@ from ablab.study.design import written
 from ablab.study.experiment import ErrorEstimate, Experiment
 from ablab.study.ledger import conditions, entry_of, judged
 from ablab.study.search import BEST
-from ablab.study.study import Study
+from ablab.study.study import Cell, Study
 
 
 def of_study(study: Study) -> Selection:
@@ -87,7 +89,7 @@ def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
 
 def _of_points(folder: RunFolder) -> set[str]:
     """Return the ids of evaluations of models pruned from the run."""
-    return {point.evaluation_id for curve in folder.curves() for point in curve.points}
+    return {point.evaluation_id for curve in _curves(folder) for point in curve.points}
 
 
 def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
@@ -154,10 +156,17 @@ def _head_curves(study: Study) -> dict[str, str]:
     found: dict[str, list[dict[str, Curve]]] = {arm.name: [] for arm in study.arms}
     for cell in study.cells:
         planned = cell.planned
-        curves = {curve.curve_id: curve for curve in planned.folder.curves() if _is_comparable(curve, planned)}
+        curves = {curve.curve_id: curve for curve in _curves(planned.folder) if _is_comparable(curve, planned)}
         found[cell.arm].append(curves)
     usual = most_common([curves for of_arm in found.values() for curves in of_arm])
     return {arm: shared(usual, of_arm) for arm, of_arm in found.items()}
+
+
+def _curves(folder: RunFolder) -> list[Curve]:
+    """Return all curves of a run, or none if one is damaged: a run that needs that one is marked where it is read."""
+    with suppress(UserError):
+        return folder.curves()
+    return []
 
 
 def _is_comparable(curve: Curve, planned: Planned) -> bool:
@@ -169,18 +178,25 @@ def _is_comparable(curve: Curve, planned: Planned) -> bool:
 def _runs_of(study: Study, arm: str, heads: str) -> Iterator[Run]:
     for cell in study.cells:
         if cell.arm == arm:
-            entry, planned = entry_of(cell), cell.planned
-            curve = planned.folder.curve(planned.curve_id)
-            yield Run(
-                planned.folder,
-                cell.seed,
-                entry.state.value,
-                entry.record,
-                planned.folder.evaluation(planned.evaluation_id),
-                None if curve is not None and curve.of_heads else curve,
-                flatten(planned.recipe),
-                head_curve=planned.folder.curve(heads) if heads else None,
-            )
+            try:
+                yield _run(cell, heads)
+            except UserError as error:
+                yield Run.damaged(cell.planned.folder, cell.seed, flatten(cell.planned.recipe), str(error))
+
+
+def _run(cell: Cell, heads: str) -> Run:
+    entry, planned = entry_of(cell), cell.planned
+    curve = planned.folder.curve(planned.curve_id)
+    return Run(
+        planned.folder,
+        cell.seed,
+        entry.state.value,
+        entry.record,
+        planned.folder.evaluation(planned.evaluation_id),
+        None if curve is not None and curve.of_heads else curve,
+        flatten(planned.recipe),
+        head_curve=planned.folder.curve(heads) if heads else None,
+    )
 
 
 def _level_names(factors: Any) -> dict[str, list[str]]:
