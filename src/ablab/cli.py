@@ -25,7 +25,7 @@ from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
 VERBS = (
-    *("train", "study", "report", "prune", "translate", "analyse", "export", "sync"),
+    *("train", "study", "report", "prune", "translate", "analyse", "export", "sync", "verify", "pack"),
     *("new", "check", "selfcheck", "completion"),
 )
 """All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""

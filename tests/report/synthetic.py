@@ -11,6 +11,7 @@ from ablab.scoring import Scores, score
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.metrics import COLUMNS
 from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
+from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.study import Cell, Study
 
@@ -26,11 +27,7 @@ def corpus(outputs: Path) -> tuple[str, list[str]]:
     """Its folder's name, and its references."""
     rng = random.Random(7)
     references = [" ".join(rng.choices(WORDS, k=rng.randint(6, 12))) + "." for _ in range(SENTENCES)]
-    folder = outputs / "corpora" / "0123456789abcdef"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("sources", "references"):
-        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
-    return folder.name, references
+    return keep_text(outputs, "test", StoredText(references, references)), references
 
 
 def translated(references: list[str], error: float, seed: object) -> list[str]:

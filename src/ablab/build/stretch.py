@@ -28,7 +28,7 @@ def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[
     state = TrainingState() if last is None else TrainingState.from_dict(last["course"])
     before = state.stretches[-1] if state.stretches else None
     _take_threads(config.trainer, before)
-    stretch = _stretch(config.trainer, state.step)
+    stretch = _stretch(config.trainer, state.step, None if last is None else last["sha256"])
     if last is not None and (other := _other(config.trainer, last, before, stretch)) is not None:
         if not config.mixed:
             raise OtherCodeError(f"mixed=false: {run_id} stands at step {state.step:,} {other}; allowed: {WAYS_ON}")
@@ -46,7 +46,7 @@ def _take_threads(trainer: Trainer, before: Stretch | None) -> None:
         torch.set_num_threads(before.threads)
 
 
-def _stretch(trainer: Trainer, step: int) -> Stretch:
+def _stretch(trainer: Trainer, step: int, began_from: str | None) -> Stretch:
     return Stretch(
         code=code_digest(),
         versions=numerical_versions(),
@@ -57,6 +57,7 @@ def _stretch(trainer: Trainer, step: int) -> Stretch:
         compile=trainer.compile,
         first_step=step + 1,
         last_step=step,
+        began_from=began_from,
     )
 
 

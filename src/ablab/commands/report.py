@@ -28,7 +28,7 @@ from ablab.report.selection_of_study import of_study
 from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
-from ablab.report.verify import verify
+from ablab.report.verify import ended_of, verify_runs
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
@@ -74,7 +74,7 @@ def report(arguments: Sequence[str]) -> int:
         _check_begun(selection)
         selection = checked(selection)
     console = Console()
-    if options.verify and not verify(selection, console):
+    if options.verify and not verify_runs(ended_of(selection), console):
         console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:

@@ -1,33 +1,73 @@
-"""Recompute BLEU and chrF of a report from hypotheses and raw references; a test loss would need the model."""
+"""Walk from runs to the bytes they rest on, and compute BLEU and chrF again from the texts.
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+A test loss would need the model.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain as joined
 from pathlib import Path
 
 from ablab.console import Console
-from ablab.report.runs import Run
 from ablab.report.selection import Selection
 from ablab.scoring import score
+from ablab.store.chain import Chain
+from ablab.store.custody import GONE, Link, links
+from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Point
+from ablab.store.run_folder import RunFolder
 from ablab.store.stored_text import stored_text
 
 TOLERANCE = 1e-9
 """Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""
 
 
-def verify(selection: Selection, console: Console) -> bool:
-    """Print each mismatch and the number of evaluations that have one. Return whether there was none.
+def ended_of(selection: Selection) -> list[FinishedRun]:
+    """Return the runs of a selection that have ended, each once."""
+    runs = {run.folder.path: run for arm in selection.arms for run in arm.runs}.values()
+    return [FinishedRun(run.folder, run.record) for run in runs if run.record is not None]
 
-    Evaluations of pruned models are checked too.
+
+def verify_runs(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False) -> bool:
+    """Print the first broken link of each run, each mismatch of scores, and their numbers; return whether all hold.
+
+    `lacks`: whether a file is not missed.
     """
+    held = _links_hold(runs, console, lacks)
+    return _scores_hold(runs, console) and held
+
+
+def _links_hold(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool]) -> bool:
+    chains = {store: Chain.of(store) for store in {run.folder.outputs for run in runs}}
+    for store in (store for store, chain in chains.items() if not chain.digests):
+        console.say(f"{store} has no register: what was entered there cannot be compared")
+    count = broken = 0
+    with console.counting_bar("checking digests", len(runs)) as bar:
+        for run in runs:
+            found = [link for link in links(run.folder, chains[run.folder.outputs]) if not _is_left_out(link, lacks)]
+            count += len(found)
+            fault = next((link for link in found if link.fault is not None), None)
+            if fault is not None:
+                broken += 1
+                console.say(f"{run.run_id}: {fault.file} {fault.fault}")
+            bar.advance(1)
+    state = {0: "none is broken", 1: "1 run has a broken one"}.get(broken, f"{broken} runs have a broken one")
+    console.say(f"{count:,} links of {len(runs)} runs checked: {state}")
+    return not broken
+
+
+def _is_left_out(link: Link, lacks: Callable[[str], bool]) -> bool:
+    return link.fault == GONE and lacks(link.file)
+
+
+def _scores_hold(runs: Sequence[FinishedRun], console: Console) -> bool:
+    """Score all evaluations again, those of pruned models too."""
     wrong = checked = 0
-    runs = selection.where(lambda run: run.evaluation is not None)
     with console.counting_bar("scoring again", len(runs)) as bar:
         for run in runs:
-            for found in _of_run(run):
+            for found in _of_run(run.folder):
                 lines = list(found)
                 for line in lines:
-                    console.say(f"{run.folder.run_id}: {line}")
+                    console.say(f"{run.run_id}: {line}")
                 checked += 1
                 wrong += bool(lines)
             bar.advance(1)
@@ -36,20 +76,19 @@ def verify(selection: Selection, console: Console) -> bool:
     return not wrong
 
 
-def _of_run(run: Run) -> Iterator[Iterator[str]]:
-    """Yield the mismatches of each evaluation the report relies on: of the whole model, and along its curves."""
-    assert run.evaluation is not None
-    points: dict[str, list[Point]] = {run.evaluation.evaluation_id: []}
-    for point in (point for curve in run.curves for point in curve.points):
+def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:
+    """Yield the mismatches of each evaluation, of the whole model and along the curves."""
+    evaluations = {found.evaluation_id: found for found in folder.evaluations()}
+    points: dict[str, list[Point]] = {evaluation_id: [] for evaluation_id in evaluations}
+    for point in (point for curve in folder.curves() for point in curve.points):
         points.setdefault(point.evaluation_id, []).append(point)
     for evaluation_id, of_one in points.items():
-        whole = evaluation_id == run.evaluation.evaluation_id
-        evaluation = run.evaluation if whole else run.folder.evaluation(evaluation_id)
+        evaluation = evaluations.get(evaluation_id)
         if evaluation is None:
             yield iter((f"the evaluation {evaluation_id} of its pruning curve is gone",))
         else:
-            texts = run.folder.hypotheses(evaluation_id)
-            yield chain(_unlike(of_one, evaluation), _mismatches(evaluation, texts, run.folder.outputs))
+            texts = folder.hypotheses(evaluation_id)
+            yield joined(_unlike(of_one, evaluation), _mismatches(evaluation, texts, folder.outputs))
 
 
 def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:

@@ -26,6 +26,7 @@ from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
+from ablab.files import sha256
 from ablab.identity import condition_id
 from ablab.parts.load import load
 from ablab.plan import Planned
@@ -33,7 +34,8 @@ from ablab.provenance import code, fast_bfloat16, provenance
 from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
 from ablab.stages.worker import WorkerSpec
 from ablab.store.metrics import read_metrics
-from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, now
+from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, Stretch, now
+from ablab.store.run_folder import LAST
 from ablab.store.saved_model import SavedModel
 from ablab.training.callbacks import Callbacks
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
@@ -199,7 +201,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         validations=[validation.as_dict() for validation in state.validations],
         cost=_cost(work),
         data={
-            **{key: value for key, value in work.prepared.manifest.items() if key != "sha256"},
+            **work.prepared.manifest,
             "corpus": work.prepared.folder.name,
             "padding": work.steps.padding_share(),
         },
@@ -210,9 +212,16 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         },
         provenance=provenance(),
         config=config.model_dump(serialize_as_any=True),
-        stretches=state.stretches_so_far(),
+        stretches=_stretches(work),
         ended=now(),
     )
+
+
+def _stretches(work: Work) -> list[Stretch]:
+    """Return the stretches of training, the last with the digest of the state that it left."""
+    *before, last = work.state.stretches_so_far()
+    path = work.checkpoints.folder / LAST
+    return [*before, last.model_copy(update={"left": sha256(path) if path.exists() else None})]
 
 
 def _select(work: Work) -> Selected:

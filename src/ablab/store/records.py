@@ -90,6 +90,8 @@ class Stretch(Strict):
 
     `code`: digest of the training code. `versions`: of the libraries that decide numbers. `threads`: per process.
     `last_step`: the last step that a checkpoint kept; below `first_step` if only the selection of weights was left.
+    `began_from`, `left`: SHA-256 of the file of the state that it began from, None at step 0, and of the one that it
+    left. What a stretch left, the next began from. Older records have neither.
     """
 
     code: str
@@ -101,6 +103,8 @@ class Stretch(Strict):
     compile: bool
     first_step: int
     last_step: int
+    began_from: str | None = None
+    left: str | None = None
 
 
 MAY_DIFFER = {
@@ -180,7 +184,8 @@ class Evaluation(Strict):
     """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence.
 
     `loss`: nats per target token of the references, without label smoothing; older evaluations have none.
-    `test_sets`: where there are several; the scores are over all of their sentences.
+    `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
+    set. `hypotheses`: SHA-256 of the file of hypotheses; older evaluations have none.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -198,6 +203,7 @@ class Evaluation(Strict):
     seconds: float
     sentences_per_second: float
     references: str
+    hypotheses: str | None = None
     statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
     provenance_code: str
     ended: str

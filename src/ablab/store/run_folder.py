@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import half_written, read_json, read_lines, write_json, write_lines, write_text
+from ablab.files import half_written, read_json, read_lines, sha256, write_json, write_lines, write_text
 from ablab.parts.find import Part
 from ablab.store.chain import complete
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
@@ -212,7 +212,9 @@ class RunFolder:
     ) -> None:
         """Write an evaluation, its hypotheses first: an evaluation that can be read is complete."""
         folder = self.path / "evaluations"
-        write_lines(self.translations(evaluation.evaluation_id), hypotheses)
+        translations = self.translations(evaluation.evaluation_id)
+        write_lines(translations, hypotheses)
+        evaluation = evaluation.model_copy(update={"hypotheses": sha256(translations)})
         if n_best is not None:
             write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
         self._enter(f"evaluations/{evaluation.evaluation_id}.json", evaluation.model_dump())

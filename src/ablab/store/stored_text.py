@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from ablab.files import json_digest, read_lines, write_lines
 
+SOURCES, REFERENCES = "sources.txt", "references.txt"
+
 
 class StoredText(NamedTuple):
     """Sources and references of a test set, one line per sentence."""
@@ -17,17 +19,23 @@ def keep_text(outputs: Path, name: str, text: StoredText) -> str:
     """Store a test set unless it is there; return the digest of name and content that evaluations refer to it by."""
     digest = json_digest([name, *text], 16)
     folder = _folder(outputs, digest)
-    if not (folder / "references.txt").exists():
-        write_lines(folder / "sources.txt", text.sources)
-        write_lines(folder / "references.txt", text.references)
+    if not (folder / REFERENCES).exists():
+        write_lines(folder / SOURCES, text.sources)
+        write_lines(folder / REFERENCES, text.references)
     return digest
 
 
 def stored_text(outputs: Path, digest: str) -> StoredText | None:
     """Return the test set of this digest; None if a file of it is gone."""
     folder = _folder(outputs, digest)
-    files = [folder / f"{side}.txt" for side in StoredText._fields]
+    files = [folder / SOURCES, folder / REFERENCES]
     return StoredText(*map(read_lines, files)) if all(file.exists() for file in files) else None
+
+
+def is_stored_text(outputs: Path, name: str, digest: str) -> bool | None:
+    """Return whether the stored test set of this name is the one of this digest; None if a file of it is gone."""
+    text = stored_text(outputs, digest)
+    return None if text is None else json_digest([name, *text], 16) == digest
 
 
 def _folder(outputs: Path, digest: str) -> Path:

@@ -128,11 +128,15 @@ def load_last(
 ) -> dict[str, Any] | None:
     """Return the last whole state in a folder, or None; `mapped`: its tensors are read from disk only on use.
 
-    `say` is told of a damaged one. UserError if there are states, and none is whole.
+    "sha256" is the digest of the state's file. `say` is told of a damaged one. UserError if there are states, and none
+    is whole.
     """
     content, faults = _whole_state(folder, mapped=mapped)
     if content is not None and faults:
         say(f"{faults[0]}: training goes on from the state before it, step {content['course']['step']:,}")
+    if content is not None:
+        last = folder / LAST
+        content["sha256"] = sha256(folder / PREVIOUS if faults or not last.exists() else last)
     return content
 
 

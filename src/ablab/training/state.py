@@ -33,7 +33,9 @@ class TrainingState:
 
     def begin(self, stretch: Stretch) -> None:
         """Append the stretch that begins now; removes earlier ones without a saved step."""
-        self.stretches = [*(each for each in self.stretches if each.first_step <= each.last_step), stretch]
+        kept = [each for each in self.stretches if each.first_step <= each.last_step]
+        kept[-1:] = [each.model_copy(update={"left": stretch.began_from}) for each in kept[-1:]]
+        self.stretches = [*kept, stretch]
 
     def stretches_so_far(self) -> list[Stretch]:
         """Return the stretches, with the last step of the present one filled in."""

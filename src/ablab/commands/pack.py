@@ -1,0 +1,41 @@
+"""The `pack` command: one archive of what a report stands on, which `ablab verify archive=` checks anywhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablab.commands.options import PackOptions, split_words
+from ablab.console import Console
+from ablab.errors import DONE, UserError
+from ablab.program import program
+from ablab.report.selection_ad_hoc import of_runs
+from ablab.report.selection_of_study import of_study
+from ablab.report.verify import ended_of
+from ablab.store.pack import pack as write_pack
+from ablab.store.records import now
+from ablab.study.definition import define
+
+
+def pack(arguments: Sequence[str]) -> int:
+    """Write the archive, and say where it lies and what it holds."""
+    options, words = split_words(PackOptions, arguments)
+    outputs = Path(options.outputs)
+    if (options.runs is None) == (not words):
+        raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
+    if options.runs is None:
+        selection = of_study(define((*words, f"outputs={outputs}")))
+    else:
+        selection = of_runs(options.runs, outputs)
+    runs = [run.folder for run in ended_of(selection)]
+    if not runs:
+        raise UserError(f"{selection.name}: none of its runs has ended in {outputs}")
+    path = Path(options.to) if options.to is not None else selection.outputs / "packs" / f"{selection.name}.zip"
+    folders = [folder for folder in (selection.study, selection.folder) if folder is not None and folder.is_dir()]
+    console = Console()
+    index = write_pack(path, selection.name, now(), runs, folders, weights=options.weights)
+    if not selection.folder.is_dir():
+        console.say(f"It holds no report: none was written yet; {program('report')} writes one")
+    size = path.stat().st_size
+    console.say(f"{len(index.runs)} runs, {len(index.files)} files, {size / 1e6:.1f} MB, register {index.stamp}")
+    console.say(f"Anyone can check it: ablab verify archive={path.name}")
+    console.say(f"Results: {path}")
+    return DONE

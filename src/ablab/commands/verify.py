@@ -1,0 +1,64 @@
+"""The `verify` command: walk from the figures of runs, or of an archive, to the bytes they rest on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ablab.commands.options import VerifyOptions, split_words
+from ablab.console import Console
+from ablab.errors import DONE, FAILED, UserError
+from ablab.report.selection_ad_hoc import of_runs
+from ablab.report.selection_of_study import of_study
+from ablab.report.verify import ended_of, verify_runs
+from ablab.store.chain import Chain
+from ablab.store.finished import FinishedRun
+from ablab.store.pack import unpack
+from ablab.store.register import REGISTER
+from ablab.store.run_folder import RunFolder
+from ablab.study.definition import define
+
+
+def verify(arguments: Sequence[str]) -> int:
+    """Check the digests of all that the runs rest on, and score their translations again; return 0 if all hold."""
+    options, words = split_words(VerifyOptions, arguments)
+    given = [key for key in ("run", "runs", "archive") if getattr(options, key) is not None]
+    if len(given) + bool(words) != 1:
+        raise UserError("verify: say one of run=<id>, runs=<id>,<id>, experiment=<name>, and archive=<file>")
+    console = Console()
+    if options.archive is not None:
+        holds = _archive(Path(options.archive), console)
+    else:
+        holds = _selected(options, [*words, f"outputs={options.outputs}"], console)
+    console.say("All of it holds." if holds else "Not all of it holds: the first broken link of each run stands above.")
+    return DONE if holds else FAILED
+
+
+def _selected(options: VerifyOptions, words: Sequence[str], console: Console) -> bool:
+    if options.run is None and options.runs is None:
+        selection = of_study(define(tuple(words)))
+    else:
+        selection = of_runs(options.run or options.runs or "", Path(options.outputs))
+    damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
+    for line in damage:
+        console.say(line)
+    found = ended_of(selection)
+    if not found and not damage:
+        raise UserError(f"{selection.name}: none of its runs has ended in {selection.outputs}")
+    return verify_runs(found, console) and not damage
+
+
+def _archive(path: Path, console: Console) -> bool:
+    """Verify an archive in a folder of its own: no store is needed, and nothing in it is imported or run."""
+    with TemporaryDirectory(prefix="ablab-verify-") as folder:
+        index = unpack(path, Path(folder))
+        chain = Chain.of(Path(folder))
+        console.say(f"{path}: {index.name}, packed {index.made}, {len(index.files)} files as they were packed")
+        broken = [*chain.unreadable, *chain.broken]
+        if broken or chain.stamp != index.stamp:
+            fault = f"line {broken[0]} does not follow" if broken else "its end is not the one that was packed"
+            console.say(f"{REGISTER}: {fault}")
+        else:
+            console.say(f"register {chain.stamp}: its lines follow each other")
+        runs = [RunFolder(Path(folder) / "runs" / run) for run in index.runs]
+        found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
+        return verify_runs(found, console, lacks=index.lacks) and not broken and chain.stamp == index.stamp

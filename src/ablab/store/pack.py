@@ -1,0 +1,124 @@
+"""Archives of studies: what a report stands on, with the digest of each file, to be verified without the store."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ablab.errors import UserError, reason
+from ablab.files import replacing, sha256
+from ablab.store.chain import Chain
+from ablab.store.custody import TOKENIZERS
+from ablab.store.register import REGISTER
+from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.store.stored_text import REFERENCES, SOURCES
+
+INDEX = "pack.json"
+"""The first file of an archive."""
+
+OF_A_RUN = ("recipe.yaml", "record.json", "metrics.csv", "evaluations", "curves", "artefacts", "parts", "failure.json")
+
+LARGEST = 1100
+"""Bytes that a byte of an archive may stand for: deflate reaches 1,032."""
+
+
+class Index(BaseModel):
+    """What an archive holds. `stamp`: the end of the register. `files`: SHA-256 of each. `weights`: whether packed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pack: Literal[1] = 1
+    name: str
+    made: str
+    stamp: str | None
+    weights: bool
+    runs: Sequence[str]
+    files: dict[str, str]
+
+    def lacks(self, file: str) -> bool:
+        """Return whether archives like this leave the file out, so that it is not missed."""
+        if file.startswith("runs/"):
+            return "/checkpoints/" in file and (not self.weights or file.endswith(".pt"))
+        return PurePosixPath(file).name not in (SOURCES, REFERENCES)
+
+
+def pack(
+    path: Path, name: str, made: str, runs: Sequence[RunFolder], folders: Sequence[Path], *, weights: bool
+) -> Index:
+    """Write an archive of the runs of one store, of the folders of their study and report, and of the register."""
+    outputs = runs[0].outputs
+    files = {file.relative_to(outputs).as_posix(): file for file in _files(outputs, runs, folders, weights=weights)}
+    index = Index(
+        name=name,
+        made=made,
+        stamp=Chain.of(outputs).stamp,
+        weights=weights,
+        runs=[run.run_id for run in runs],
+        files={place: sha256(file) for place, file in sorted(files.items())},
+    )
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
+        for place in index.files:
+            archive.write(files[place], place)
+    return index
+
+
+def unpack(path: Path, folder: Path) -> Index:
+    """Unpack an archive that may come from anyone into an empty folder; UserError names the first file that is wrong.
+
+    Files that the index does not name are refused, as are names that lead out of the folder.
+    """
+    if not path.is_file():
+        raise UserError(f"archive={path}: no such file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = {info.filename: info for info in archive.infolist()}
+            if sum(info.file_size for info in infos.values()) > LARGEST * path.stat().st_size:
+                raise UserError(f"{path}: not an archive of ablab pack (it says that it unpacks to far more)")
+            index = Index.model_validate_json(archive.read(INDEX))
+            for odd in sorted({*infos} ^ {INDEX, *index.files}):
+                raise UserError(f"{path}: {odd} is {'missing' if odd in index.files else 'not in its index'}")
+            for place, digest in index.files.items():
+                _unpack(archive, infos[place], folder, digest, path)
+    except (OSError, zipfile.BadZipFile, KeyError, ValidationError, NotImplementedError, RuntimeError) as error:
+        told = reason(error) if isinstance(error, ValidationError) else str(error)
+        raise UserError(f"{path}: not an archive of ablab pack ({told})") from None
+    return index
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, digest: str, path: Path) -> None:
+    place = PurePosixPath(info.filename)
+    if place.is_absolute() or ".." in place.parts or "\\" in info.filename or info.is_dir():
+        raise UserError(f"{path}: {info.filename} would lie outside of it")
+    content = archive.read(info)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise UserError(f"{path}: {info.filename} is not what was packed")
+    target = folder / place
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+
+
+def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path], *, weights: bool) -> Iterator[Path]:
+    yield from _within(outputs / REGISTER)
+    for folder in folders:
+        yield from _within(folder)
+    for run in runs:
+        for name in OF_A_RUN:
+            yield from _within(run.path / name)
+        for name in (SELECTED, *TOKENIZERS) if weights else ():
+            yield from _within(run.checkpoints / name)
+        for evaluation in run.evaluations():
+            yield from _within(outputs / "corpora" / evaluation.references)
+
+
+def _within(path: Path) -> Iterator[Path]:
+    """Yield the file, or all files below the folder; not links, nor what is half-written or locked."""
+    if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
+        yield path
+    elif path.is_dir() and not path.is_symlink():
+        for below in sorted(path.iterdir()):
+            yield from _within(below)
