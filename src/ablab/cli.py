@@ -14,7 +14,6 @@ from ablab.errors import (
     INTERRUPTED,
     BusyError,
     LostError,
-    TakenOverError,
     UserError,
     choices,
 )
@@ -89,7 +88,8 @@ LESS_MEMORY = "; allowed: a smaller optim.batch_tokens, or the same with trainer
 
 def _told(error: UserError) -> int:
     print(f"error: {visible(one_line(str(error)))}", file=sys.stderr)  # noqa: T201
-    return {LostError: FAILED, BusyError: BUSY, TakenOverError: BUSY}.get(type(error), BAD_INPUT)
+    codes = {BusyError: BUSY, LostError: FAILED}
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
 
 
 @contextmanager

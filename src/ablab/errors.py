@@ -51,6 +51,10 @@ class LostError(UserError):
     """A process that a run needs has ended; the input is not at fault. Scripts print the message and exit with 1."""
 
 
+class PartError(LostError):
+    """The user's own part raised an error; the message says in which file and line."""
+
+
 def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> str:
     """Return `allowed: a, b, c; did you mean b?` for an unknown name, with the nearest name if one is near enough.
 

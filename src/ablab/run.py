@@ -1,9 +1,13 @@
 """Execution of one run under its lock: train, evaluate and prune whatever is missing, and repeat nothing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ablab.config.kinds import outside_parts
 from ablab.console import Console
-from ablab.errors import OtherCodeError
+from ablab.errors import OtherCodeError, PartError, UserError
+from ablab.parts.load import failure_of, place_of
 from ablab.plan import Planned
 from ablab.provenance import other_origin
 from ablab.store.heartbeat import Heartbeat, heartbeat
@@ -27,13 +31,28 @@ def run(planned: Planned, console: Console) -> Record | None:
         if record is not None:
             _say_it_is_finished(record, console)
         if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
-            record = _completed(planned, record, console, beating)
+            with _blaming_parts(planned):
+                record = _completed(planned, record, console, beating)
         if record is None:
             return None
         folder.failure.unlink(missing_ok=True)
     evaluation, curve = folder.evaluation(planned.evaluation_id), folder.curve(planned.curve_id)
     console.result(folder, record, evaluation, curve, smoke=planned.config.smoke)
     return record
+
+
+@contextmanager
+def _blaming_parts(planned: Planned) -> Iterator[None]:
+    """Say of an error that a part from outside has raised in which file and line of it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        parts = list(outside_parts(planned.config).values())
+        if place_of(error, parts) is None:
+            raise
+        raise PartError(failure_of(error, parts)) from error
 
 
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:

@@ -219,3 +219,17 @@ def test_needs_are_said_by_the_part_and_checked(study):
     with pytest.raises(UserError, match=r"norm=.*DyT: needs init=xavier, got init=small; allowed: init=xavier"):
         compose(["norm=dyt"])
     assert compose(["norm=dyt", "init=xavier"]).config.init.kind == "xavier"
+
+
+FAULTY = DYT.replace(
+    "return self.gamma", 'if not self.training: raise ValueError("not now\\n")\n        return self.gamma'
+)
+
+
+def test_a_part_that_raises_is_named_with_its_line(study, tmp_path, capsys):
+    """A traceback through Lightning tells little about one's own file."""
+    name = study(FAULTY, {"norm/faulty": "_target_: parts.DyT\nalpha: 0.5\n"})
+    words = ("norm=faulty", "smoke=true", "logger=none", "data=numbers", "model=tiny", f"outputs={tmp_path}/outputs")
+    assert main(["train", *words]) == 1
+    number = 1 + next(i for i, line in enumerate(FAULTY.splitlines()) if "raise ValueError" in line)
+    assert f"error: {name}.py, line {number}: ValueError: not now\n" == capsys.readouterr().err

@@ -20,6 +20,7 @@ from ablab.errors import (
     UNSUITABLE,
     BusyError,
     MachineError,
+    PartError,
     UserError,
 )
 from ablab.store.records import kind_of, write_failure
@@ -55,7 +56,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return UNSUITABLE
     except Exception as error:
-        if not isinstance(error, UserError):
+        if not isinstance(error, UserError) or isinstance(error, PartError):
             traceback.print_exc()
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         line = " ".join(message.split("\n")[0].split())

@@ -37,10 +37,15 @@ def load(part: Part) -> Any:
 
 def failure_of(error: Exception, parts: Iterable[Part]) -> str:
     """Return an error in one line, with the place in the parts' own source that raised it, if one did."""
+    place = place_of(error, parts)
+    return f"{'' if place is None else f'{place}: '}{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def place_of(error: Exception, parts: Iterable[Part]) -> str | None:
+    """Return the last place in the parts' own source on an error's way, such as `parts.py, line 12`, or None."""
     files = {str(file) for part in parts for file in part.sources().values()}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
-    return f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else None
 
 
 def construct(part: Part, values: Mapping[str, Any], makers: Mapping[str, Callable[[], Any]] | None = None) -> Any:
