@@ -105,6 +105,7 @@ INDIFFERENT = [
     "rerun=stale",
     "retry_failed=true",
     "fail_fast=true",
+    "wait=true",
     "search_trial=outputs/studies/x:3",
     "mixed=true",
     "trainer.threads=1",
