@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from ablab.errors import UserError, reason
 from ablab.files import half_written, read_json, read_lines, sha256, write_json, write_lines, write_text
 from ablab.parts.find import Part
+from ablab.plain_yaml import checked
 from ablab.store.chain import complete
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 from ablab.store.register import Register, is_waiting, waited_for
@@ -162,8 +164,8 @@ class RunFolder:
 
         path = self.path / "recipe.yaml"
         try:
-            content = OmegaConf.to_container(OmegaConf.load(path))
-        except (UnicodeDecodeError, YAMLError, OmegaConfBaseException) as error:
+            content = OmegaConf.to_container(OmegaConf.load(StringIO(checked(path.read_text(encoding="utf-8")))))
+        except (OSError, ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:
             raise UserError(f"{path}: cannot be read as a recipe ({str(error).splitlines()[0]})") from None
         if not isinstance(content, dict) or "seed" not in content:
             raise UserError(f"{path}: cannot be read as a recipe (it has no seed)")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from ablab.errors import UserError, choices, first_error
 from ablab.parts.folders import part_folders
 from ablab.parts.shipped import shipped_experiments
+from ablab.plain_yaml import checked
 from ablab.study.experiment import Declared, Experiment
 
 FOLDER = Path("experiments")
@@ -53,8 +54,8 @@ def read_as(kind: type[Kind], path: Path) -> Kind:
     """Read and validate a YAML file as this kind of declaration."""
     try:
         # `${...}` stays as it is: in a word it is for the run's configuration.
-        values: Any = yaml.load(path.read_text(encoding="utf-8"), Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        values: Any = yaml.load(checked(path.read_text(encoding="utf-8")), Loader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # PyYAML leaves bad dates to Python
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
