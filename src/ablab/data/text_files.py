@@ -25,15 +25,17 @@ _contents: dict[tuple[Path, int, int], tuple[str, int]] = {}
 def locate(prefix: str | Path, lang: str) -> Path:
     """Return the file `<prefix>.<lang>`, or else `<prefix>.<lang>.gz`; `~` is the home folder.
 
-    Raises UserError if neither exists or one is a folder.
+    Raises UserError if neither exists or one is no file: a pipe cannot be read twice, and a device may never end.
     """
     plain = Path(f"{Path(prefix).expanduser()}.{lang}")
     packed = plain.with_name(f"{plain.name}.gz")
     for path in (plain, packed):
         if path.is_dir():
             raise UserError(f"{path} is a folder, expected a file with one sentence per line.")
-        if path.exists():
+        if path.is_file():
             return path
+        if path.exists():
+            raise UserError(f"{path} is a pipe or a device, expected a file with one sentence per line.")
     raise UserError(f"no file {plain} or {packed.name}{_nearest(plain)}.")
 
 

@@ -62,12 +62,24 @@ def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> li
 
 
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source and target tokenizers, the same object when the vocabulary is joint; UserError if missing."""
-    try:
-        src, tgt = (Tokenizer((folder / name).read_bytes()) for name in FILES)
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: the tokenizer is gone, and the model cannot be used without it") from None
+    """Return the source and target tokenizers, the same object when the vocabulary is joint.
+
+    Raises UserError if one is missing or damaged.
+    """
+    src, tgt = (_load(folder / name) for name in FILES)
     return src, src if src.model == tgt.model else tgt
+
+
+def _load(path: Path) -> Tokenizer:
+    try:
+        model = path.read_bytes()
+        if not model:
+            raise RuntimeError("it is empty")  # SentencePiece takes that for a model to be loaded later
+        return Tokenizer(model)
+    except FileNotFoundError:
+        raise UserError(f"{path}: the tokenizer is gone, and the model cannot be used without it") from None
+    except RuntimeError as error:
+        raise UserError(f"{path}: not readable as a tokenizer ({' '.join(str(error).split())})") from None
 
 
 def train_tokenizer(sentences: Iterable[str], vocab_size: int) -> Tokenizer:
