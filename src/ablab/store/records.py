@@ -44,6 +44,24 @@ def _rectangular(rows: list[list[int]]) -> list[list[int]]:
     return rows
 
 
+READ_LATER: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("commit", "code", "evaluation_code", "device"), (str, type(None))),
+    "threads": (int, type(None)),
+    **dict.fromkeys(("versions", "machine"), dict),
+}
+"""The entries of provenance and runtime that reports read, and what they are."""
+
+
+def _as_written(values: dict[str, Any]) -> dict[str, Any]:
+    for key, kind in READ_LATER.items():
+        if key in values and not isinstance(values[key], kind):
+            raise ValueError(f"{key} is of another type")
+    texts = (*values.get("versions", {}).values(), values.get("machine", {}).get("processor", ""))
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("versions and processor must be text")
+    return values
+
+
 class Selected(Strict):
     """The selected weights: those after `steps`, averaged if there are several, with their validation scores.
 
@@ -144,8 +162,8 @@ class Record(Strict):
     validations: Annotated[list[dict[str, float]], AfterValidator(_in_order)]
     cost: Cost
     data: dict[str, Any]
-    runtime: dict[str, Any]
-    provenance: dict[str, Any]
+    runtime: Annotated[dict[str, Any], AfterValidator(_as_written)]
+    provenance: Annotated[dict[str, Any], AfterValidator(_as_written)]
     config: dict[str, Any]
     stretches: list[Stretch] = Field(default_factory=list)
     ended: str
