@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from ablab.files import read_json, replacing, write_json, write_text
+from ablab.files import half_written, read_json, replacing, write_json, write_picture, write_text
 
 
 def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
@@ -86,3 +86,24 @@ def test_an_error_of_the_disk_names_the_file_whatever_a_library_makes_of_it(writ
 def test_any_other_error_stays_what_it_is(tmp_path):
     with pytest.raises(ZeroDivisionError), replacing(tmp_path / "it"):
         raise ZeroDivisionError
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    class Figure:
+        def savefig(self, path, **options):
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(b"whole")
+    with pytest.raises(OSError, match=r"picture\.png"):
+        write_picture(picture, Figure())
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == {picture: b"whole"}
+
+
+def test_what_a_kill_left_half_written_is_known_by_its_name(tmp_path):
+    """safetensors writes into a file of its own, and gives it the name when it is whole."""
+    left = [".last.pt.abcd_123", ".30a1117123324465.wb73111w", ".tmp679kMj"]
+    for name in (*left, "last.pt", ".r1a2b.lock", ".r1a2b.pulse", ".tmp"):
+        (tmp_path / name).touch()
+    assert sorted(path.name for path in half_written(tmp_path)) == sorted(left)

@@ -77,8 +77,12 @@ def writing_in(folder: Path) -> Iterator[None]:
 
 
 def half_written(folder: Path) -> Iterator[Path]:
-    """Yield files and folders that a kill left half-written, recognised by the names that `tempfile` gives them."""
-    yield from (path for path in folder.glob(".*") if re.fullmatch(r"\..+\.[a-z0-9_]{8}", path.name))
+    """Yield files and folders that a kill left half-written, recognised by their names.
+
+    `tempfile` adds eight characters to the name that the file is to have; safetensors writes into `.tmp` and six.
+    """
+    names = re.compile(r"\..+\.[a-z0-9_]{8}|\.tmp[A-Za-z0-9]{6}")
+    yield from (path for path in folder.glob(".*") if names.fullmatch(path.name))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -90,6 +94,12 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Replace the file's content atomically. NaN is refused: JSON has none."""
     write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_picture(path: Path, figure: Any, dpi: int = 110) -> None:
+    """Replace the file atomically with a figure of matplotlib's, in the format that its name ends with."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.removeprefix("."), dpi=dpi)
 
 
 def read_json(path: Path) -> Any:

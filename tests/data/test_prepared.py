@@ -97,6 +97,20 @@ def test_a_damaged_folder_is_made_anew(tmp_path, damaged, how):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_what_a_kill_left_half_made_is_removed(tmp_path):
+    """Of this corpus alone: another may be in the making."""
+    corpus, store = _corpus(tmp_path / "text"), tmp_path / "store"
+    prepared = prepare(corpus, store, _quiet)
+    (prepared.folder / "manifest.json").unlink()
+    left, other = (store / f".{name}.abcd1234" for name in (prepared.folder.name, "another"))
+    for half in (left, other):
+        half.mkdir()
+        (half / "src.model").touch()
+    prepare(corpus, store, _quiet)
+    assert not left.exists()
+    assert other.exists()
+
+
 def _prepare_elsewhere(folder: str, store: str, queue) -> None:
     said: list[str] = []
     prepare(_corpus(Path(folder)), Path(store), said.append)

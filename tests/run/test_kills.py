@@ -60,6 +60,7 @@ KILLS = {
     "between checkpoint and tidying up": ("ablab.training.checkpoints.Checkpoints.save_last", 5, "after"),
     "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save", 2, "after"),
     "telling the callbacks": ("ablab.stages.callbacks.MetricsCallback.on_validation", 1, "after"),
+    "drawing attention": ("ablab.stages.callbacks.draw_attention", 0, "before"),
     "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
     "with the record written and not entered": ("ablab.store.register.Register.append", 0, "before"),

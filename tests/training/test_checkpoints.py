@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.errors import UserError
+from ablab.files import sha256
 from ablab.store.run_folder import LAST, PREVIOUS
-from ablab.training.checkpoints import Checkpoints, load_last
+from ablab.training.checkpoints import Checkpoints, _keep, load_last
 from ablab.training.selection import Selection
 from ablab.training.state import TrainingState
 from ablab.training.validation import Validation
@@ -79,12 +80,14 @@ def test_a_damaged_state_falls_back_to_the_one_before_and_is_said(damage, folder
 def test_no_flipped_bit_goes_unnoticed(folder):
     """Or it stands where it means nothing: between the parts of the archive."""
     written, content = torch.load(folder / LAST, weights_only=True), (folder / LAST).read_bytes()
+    digest = sha256(folder / LAST)
     for place in range(97):
         (folder / LAST).write_bytes(content)
         flipped(folder / LAST, place / 97)
         found = load_last(folder)
         if found["course"]["step"] == STEPS:
             assert torch.equal(found["model"]["w"], written["model"]["w"])
+            assert found.pop("sha256") != digest
             assert {**found, "model": None} == {**written, "model": None}
 
 
@@ -116,6 +119,15 @@ def test_a_state_of_before_knows_no_digests(folder):
     del content["candidates"]
     torch.save(content, folder / LAST)
     assert load_last(folder)["course"]["step"] == STEPS
+
+
+def test_a_kill_between_the_two_names_of_a_state_leaves_nothing_over(folder):
+    """Then both names are of one file already, and a rename of one name to the other does nothing."""
+    (folder / PREVIOUS).unlink()
+    (folder / PREVIOUS).hardlink_to(folder / LAST)
+    before = {path.name for path in folder.iterdir()}
+    _keep(folder / LAST, folder / PREVIOUS)
+    assert {path.name for path in folder.iterdir()} == before
 
 
 def test_without_hard_links_it_is_copied(tmp_path, monkeypatch):

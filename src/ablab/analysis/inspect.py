@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.files import write_picture
 from ablab.model import heads
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.modes import evaluating
@@ -65,8 +66,7 @@ def draw_attention(
     axes.set_yticks(range(len(rows)), rows)
     axes.set_title(title)
     figure.colorbar(image, label="attention weight")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    write_picture(path, figure)
 
 
 def attentions(model: Transformer, site: str) -> list[Attention]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.analysis.plot_matrices import draw_matrix
+from ablab.files import write_picture
 from ablab.store.artefacts import Artefact, SeriesArtefact, Trace
 
 COLUMNS = 3
@@ -31,8 +32,7 @@ def draw(artefact: Artefact, path: Path) -> None:
     titles = [artefact.title] if artefact.section is None else [artefact.section, artefact.title]
     title = figure.suptitle("\n".join(textwrap.wrap(": ".join(titles), width)), fontsize="medium")
     title.set_parse_math(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    write_picture(path, figure)
 
 
 def _series(figure: Any, artefact: SeriesArtefact) -> None:

@@ -20,7 +20,7 @@ from ablab.data.corpus import Corpus, Pair
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import json_digest, read_json, read_lines, sha256, write_json, write_lines
+from ablab.files import half_written, json_digest, read_json, read_lines, sha256, write_json, write_lines
 from ablab.seeding import derive
 
 PREPARATION = 2
@@ -97,6 +97,10 @@ def nested_subsample(count: int, wanted: int | None) -> list[int]:
 
 
 def _replace(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make the folder anew. Only the holder of its lock comes here: what is half-made was left by a kill."""
+    for left in half_written(folder.parent):
+        if left.name.startswith(f".{folder.name}."):
+            shutil.rmtree(left)
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         make(made)

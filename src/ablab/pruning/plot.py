@@ -5,6 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ablab.files import write_picture
 from ablab.store.records import Curve, Point
 
 
@@ -98,8 +99,7 @@ def draw(lines: Sequence[Line], title: str, path: Path) -> None:
     panels[1][0].set_ylabel(f"decoding speed, {styles.strategies[0]}\n(full model: 1)")
     panels[0][-1].legend(*styles.legend(), fontsize="small", loc="lower right")
     figure.suptitle(title, fontsize="medium")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    write_picture(path, figure)
 
 
 def _draw_curve(lines: Sequence[Line], styles: Styles, name: str, quality: Any, speed: Any) -> None:

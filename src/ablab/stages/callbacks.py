@@ -204,10 +204,20 @@ class AttentionMapCallback(Callback):
         self.rows = [*target.pieces(self.batch.labels[0].tolist()[:-1]), "</s>"]
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        """Write the mean over the heads of the last layer, for the reference translation."""
+        title = self._write(validation.step)
+        self.callbacks.on_picture(validation.step, "valid/cross_attention", self._draw, title)
+
+    def complete(self, state: TrainingState) -> None:
+        """Write and draw the last map again: a kill after the last checkpoint left none, or that of an earlier end."""
+        if state.validations and state.validations[-1].step == state.step:
+            self._write(state.step)
+            self._draw()
+
+    def _write(self, step: int) -> str:
+        """Write the mean over the heads of the last layer, for the reference translation; return its title."""
         device = next(self.model.parameters()).device
         maps = cross_attention(self.model, self.batch.src.to(device), self.batch.tgt.to(device))
-        title = f"Cross-attention, last layer, mean of heads, step {validation.step:,}"
+        title = f"Cross-attention, last layer, mean of heads, step {step:,}"
         weights = maps[-1].mean(dim=0)
         matrix = MatrixArtefact(
             title=title,
@@ -218,7 +228,7 @@ class AttentionMapCallback(Callback):
         )
         write_artefact(self.folder / "cross_attention.json", matrix)
         self._undrawn = (weights, title)
-        self.callbacks.on_picture(validation.step, "valid/cross_attention", self._draw, title)
+        return title
 
     def on_fit_end(self) -> None:
         self._draw()

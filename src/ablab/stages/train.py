@@ -131,9 +131,10 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     planned, state = work.planned, work.state
     config = planned.config
     ends = build_ends(config, work.steps)
-    if (end := ends.reached(state)) is not None:
-        return TrainingResult("finished", end)
     attention = AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, callbacks)
+    if (end := ends.reached(state)) is not None:
+        attention.complete(state)
+        return TrainingResult("finished", end)
     all_callbacks = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
         all_callbacks.callbacks.append(SearchCallback(config.search_trial, callbacks.on_message))

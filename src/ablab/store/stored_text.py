@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.files import json_digest, read_lines, write_lines
+from filelock import FileLock
+
+from ablab.files import half_written, json_digest, read_lines, write_lines
 
 SOURCES, REFERENCES = "sources.txt", "references.txt"
 
@@ -20,8 +22,12 @@ def keep_text(outputs: Path, name: str, text: StoredText) -> str:
     digest = json_digest([name, *text], 16)
     folder = _folder(outputs, digest)
     if not (folder / REFERENCES).exists():
-        write_lines(folder / SOURCES, text.sources)
-        write_lines(folder / REFERENCES, text.references)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            for left in half_written(folder):  # by a kill: nobody else is writing here
+                left.unlink()
+            write_lines(folder / SOURCES, text.sources)
+            write_lines(folder / REFERENCES, text.references)
     return digest
 
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+from ablab.files import write_picture
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import Entry
 from ablab.study.study import Study, marked, survivors
@@ -41,8 +42,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
         panel.grid(alpha=0.3)
     panels[1].legend(fontsize="small")
     if drawn:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=110)
+        write_picture(path, figure)
     return drawn
 
 

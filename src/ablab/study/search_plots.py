@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ablab.files import write_picture
 from ablab.search.trials import Trial, Trials, front_of
 
 
@@ -83,6 +84,5 @@ def _figure() -> tuple[Any, Any]:
 def _save(figure: Any, panel: Any, path: Path) -> bool:
     panel.grid(alpha=0.3)
     figure.legend(fontsize="small", loc="outside lower center", ncols=4)  # where it hides no point
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    write_picture(path, figure)
     return True

@@ -183,10 +183,11 @@ def _keep(path: Path, other: Path) -> None:
     """Let a file have a second name, which it keeps when the first is given away."""
     if not path.exists():
         return
-    temporary = other.with_name(f".{other.name}.kept")
+    temporary = other.with_name(f".{other.name}.retained")  # of a length by which `half_written` recognises it
     temporary.unlink(missing_ok=True)
     try:
         os.link(path, temporary)
     except OSError:  # a file system without hard links
         shutil.copyfile(path, temporary)
     temporary.replace(other)
+    temporary.unlink(missing_ok=True)  # a rename of one name of a file to another of its names does nothing
