@@ -111,6 +111,13 @@ def test_what_a_kill_left_half_made_is_removed(tmp_path):
     assert other.exists()
 
 
+def test_arrays_are_written_as_numpy_writes_them(tmp_path):
+    sentences = Sentences.of([[5, 6, 7], [8]])
+    for name in sentences.save(tmp_path, "ours"):
+        np.save(tmp_path / "theirs.npy", sentences.tokens if "tokens" in name else sentences.offsets)
+        assert (tmp_path / name).read_bytes() == (tmp_path / "theirs.npy").read_bytes()
+
+
 def _prepare_elsewhere(folder: str, store: str, queue) -> None:
     said: list[str] = []
     prepare(_corpus(Path(folder)), Path(store), said.append)

@@ -7,15 +7,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from jaxtyping import Int
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ablab.files import replacing
 from ablab.model.tokens import BOS, EOS, PAD
 from ablab.seeding import derive
 
@@ -67,10 +69,15 @@ class Sentences:
 
     def save(self, folder: Path, name: str) -> list[str]:
         """Write both arrays and return the names of the files."""
-        files = [f"{name}.tokens.npy", f"{name}.offsets.npy"]
-        np.save(folder / files[0], self.tokens)
-        np.save(folder / files[1], self.offsets)
-        return files
+        arrays: dict[str, npt.NDArray[Any]] = {
+            f"{name}.tokens.npy": self.tokens,
+            f"{name}.offsets.npy": self.offsets,
+        }
+        for file, array in arrays.items():
+            with replacing(folder / file) as temporary, temporary.open("wb") as opened:
+                write_array_header_1_0(opened, header_data_from_array_1_0(array))
+                opened.write(array.data)  # numpy's own writing does not say what the disk answered
+        return [*arrays]
 
     @classmethod
     def load(cls, folder: Path, name: str) -> "Sentences":
