@@ -11,17 +11,17 @@ from ablab.report.tables import Table, tables
 
 def markdown(document: Document) -> str:
     """Return the report in Markdown, for a pull request or a wiki."""
-    lines = [f"# {document.name}", "", document.question, ""]
-    lines += [f"Source: {document.source}", ""] if document.source else []
-    lines += [line for note in document.notes for line in (f"> {note}", "")]
+    lines = [f"# {_escaped(document.name)}", "", _escaped(document.question), ""]
+    lines += [f"Source: {_escaped(document.source)}", ""] if document.source else []
+    lines += [line for note in document.notes for line in (f"> {_escaped(note)}", "")]
     lines += [f"- {_escaped(claim.words)}" + _exploratory(claim.exploratory) for claim in document.claims]
     lines += [""] if document.claims else []
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for table in tables(document):
-        lines += [f"## {table.title}", "", *_markdown_table(table), ""]
+        lines += [f"## {_escaped(table.title)}", "", *_markdown_table(table), ""]
     for picture in curves(document):
-        lines += [f"## {picture.title}", "", *_markdown_picture(picture)]
-    methods = [*document.methods, *_signatures(document, "`"), *document.custody]
+        lines += [f"## {_escaped(picture.title)}", "", *_markdown_picture(picture)]
+    methods = [*map(_escaped, document.methods), *_signatures(document), *map(_escaped, document.custody)]
     lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
 
@@ -30,26 +30,27 @@ def comma_separated(table: Table, custody: str) -> str:
     """Return one table as CSV, with what vouches for its figures as the last column of each row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*table.columns, "register"])
+    writer.writerow([*map(_no_formula, table.columns), "register"])
     writer.writerows([*map(_no_formula, row), custody] for row in table.rows)
     return text.getvalue()
 
 
 def _no_formula(cell: str) -> str:
     """Return a cell that a spreadsheet shows and does not compute: others may have written the names of the arms."""
-    return f"'{cell}" if cell.startswith(("=", "@")) or re.match(r"[+-]\D", cell) else cell
+    is_figure = re.fullmatch(r"[+-]\d+(\.\d+)?( ?%| [\[(±].*)?", cell)
+    return f"'{cell}" if cell != "-" and cell.startswith(("=", "@", "+", "-")) and not is_figure else cell
 
 
 def _exploratory(reason: str | None) -> str:
-    return "" if reason is None else f" *Exploratory: {reason}.*"
+    return "" if reason is None else f" *Exploratory: {_escaped(reason)}.*"
 
 
-def _signatures(document: Document, quote: str) -> list[str]:
-    return [f"{name}: {quote}{signature}{quote}" for name, signature in document.signatures.items()]
+def _signatures(document: Document) -> list[str]:
+    return [f"{_escaped(name)}: `{signature}`" for name, signature in document.signatures.items()]
 
 
 def _markdown_picture(picture: Picture) -> list[str]:
-    return [f"![{picture.title}]({picture.key}.png)", "", picture.caption, ""]
+    return [f"![{_escaped(picture.title)}]({picture.key}.png)", "", _escaped(picture.caption), ""]
 
 
 def _markdown_table(table: Table) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ablab.errors import TakenOverError
-from ablab.files import guarded, write_text
+from ablab.files import guarded, half_written, write_text
 from ablab.store.heartbeat import read_pulse
 from ablab.store.run_folder import RunFolder
 
@@ -43,6 +43,9 @@ class Owner:
 def owned(folder: RunFolder) -> Iterator[Owner]:
     """Own the run while the block runs, whose lock must be held; files below its folder are committed by its owner."""
     owner = Owner(folder, secrets.token_hex(8))
+    for left in half_written(folder.owner.parent):
+        if left.name.startswith(f".{folder.owner.name}."):  # by a kill of who owned it before
+            left.unlink(missing_ok=True)
     write_text(folder.owner, owner.token)
     try:
         with guarded(folder.path, owner.check):
