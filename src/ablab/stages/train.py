@@ -214,6 +214,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         provenance=provenance(),
         config=config.model_dump(serialize_as_any=True),
         stretches=_stretches(work),
+        metrics=sha256(planned.folder.metrics),
         ended=now(),
     )
 

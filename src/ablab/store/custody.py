@@ -60,6 +60,8 @@ def links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         yield Link(
             _place(folder, f"curves/{curve.curve_id}.json"), f"rests on {lost[0]}, which is gone" if lost else None
         )
+    if record.metrics is not None:
+        yield _file(folder, folder.metrics, record.metrics, "measured in training")
     yield from _of_weights(folder, record)
     yield from _of_corpus(folder, record)
     yield from _of_stretches(folder, record)

@@ -146,8 +146,8 @@ def of_older_schema(name: str, schema_version: int) -> str | None:
 class Record(Strict):
     """The record of a trained run, written once and atomically when training ends.
 
-    `state` is an outcome: both are kept and neither is retried. `stretches`: of training, in order; older records have
-    none.
+    `state` is an outcome: both are kept and neither is retried. `stretches`: of training, in order. `metrics`: SHA-256
+    of metrics.csv. Older records have neither.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -166,6 +166,7 @@ class Record(Strict):
     provenance: Annotated[dict[str, Any], AfterValidator(_as_written)]
     config: dict[str, Any]
     stretches: list[Stretch] = Field(default_factory=list)
+    metrics: str | None = None
     ended: str
 
     @property
