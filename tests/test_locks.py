@@ -1,5 +1,6 @@
 """Locks are held by one process at a time, and a refusal names the process that holds one."""
 
+import errno
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from filelock import FileLock
 from ablab.errors import BusyError, TakenOverError, UserError
 from ablab.files import write_text
 from ablab.store.heartbeat import heartbeat, read_pulse
-from ablab.store.locks import hold, is_held, locked
+from ablab.store.locks import hold, is_held, is_running, locked
 from ablab.store.ownership import owned
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
@@ -45,6 +46,19 @@ def test_a_lock_that_is_asked_for_at_that_moment_is_no_refusal(tmp_path):
     threading.Timer(0.03, asking.release).start()
     with hold(path, lambda: "busy"):
         assert is_held(path)
+
+
+def test_where_nothing_can_be_written_a_heartbeat_tells_who_runs(tmp_path, monkeypatch):
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    with locked(folder), heartbeat(folder.pulse):
+        _wait_for(folder.pulse.exists)
+        pulse = read_pulse(folder.pulse)
+        monkeypatch.setattr(FileLock, "acquire", refused)
+        assert is_running(folder, pulse)
+        assert not is_running(folder, None)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):

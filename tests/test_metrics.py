@@ -49,7 +49,10 @@ def test_a_damaged_row_is_dropped_and_the_others_stay(wrong, tmp_path):
     path = tmp_path / "a.csv"
     _write(path, [10, 20, 30])
     path.write_bytes(path.read_bytes().replace(b"2.85714", b"2.8" + wrong + b"5714"))
-    _write(path, [40], from_step=30)
+    metrics = MetricsFile(path, from_step=30)
+    metrics.write({"step": 40})
+    metrics.close()
+    assert metrics.lost == 1
     assert _steps(path) == [10, 30, 40]
 
 
@@ -64,6 +67,29 @@ def test_a_kill_while_rows_are_taken_back_loses_none(tmp_path, monkeypatch):
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "a row of validation"])
+def test_validations_that_are_lost_are_written_again(damage, tmp_path):
+    path, validated = tmp_path / "a.csv", [{"step": step, "valid_loss": step / 3} for step in (10, 20)]
+    metrics = MetricsFile(path, 0)
+    for row in validated:
+        metrics.write({"step": row["step"], "loss": 1.5})
+        metrics.write(row)
+    metrics.close()
+    whole = MetricsFile(path, 20, validated)
+    whole.close()
+    before = read_metrics(path)
+    assert whole.lost == 0
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text({"gone": "", "empty": "", "a row of validation": "".join(lines[:2] + lines[3:])}[damage])
+    if damage == "gone":
+        path.unlink()
+    found = MetricsFile(path, 20, validated)
+    found.close()
+    assert found.lost == (1 if damage.startswith("a row") else 2)
+    there = read_metrics(path)
+    assert there == (before if damage.startswith("a row") else [row for row in before if "valid_loss" in row])
 
 
 def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):

@@ -54,12 +54,19 @@ def test_each_file_of_a_whole_run_is_a_link_that_holds(run, capsys):
     assert (code, "none is broken" in out, "All of it holds." in out) == (0, True, True)
 
 
+def test_a_register_that_is_gone_is_a_broken_link(run, capsys):
+    (run.outputs / "register.jsonl").unlink()
+    code, out = said_of(capsys, f"run={run.path}")
+    assert (code, "register.jsonl is gone" in " ".join(out.split())) == (1, True), out
+
+
 PLACES = {
     "record": ("runs/*/record.json", "is not what was entered in the register"),
     "recipe": ("runs/*/recipe.yaml", "is not the recipe of"),
     "evaluation": ("runs/*/evaluations/*.json", "is not what was entered in the register"),
     "translations": ("runs/*/evaluations/*.txt", "is not what was translated"),
     "curve": ("runs/*/curves/*.json", "is not what was entered in the register"),
+    "metrics": ("runs/*/metrics.csv", "is not what was measured in training"),
     "weights": ("runs/*/checkpoints/selected.safetensors", "is not what was selected"),
     "tokenizer": ("runs/*/checkpoints/src.model", "is not what was trained with"),
     "state": ("runs/*/checkpoints/last.pt", "is not what was left by training"),

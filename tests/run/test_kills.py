@@ -130,6 +130,7 @@ APART = {
     "config",
     "runtime",
     "stretches",
+    "metrics",
     "timing",
 }
 

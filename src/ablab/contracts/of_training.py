@@ -60,7 +60,7 @@ class LawOfResume:
         steps = planned.config.training.max_steps or 2
         for left in range(stops, -1, -1):
             work = prepare_training(planned, SilentConsole())
-            metrics = MetricsCallback(planned.folder.metrics)
+            metrics = MetricsCallback(planned.folder.metrics, SilentConsole().say)
             record = train(work, Callbacks([metrics, StopAt(steps // 2)] if left else [metrics]))
             require((record is None) == bool(left), "the run does not stop where it is asked to, or does not end")
         assert record is not None

@@ -36,24 +36,29 @@ SAMPLES = 8
 class MetricsCallback(Callback):
     """Writes training and validation metrics to metrics.csv."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path, self.say = path, say
         self._open = ExitStack()
 
     def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
-        self.metrics = MetricsFile(self.path, from_step=state.step)
+        self.metrics = MetricsFile(self.path, state.step, [_row(validation) for validation in state.validations])
+        if self.metrics.lost:
+            self.say(f"{self.path} was damaged: it has the validations again, and may lack losses between them")
         self._open.callback(self.metrics.close)
 
     def on_log(self, measurements: Measurements) -> None:
         self.metrics.write(asdict(measurements))
 
     def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        scores = validation.as_dict()
-        step = scores.pop("step")
-        self.metrics.write({"step": step, **{f"valid_{key}": value for key, value in scores.items()}})
+        self.metrics.write(_row(validation))
 
     def on_fit_end(self) -> None:
         self._open.close()
+
+
+def _row(validation: Validation) -> dict[str, Any]:
+    scores = validation.as_dict()
+    return {"step": scores.pop("step"), **{f"valid_{key}": value for key, value in scores.items()}}
 
 
 class ConsoleCallback(Callback):
@@ -256,7 +261,7 @@ def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tra
     """Return the callbacks that every run has; the metrics file comes first, as the tracker reads it."""
     return Callbacks(
         [
-            MetricsCallback(folder.metrics),
+            MetricsCallback(folder.metrics, console.say),
             ConsoleCallback(console),
             HeartbeatCallback(heartbeat),
             TrackerCallback(tracker, folder.metrics),

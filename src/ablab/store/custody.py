@@ -14,7 +14,7 @@ from ablab.files import sha256
 from ablab.identity import run_id
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.records import Evaluation, Record
-from ablab.store.register import file_digest
+from ablab.store.register import REGISTER, file_digest
 from ablab.store.run_folder import LAST, SELECTED, RunFolder
 from ablab.store.stored_text import REFERENCES, is_stored_text
 
@@ -46,6 +46,8 @@ def links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         return
     if record is None:
         return
+    if not chain.digests and record.stretches and record.stretches[-1].left is not None:
+        yield Link(REGISTER, GONE)  # runs of before the register began do not say what training left
     for file in entered or ():
         if not (folder.path / file).exists():
             yield Link(_place(folder, file), f"was entered in the register and {GONE}")

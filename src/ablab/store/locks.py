@@ -88,7 +88,10 @@ def is_running(folder: RunFolder, pulse: Pulse | None) -> bool:
     """Return whether a process, here or on another machine, works on the run now; `pulse` is the run's last one."""
     if pulse is not None and not pulse.is_here:
         return pulse.is_fresh
-    return is_held(folder.lock)
+    try:
+        return is_held(folder.lock)
+    except OSError:  # the store, or the disk, lets this process write nothing
+        return pulse is not None and pulse.is_fresh
 
 
 def _busy(folder: RunFolder, pulse: Pulse | None) -> str:

@@ -1,7 +1,7 @@
 """metrics.csv: the training curves of a run, one row per measurement or validation, appended during training."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,18 @@ class MetricsFile:
     """Writes rows of metrics.csv as they come. After a resume, rows from after the checkpoint are removed first.
 
     Until the file without them is whole, the earlier one stays, so that a kill loses no row of training.
+
+    `validated`: rows of validations up to `from_step`, which the checkpoint knows: they are written again where the
+    file lacks them. `lost`: how many rows were lacking or could not be read.
     """
 
-    def __init__(self, path: Path, from_step: int) -> None:
-        kept = [row for row in _readable(path) if int(row["step"]) <= from_step] if from_step else []
+    def __init__(self, path: Path, from_step: int, validated: Sequence[Mapping[str, Any]] = ()) -> None:
+        readable, unreadable = _read(path) if from_step else ([], 0)
+        kept = [row for row in readable if int(row["step"]) <= from_step]
+        there = {int(row["step"]) for row in kept if row.get("valid_loss")}
+        lacking = [_formatted(row) for row in validated if row["step"] not in there]
+        self.lost = len(lacking) + unreadable
+        kept = sorted([*kept, *lacking], key=lambda row: int(row["step"]))
         with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
@@ -56,26 +64,31 @@ class MetricsFile:
 
     def write(self, row: dict[str, Any]) -> None:
         """Write one row; missing cells stay empty."""
-        self._writer.writerow(
-            {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
-        )
+        self._writer.writerow(_formatted(row))
         self._file.flush()
 
     def close(self) -> None:
         self._file.close()
 
 
-def _readable(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows that can be read; a damaged one must not keep a run from going on."""
+def _formatted(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
+
+
+def _read(path: Path) -> tuple[list[dict[str, str]], int]:
+    """Return the rows that can be read, and how many cannot; a damaged one must not keep a run from going on."""
     if not path.exists():
-        return
+        return [], 0
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # A crash may cut off the last row, and a cut number may read as a smaller one.
-        whole = [line for line in file if line.endswith("\n") and "\0" not in line]
-    for row in csv.DictReader(whole):
-        known = set(row) <= set(COLUMNS) and (row["step"] or "").isdigit() if "step" in row else False
-        if known and all(map(_is_number, filter(None, row.values()))):
-            yield row
+        whole = [line for line in file if line.endswith("\n")]
+    rows = [row for row in csv.DictReader(line for line in whole if "\0" not in line) if _is_known(row)]
+    return rows, max(len(whole) - 1, 0) - len(rows)
+
+
+def _is_known(row: dict[str, str]) -> bool:
+    named = set(row) <= set(COLUMNS) and (row["step"] or "").isdigit() if "step" in row else False
+    return named and all(map(_is_number, filter(None, row.values())))
 
 
 def _is_number(cell: str) -> bool:

@@ -26,10 +26,13 @@ Hydra would apply them to the default options before our sweeper could choose th
 `experiment=x data.path=y`, where x chooses data=multi30k.
 """
 
+raised: Exception | None = None
+"""What ended the sweep. Hydra would answer any exception with a traceback, so it goes past Hydra."""
+
 
 def multirun(words: Sequence[str]) -> int:
     """Run the whole sweep and return its exit code."""
-    global typed
+    global typed, raised
     of_hydra = hydra_words(words)
     own = [word for word in words if word not in of_hydra]
     settings = check_hydra(of_hydra)
@@ -43,9 +46,11 @@ def multirun(words: Sequence[str]) -> int:
     try:
         main(version_base="1.3", config_path=str(shipped_conf()), config_name=PRIMARY)(task)()
     except SystemExit as ended:
+        if raised is not None:
+            raise raised from None
         return ended.code if isinstance(ended.code, int) else FAILED
     finally:
-        sys.argv, typed = before, None
+        sys.argv, typed, raised = before, None, None
     return DONE
 
 

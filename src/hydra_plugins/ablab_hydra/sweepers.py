@@ -1,6 +1,5 @@
 """Hydra sweepers: `study` expands a sweep or an experiment and launches missing runs; `optuna` searches."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -41,16 +40,16 @@ class StudySweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Run the sweep; unless it succeeds, exit the process with its exit code."""
         from ablab.console import Console
-        from ablab.errors import BAD_INPUT, UserError
+        from ablab.errors import FAILED
         from ablab.study import hydra as study_hydra
         from ablab.study.sweep import policy_of
 
         words = tuple(arguments) if study_hydra.typed is None else study_hydra.typed
         try:
             code = self._work(words, policy_of(words), Console())
-        except UserError as error:
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201
-            raise SystemExit(BAD_INPUT) from None
+        except Exception as error:
+            study_hydra.raised = error
+            raise SystemExit(FAILED) from None
         if code:
             raise SystemExit(code)
 
