@@ -7,6 +7,7 @@ state, a pipe is never written to or the interpreter dies.
 import faulthandler
 import io
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -18,7 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS = 5.0
-"""Longer than this nothing may take that only reads its input."""
+"""Processor time that nothing may take that only reads its input. On a machine with other work, it waits longer."""
+
+PATIENCE = 6
+"""Multiple of SECONDS after which a process that still waits is killed."""
 
 ESCAPED = 70
 """Exit code of a process that an exception ended; none of ablab's own."""
@@ -26,7 +30,7 @@ ESCAPED = 70
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. `code`: negative for a signal; `hung`: it was killed after SECONDS."""
+    """How a process ended. `code`: negative for a signal; `hung`: it took SECONDS, or waited for much longer."""
 
     code: int
     out: str
@@ -41,15 +45,16 @@ def forked(call: Callable[[], int], folder: Path, *, seconds: float = SECONDS) -
         began = time.monotonic()
         child = _fork()
         if child == 0:
-            _become(call, folder, out.fileno(), err.fileno(), seconds)
-        status = _wait(child, began + seconds)
-        took = time.monotonic() - began
-        hung = status is None
-        if status is None:
-            os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
+            _become(call, folder, out.fileno(), err.fileno())
+        ended = _wait(child, began + PATIENCE * seconds)
+        was_killed = ended is None
+        if ended is None:
+            os.kill(child, signal.SIGABRT)  # shows where it hangs
+            ended = os.wait4(child, 0)[1:]
+        status, used = ended
         texts = (_content(file) for file in (out, err))
-        return Ended(os.waitstatus_to_exitcode(status), *texts, took, hung)
+        took = used.ru_utime + used.ru_stime
+        return Ended(os.waitstatus_to_exitcode(status), *texts, took, was_killed or took > seconds)
 
 
 def typed(
@@ -79,7 +84,7 @@ def _fork() -> int:
         return os.fork()
 
 
-def _become(call: Callable[[], int], folder: Path, out: int, err: int, seconds: float) -> None:
+def _become(call: Callable[[], int], folder: Path, out: int, err: int) -> None:
     """Be the child to the end. Its streams are strict about their encoding, as those of a terminal are."""
     code = ESCAPED
     try:
@@ -89,7 +94,7 @@ def _become(call: Callable[[], int], folder: Path, out: int, err: int, seconds: 
         sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", closefd=False), "utf-8", "strict")
         sys.stderr = io.TextIOWrapper(os.fdopen(2, "wb", closefd=False), "utf-8", "backslashreplace")
         os.chdir(folder)
-        faulthandler.dump_traceback_later(0.9 * seconds, file=err)  # shows where it hangs
+        faulthandler.enable(file=err)
         code = call()
         sys.stdout.flush()
     except SystemExit as ended:
@@ -106,13 +111,13 @@ def _become(call: Callable[[], int], folder: Path, out: int, err: int, seconds: 
         os._exit(code)
 
 
-def _wait(child: int, until: float) -> int | None:
-    """Return the child's status; None if it has not ended by then."""
+def _wait(child: int, until: float) -> tuple[int, resource.struct_rusage] | None:
+    """Return the child's status and what it used; None if it has not ended by then."""
     pause = 0.001
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
+        found, status, used = os.wait4(child, os.WNOHANG)
         if found:
-            return status
+            return status, used
         if time.monotonic() > until:
             return None
         time.sleep(pause)
