@@ -1,8 +1,11 @@
 # Commands on a fresh machine with Python >= 3.10 and < 3.14:
-#   make install    environment in .venv, pinned install
-#   make train      environment, pinned install, the default experiment, its result
-#   make test       the same environment with development tools; lint, types, tests
-#   make test-all   with the slow tests: those that learn something, and every arm end to end
+#   make install      environment in .venv, pinned install
+#   make train        environment, pinned install, the default experiment, its result
+#   make test         the same environment with development tools; lint, types, tests
+#   make test-all     with the slow tests: those that learn something, and every arm end to end
+#   make test-faults  each write of a run fails in turn, by a kill or an error of the disk; signals; damaged files
+#   make test-input   tens of thousands of command lines, experiment files, records, corpora and names of every kind
+#   make audit        known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -10,7 +13,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all lint clean
+.PHONY: help install train test test-all test-faults test-input audit lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -21,13 +24,23 @@ train: $(VENV)/.installed
 	$(BIN)/python train.py
 
 # Tests start hundreds of Python processes: none should compile anew what another has.
-test test-all: export PYTHONDONTWRITEBYTECODE =
+test test-all test-faults test-input: export PYTHONDONTWRITEBYTECODE =
 # One process more than two cores have: many tests wait for processes of their own.
 test: lint
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-all: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile -m ''
+	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not faults'
+
+# Each call that changes the store fails in turn; ABLAB_FAULTS=all: in each of seven ways, which takes hours.
+test-faults: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 --dist load -m faults
+
+test-input: $(VENV)/.installed-dev
+	ABLAB_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 --dist loadfile -m '' -o timeout=14400 tests/input
+
+audit: $(VENV)/.installed-dev
+	$(BIN)/pip-audit --skip-editable
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
