@@ -152,6 +152,8 @@ def test_a_resumed_run_tells_all_points_and_none_twice(tmp_path):
     assert [step for step, _ in seen.points("train/loss")] == steps
     assert [step for step, _ in seen.points("pruning/bleu", "axis/layers")] == steps
     assert [event["x"] for event in seen.kind("table")] == steps
+    assert [event["failed"] for event in seen.kind("closed")] == [True] * 3
+    assert len(seen.kind("opened")) == 3
 
 
 def test_a_damaged_line_hides_no_other(tmp_path):

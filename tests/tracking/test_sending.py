@@ -93,7 +93,7 @@ def test_what_was_told_offline_is_sent_once(serve, run, capsys):
     ("manner", "words"),
     [
         ("refuses", "returned error 403"),
-        ("hangs", "timed out"),
+        pytest.param("hangs", "timed out", marks=pytest.mark.slow),
         pytest.param("fails", "HTTP 500", marks=pytest.mark.slow),
     ],
 )
@@ -127,7 +127,13 @@ def test_a_server_that_is_not_there_is_found_at_once(serve, run, monkeypatch, ca
 
 
 @pytest.mark.parametrize("victim", ["sender", "core"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGSTOP, id="stopped", marks=pytest.mark.slow),
+    ],
+)
 def test_whatever_becomes_of_wandb_the_run_ends_soon_and_nothing_is_lost(victim, number, serve, run, monkeypatch):
     monkeypatch.setattr(sending, "FINISH_SECONDS", 4.0)
     server, said = serve(), []
