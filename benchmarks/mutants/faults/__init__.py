@@ -11,6 +11,7 @@ from benchmarks.mutants.faults.selection import SELECTION
 from benchmarks.mutants.faults.statistics import STATISTICS
 from benchmarks.mutants.faults.steps import STEPS
 from benchmarks.mutants.faults.today import TODAY
+from benchmarks.mutants.faults.trust import TRUST
 
 ROOMS: dict[str, list[Fault]] = {
     "Architecture and initial weights": ARCHITECTURE,
@@ -23,6 +24,7 @@ ROOMS: dict[str, list[Fault]] = {
     "The register": CUSTODY,
     "Arms of today": TODAY,
     "Parts of one's own": OWN,
+    "What guards a run": TRUST,
 }
 """By what they concern."""
 
