@@ -26,8 +26,8 @@ IMPORTED = (
 
 
 def examples(share: float = 1.0, *, most: int | None = None) -> settings:
-    """Settings of a property: that share of ABLAB_EXAMPLES, which is 100 by default, and at least 5."""
-    wanted = max(5, int(share * int(os.environ.get("ABLAB_EXAMPLES", "100"))))
+    """Settings of a property: that share of ABLAB_EXAMPLES, which is 40 by default, and at least 5."""
+    wanted = max(5, int(share * int(os.environ.get("ABLAB_EXAMPLES", "40"))))
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     count = wanted if most is None else min(wanted, most)
     return settings(max_examples=count, suppress_health_check=checks, database=None)

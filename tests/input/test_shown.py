@@ -112,7 +112,8 @@ def test_a_name_is_text_wherever_it_is_shown(names: tuple[str, str, str], plain:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.rstrip(" %"))
+        number, _, unit = cell.partition(" ")
+        float(number.rstrip("%"))
     except ValueError:
         return False
-    return True
+    return not unit or unit == "%" or bool(re.fullmatch("[A-Za-z, ]+", unit))
