@@ -124,6 +124,7 @@ def _prepare_elsewhere(folder: str, store: str, queue) -> None:
     queue.put(len(said))
 
 
+@pytest.mark.slow
 def test_processes_at_once_make_it_once(tmp_path):
     _corpus(tmp_path / "text")
     context = multiprocessing.get_context("spawn")

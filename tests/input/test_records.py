@@ -119,7 +119,9 @@ def test_any_change_of_a_file_is_shown_marked_or_refused(data: st.DataObject, co
     _hold(command, pattern, content, store)
 
 
-@pytest.mark.parametrize("command", ["study", "report experiment", "report where"])
+@pytest.mark.parametrize(
+    "command", ["study", *(pytest.param(how, marks=pytest.mark.slow) for how in ("report experiment", "report where"))]
+)
 @pytest.mark.parametrize("pattern", ["runs/*/record.json", "runs/*/recipe.yaml", "register.jsonl"])
 def test_what_nests_without_bound_is_refused_or_left_aside(pattern: str, command: str, store: Theirs) -> None:
     _hold(command, pattern, DEEP, store)

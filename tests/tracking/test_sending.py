@@ -126,14 +126,9 @@ def test_a_server_that_is_not_there_is_found_at_once(serve, run, monkeypatch, ca
     assert "(no network)" in said[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["sender", "core"])
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(signal.SIGKILL, id="killed"),
-        pytest.param(signal.SIGSTOP, id="stopped", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_whatever_becomes_of_wandb_the_run_ends_soon_and_nothing_is_lost(victim, number, serve, run, monkeypatch):
     monkeypatch.setattr(sending, "FINISH_SECONDS", 4.0)
     server, said = serve(), []
