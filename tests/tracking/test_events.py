@@ -175,6 +175,7 @@ def test_a_full_disk_ends_the_telling_and_not_the_run(tmp_path):
         os.dup2(full.fileno(), events._file.fileno())
     for step in range(3):
         events.log(step, {"loss": 1.0})
+        events.picture(step, "valid/map", tmp_path / "gone.png", "a map")
     events.finish(failed=False)
     (line,) = said
     assert "No space left on device" in line

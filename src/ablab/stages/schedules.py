@@ -13,7 +13,7 @@ from typing import Any
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
-from ablab.files import folder_name, json_digest, replacing, write_text
+from ablab.files import folder_name, json_digest, write_picture, write_text
 from ablab.parts.load import construct
 
 Rate = Callable[[int], float]
@@ -138,6 +138,4 @@ def _draw(drawn: Schedules, rows: list[tuple[int, float, float]], path: Path) ->
     axes[0].ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     notes = [line for note in drawn.notes for line in textwrap.wrap(note, 100)]
     axes[1].set_xlabel("\n".join(["optimiser step", *notes]))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as written:
-        figure.savefig(written, format="png", dpi=110)
+    write_picture(path, figure)

@@ -65,6 +65,8 @@ class Events(Tracker):
 
     def picture(self, step: int, key: str, path: Path, caption: str) -> None:
         """Append a picture, with a copy of its file, which later pictures may overwrite."""
+        if self._file is None:
+            return
         name = f"{key.replace('/', '-')}-{step}{path.suffix}"
         try:
             shutil.copyfile(path, self._folder / name)
