@@ -14,7 +14,9 @@ from pydantic import Field, ValidationError
 
 from ablab.cli import VERBS, main
 from ablab.commands.help import option_lines, overview
-from ablab.commands.options import OPTIONS, Options, ReportOptions
+from ablab.commands.options import OPTIONS
+from ablab.commands.options.base import Options
+from ablab.commands.options.experiments import ReportOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices, groups
 from ablab.data.numbers import Numbers

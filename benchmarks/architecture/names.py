@@ -153,7 +153,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where are the options of a verb parsed, and its help page made?",
-        ("ablab.commands.options.read_words", "ablab.commands.help.page"),
+        ("ablab.commands.options.base.read_words", "ablab.commands.help.page"),
     ),
     (
         "Which settings exist, and what are their ranges?",

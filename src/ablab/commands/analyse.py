@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ablab.commands.options import AnalyseOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.models import AnalyseOptions
 from ablab.commands.schedules import DRAW, draw_schedules
 from ablab.config.groups import groups
 from ablab.console import Console

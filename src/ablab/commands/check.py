@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ablab.commands.options import CheckOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.tools import CheckOptions
 from ablab.config import Config, compose
 from ablab.config.kinds import outside_parts
 from ablab.config.options import OPTIONS

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ablab.commands.options import OPTIONS, CompletionOptions, read_words
+from ablab.commands.options import OPTIONS
+from ablab.commands.options.base import read_words
+from ablab.commands.options.tools import CompletionOptions
 from ablab.errors import DONE, UserError, choices
 
 BASH = """\

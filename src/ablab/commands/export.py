@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options import ExportOptions, read_words
+from ablab.commands.options.base import read_words
+from ablab.commands.options.models import ExportOptions
 from ablab.console import Console
 from ablab.store.finished import find_model
 from ablab.store.run_folder import RunFolder

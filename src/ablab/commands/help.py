@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
 from typing import Any
 
-from ablab.commands.options import OPTIONS, Options
+from ablab.commands.options import OPTIONS
+from ablab.commands.options.base import Options
 from ablab.fields import as_typed
 from ablab.program import is_script
 

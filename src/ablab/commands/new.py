@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options import NewOptions, read_words
+from ablab.commands.options.base import read_words
+from ablab.commands.options.tools import NewOptions
 from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.files import write_text

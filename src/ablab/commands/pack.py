@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options import PackOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.custody import PackOptions
 from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.program import program

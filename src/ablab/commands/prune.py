@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.commands.options import PruneOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.models import PruneOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices
 from ablab.config.options import RulePruning, removes_heads

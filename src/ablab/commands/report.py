@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ablab.commands.options import ReportOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.experiments import ReportOptions
 from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options import AnalyseOptions
+from ablab.commands.options.models import AnalyseOptions
 from ablab.errors import UserError
 
 DRAW = ("schedule=true", "schedule=True")

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.commands.options import SelfcheckOptions, read_words
+from ablab.commands.options.base import read_words
+from ablab.commands.options.tools import SelfcheckOptions
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.files import sha256

@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.live import Live
 
-from ablab.commands.options import StudyOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.experiments import StudyOptions
 from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten

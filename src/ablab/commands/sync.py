@@ -5,7 +5,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.commands.options import SyncOptions, read_words
+from ablab.commands.options.base import read_words
+from ablab.commands.options.custody import SyncOptions
 from ablab.config import compose
 from ablab.console import Console
 from ablab.errors import LostError, UserError

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ablab.commands.export import export_folder
-from ablab.commands.options import TranslateOptions, read_words
+from ablab.commands.options.base import read_words
+from ablab.commands.options.models import TranslateOptions
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.lines import lines_of, text_of

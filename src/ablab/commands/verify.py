@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ablab.commands.options import VerifyOptions, split_words
+from ablab.commands.options.base import split_words
+from ablab.commands.options.custody import VerifyOptions
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.report.selection_ad_hoc import of_runs

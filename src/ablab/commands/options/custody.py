@@ -1,0 +1,68 @@
+"""The options of the verbs that send, verify and pack what runs have left: sync, verify, pack."""
+
+from ablab.commands.options.base import Options
+
+
+class SyncOptions(Options):
+    """Upload to W&B what was logged offline.
+
+    Uploads the sessions of all runs and studies that are not there yet. Type it again at any time: what was sent is
+    not sent again.
+    """
+
+    usage = ("ablab sync [key=value ...]",)
+
+    dry_run: bool = False
+    """true: only list what is missing there"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class VerifyOptions(Options):
+    """Check what figures rest on, down to the bytes, and score the translations again.
+
+    Compares digests: of results with the register, of recipes with run ids, of translations, references, weights,
+    tokenizers, corpora and checkpoints with those on record. Then computes BLEU and chrF again. Names the first broken
+    link of each run, and ends with 1 if there is one.
+
+      ablab verify run=r1a2b
+      ablab verify experiment=norms
+      ablab verify archive=norms.zip
+    """
+
+    usage = (
+        "ablab verify run=<id> [key=value ...]",
+        "ablab verify experiment=<name> [key=value ...]",
+        "ablab verify archive=<file>",
+    )
+
+    run: str | None = None
+    """finished run, by its id, a prefix of it, or its path"""
+    runs: str | None = None
+    """several of them, with commas between"""
+    archive: str | None = None
+    """archive that ablab pack has written; no store is needed"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class PackOptions(Options):
+    """Pack a study into one archive that others can verify.
+
+    It holds the register, recipes, records, translations, references, curves and the report, with the digest of each
+    file; ablab verify checks it on any machine. Training corpora are left out.
+    """
+
+    usage = (
+        "ablab pack experiment=<name> [key=value ...]",
+        "ablab pack runs=<id>,<id>,... [key=value ...]",
+    )
+
+    runs: str | None = None
+    """finished runs, each by its id, a prefix of it, or its path, with commas between"""
+    weights: bool = False
+    """true: also pack the selected weights and the tokenizers"""
+    to: str | None = None
+    """file to write; by default packs/<name>.zip in the folder of outputs"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""

@@ -1,0 +1,90 @@
+"""The options of the verbs that train and report: train, study, report."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ablab.commands.options.base import Options
+from ablab.study.experiment import Compared
+
+
+class TrainOptions(Options):
+    """Train one run, then translate and score the test set; with -m, a sweep or a study.
+
+    The weights are selected on validation. The same line, typed again, continues an interrupted run and prints the
+    result of a finished one.
+
+      python train.py                                    the built-in corpus, a minute or two on a laptop
+      python train.py norm=scalenorm layerdrop=0.2       swap parts, set fields
+      python train.py data=multi30k data.path=FOLDER     real text
+      python train.py smoke=true                         every stage in seconds; scores mean nothing
+      python train.py data=text --help                   this page, with the fields of that option
+      python train.py -m norm=pre,post seed=1,2,3        a sweep: arms by seeds; only what is missing runs
+      python train.py -m experiment=norms                a study, declared in experiments/norms.yaml
+      python train.py -m experiment=search               a search of settings: experiments/search.yaml
+
+    Settings of a sweep: hydra.launcher.jobs=N for N runs at a time (they share the cores), hydra.launcher.threads=N
+    for the threads of each, hydra.launcher.gpus=[0,1] with hydra.launcher.per_gpu=N for N runs on each GPU;
+    retry_failed, fail_fast, rerun=stale. On a cluster: hydra/launcher=ray or hydra/launcher=submitit_slurm, with
+    settings of their own (docs/studies.md).
+
+    Settings of a search, typed with hydra/sweeper=optuna: keys with several values or interval(),
+    hydra.sweeper.trials=N, hydra.sweeper.stopping=median, hydra.sweeper.objectives=[valid_loss]; also
+    hydra.sweeper.sampler, seed, training_seed and storage.
+    """
+
+    usage = ("python train.py [key=value ...]",)
+
+
+class StudyOptions(Options):
+    """Show the plan and the state of a study.
+
+    Counts the runs of experiments/<name>.yaml, or of the words of any sweep, that are planned, running, failed and
+    finished, and shows how each arm differs from the baseline. Starts no run.
+    """
+
+    usage = ("python study.py experiment=<name> [key=value ...]",)
+
+    check: bool = False
+    """true: build every arm, train it for a few steps and decode a sentence, each in a fresh process; the plan then
+    shows its parameters and the seconds of a step"""
+    watch: bool = False
+    """true: a live view, also of runs that other processes train"""
+    close: str | None = None
+    """reason for which missing runs are given up: the report then judges the claims by the others, and repeats it"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+
+
+class ReportOptions(Options):
+    """Report what a study has found: statistics, verdicts, pictures, LaTeX.
+
+    Reads a study, the words of any sweep, or any finished runs, from the store alone. Shows arms with intervals over
+    seeds, differences paired by seed, a verdict for each claim, curves and sentences: one self-contained page,
+    Markdown, LaTeX, CSV and JSON, in outputs/reports/<name>/.
+    """
+
+    usage = (
+        "python report.py experiment=<name> [key=value ...]",
+        "python report.py runs=<id>,<id>,... [key=value ...]",
+        "python report.py where='model=tiny data=multi30k' [key=value ...]",
+        "python report.py table=results.csv [key=value ...]",
+    )
+
+    runs: str | None = None
+    """finished runs, each by its id, a prefix of it, or its path, with commas between; the first is the baseline"""
+    where: str | None = None
+    """conditions, key=value with spaces between: all finished runs of the store that meet them"""
+    table: str | None = None
+    """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
+    metric: Compared | None = None
+    """metric by which arms are compared: test_bleu, test_chrf, test_loss, valid_bleu, valid_loss, training_speed,
+    decoding_speed, memory, or one of your own; by default that of the experiment, otherwise test_bleu"""
+    baseline: str | None = None
+    """arm that the others are compared with; by default that of the experiment, or the first of runs"""
+    resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000
+    """number of resamples of each resampling test"""
+    verify: bool = False
+    """true: first compute BLEU and chrF again from the stored translations and the raw references"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
