@@ -28,6 +28,9 @@ POLL = 0.5
 INIT_SECONDS = 20.0
 """Seconds in which the server must accept the run."""
 
+NICENESS = 10
+"""By how much the process yields to the run beside which it works: that trains on all cores."""
+
 CHECKS = 5
 """Times that W&B is asked at the end for its rows, a second apart: it takes them in with a delay."""
 
@@ -37,6 +40,8 @@ def main(folder: Path, parent: int | None = None, start: int = 0) -> int:
 
     `parent`: process of the run that goes on, whose events begin at byte `start`; None: as many as there are now.
     """
+    if parent is not None:
+        os.nice(NICENESS)
     lock = FileLock(folder / FOLDER / ".sending.lock")
     try:
         # The process of an earlier attempt may have some seconds to go.
