@@ -67,7 +67,7 @@ class Part:
 
 def find_part(target: str) -> Part:
     """Find and read a part by its dotted name; UserError if it is nowhere, or if its signature cannot be read."""
-    return _found(target, part_folders())
+    return _found(target, () if OWN.holds(target) else part_folders())
 
 
 @cache

@@ -26,7 +26,7 @@ def load(part: Part) -> Any:
     except Exception as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{part.target}: cannot be imported ({type(error).__name__}: {reason})") from error
-    expected = part.package.file_of(module)
+    expected = None if part.is_own else part.package.file_of(module)
     if expected is not None and Path(str(found.__file__)).resolve() != expected.resolve():
         raise UserError(
             f"{part.target}: Python imports {module} from {found.__file__}, not from {expected}; "
