@@ -1,17 +1,13 @@
-"""Shapes are checked while the model and decoding are tested: every annotation there is a law."""
+"""Shapes are checked in tests marked `shapes`: there, every annotation of the model and of decoding is a law."""
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 from jaxtyping import config as jaxtyping
 from jaxtyping import install_import_hook
-
-SHAPES_CHECKED = {"model", "decoding"}
-"""The folders of tests that check shapes. Elsewhere whole runs are trained, at half the speed if checked."""
 
 install_import_hook(["ablab.model", "ablab.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
@@ -21,8 +17,8 @@ settings.load_profile("ablab")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    jaxtyping.update("jaxtyping_disable", folder not in SHAPES_CHECKED)
+    # A checked model takes twice the time; so a few laws check, which together run every arm in every mode.
+    jaxtyping.update("jaxtyping_disable", item.get_closest_marker("shapes") is None)
 
 
 @pytest.fixture(autouse=True)

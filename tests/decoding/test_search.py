@@ -42,6 +42,7 @@ def test_a_beam_of_one_is_greedy(model, extra):
     assert [list(beam[0].ids) for beam in beams] == greedy(model, src, max_extra_tokens=extra)
 
 
+@pytest.mark.shapes
 def test_greedy_takes_the_likeliest_token_each_time(model):
     src = source(6)
     (ids,) = greedy(model, src, max_extra_tokens=4)
@@ -52,6 +53,7 @@ def test_greedy_takes_the_likeliest_token_each_time(model):
     assert logits.argmax(-1)[: len(wanted)].tolist() == wanted
 
 
+@pytest.mark.shapes
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_sharing_a_batch_changes_no_translation(model, size):
     src = source(*LENGTHS)

@@ -109,6 +109,7 @@ def test_evaluation_ignores_every_rate_bit_for_bit(norm):
     assert torch.equal(calm.step(tgt[:, :1], steps[0]), wild.step(tgt[:, :1], steps[1]))
 
 
+@pytest.mark.shapes
 @every_evaluated_arm
 def test_padding_changes_nothing(arm):
     model = arm.build().eval()
@@ -160,6 +161,7 @@ def test_gradients_reach_every_parameter(arm):
         assert parameter.grad.abs().max() > 1e-12, name
 
 
+@pytest.mark.shapes
 @every_arm
 def test_a_training_step_with_rates_is_finite(arm):
     hidden, *gradients = hidden_and_gradients(arm.build(changes={"model.word_dropout": 0.2}))
@@ -174,6 +176,7 @@ def full(model: Transformer, src: Tensor, tgt: Tensor) -> Tensor:
     return logits.unflatten(0, (-1, beams))
 
 
+@pytest.mark.shapes
 @every_evaluated_arm
 def test_decoding_step_by_step_is_the_full_pass(arm):
     """With one hypothesis a sentence; the next law has three."""

@@ -46,6 +46,7 @@ def test_attention_dropout_acts_in_training_only():
     assert torch.equal(attention(x), attention(x))
 
 
+@pytest.mark.shapes
 def test_a_wrong_shape_fails_while_tests_run():
     attention = SelfAttention(8, 2, bias="all", dropout=Dropout(0.0), drophead=nn.Identity())
     with pytest.raises(Exception, match="Type-check error"):

@@ -1,5 +1,7 @@
 """The report in W&B: its tables and pictures in the run of its study, once."""
 
+import pytest
+
 from ablab.report.charts import charts
 from ablab.report.document import Document
 from ablab.report.tables import tables
@@ -10,6 +12,7 @@ from tests.report.synthetic import fill
 from tests.tracking.seen import Seen
 
 
+@pytest.mark.slow
 def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):
     (tmp_path / "told.yaml").write_text(EXPERIMENT.replace("logger=none", "logger=wandb"))
     words = (f"experiment={tmp_path / 'told.yaml'}", f"outputs={tmp_path}")

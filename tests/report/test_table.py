@@ -50,6 +50,7 @@ def reported_from(path, *words):
 FIGURES = ("outcome", "n", "difference", "interval", "simultaneous", "p", "corrected", "detectable", "test", "other")
 
 
+@pytest.mark.slow
 def test_its_figures_are_those_of_the_same_runs_in_a_store(reported, tmp_path):
     """Digit by digit: p-values and ranks of claims where runs diverged; means, and differences over seeds."""
     selection = of_study(reported.study)
