@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeGuard, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -142,10 +142,16 @@ class Group(BaseModel):
         """Yield the dotted name and role of every leaf."""
         for name, marks in cls.marks().items():
             inner = cls.model_fields[name].annotation
-            if isinstance(inner, type) and issubclass(inner, Group):
+            if is_group(inner):
                 yield from inner.walk(f"{prefix}{name}.")
             else:
                 yield f"{prefix}{name}", marks.role
+
+
+def is_group(kind: object) -> TypeGuard[type[Group]]:
+    """Return whether an annotation is a group of fields."""
+    # On Python 3.10, list[int] counts as a type, and then issubclass refuses it.
+    return isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Group)
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

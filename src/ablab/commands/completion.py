@@ -100,14 +100,14 @@ def _fields(typed: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     from ablab.config.kinds import class_of
     from ablab.config.listing import typed_choices
     from ablab.config.schema import Config
-    from ablab.fields import Group
+    from ablab.fields import is_group
 
     found: dict[str, Mapping[str, Any]] = {}
     chosen = typed_choices(typed)
     for name, field in Config.model_fields.items():
         kind: Any = class_of(name, option_values(name, chosen[name]).get("kind")) if name in chosen else None
         kind = kind or field.annotation
-        if isinstance(kind, type) and issubclass(kind, Group):
+        if is_group(kind):
             properties = kind.model_json_schema()["properties"]
             found |= {f"{name}.{key}": value for key, value in properties.items() if key not in ("kind", "code")}
     return found

@@ -1,12 +1,13 @@
 """Hydra's values for typed overrides: options are composed once for all runs that share them, fields set on a copy."""
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from hydra import __version__ as hydra_version
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
@@ -61,13 +62,17 @@ class _Base(NamedTuple):
         return group not in (*OPTIONS, "data") or field in self.plain[group]
 
 
+BEHAVIOUR: Mapping[str, str] = {"version_base": "1.3"} if hydra_version.startswith("1.3") else {}
+"""What Hydra 1.3 must be told to behave as it does since; 1.4 knows nothing else, and warns of being told."""
+
+
 @contextmanager
 def own_hydra() -> Iterator[None]:
     """Use Hydra with our configuration folder, even inside a Hydra job, which has a configuration of its own."""
     instance = GlobalHydra.instance()
     outer, instance.hydra = instance.hydra, None
     try:
-        with initialize_config_dir(str(shipped_conf()), version_base="1.3"):
+        with initialize_config_dir(str(shipped_conf()), **BEHAVIOUR):
             yield
     finally:
         GlobalHydra.instance().hydra = outer

@@ -41,10 +41,12 @@ def multirun(words: Sequence[str]) -> int:
         define(tuple(own))
     from hydra import main
 
+    from ablab.config.values import BEHAVIOUR
+
     typed = tuple(own)
     before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *(of_hydra if _is_ours(of_hydra) else words)]
     try:
-        main(version_base="1.3", config_path=str(shipped_conf()), config_name=PRIMARY)(task)()
+        main(config_path=str(shipped_conf()), config_name=PRIMARY, **BEHAVIOUR)(task)()
     except SystemExit as ended:
         if raised is not None:
             raise raised from None
