@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from ablab.config.kinds import class_of
 from ablab.config.options import OPTIONS
 from ablab.config.overrides import parse
-from ablab.config.values import values_of
+from ablab.config.values import BEHAVIOUR, values_of
 from ablab.parts.shipped import shipped_conf
 
 LINES = [
@@ -27,7 +27,7 @@ LINES = [
 
 @pytest.mark.parametrize("words", LINES, ids=" ".join)
 def test_values_are_those_of_hydra(words):
-    with initialize_config_dir(str(shipped_conf()), version_base="1.3"):
+    with initialize_config_dir(str(shipped_conf()), **BEHAVIOUR):
         theirs = hydra_compose("ablab", overrides=words)
     OmegaConf.set_struct(theirs, False)
     for group in (*OPTIONS, "data"):
