@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ablab.report.chosen import chosen
 from ablab.report.claim_words import Marks, strength, words
 from ablab.report.contrasts import arms_of
-from ablab.report.document import ClaimLine
+from ablab.report.document import ClaimLine, SeedDifference
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence
 from ablab.report.exploratory import exploratory
@@ -115,7 +115,7 @@ def _line(
         source=claim.source,
         outcome=verdict.outcome,
         words=words(claim, (measure, shown), verdict, _family(selection, claim), marks),
-        n=verdict.n or _shared_seeds(selection, claim),
+        n=verdict.n or len(_shared_seeds(selection, claim)),
         difference=verdict.difference,
         interval=span(interval) if interval else None,
         simultaneous=span(verdict.simultaneous) if verdict.simultaneous else None,
@@ -127,6 +127,8 @@ def _line(
         test=verdict.test,
         secondary=claim.secondary,
         strength=strength(claim, verdict, shown),
+        per_seed=_per_seed(selection, claim, found),
+        higher_is_better=measure.higher_is_better,
         **marks._asdict(),
     )
 
@@ -154,11 +156,20 @@ def _unlike(selection: Selection, claim: Settled) -> str | None:
     return ", ".join(dict.fromkeys(name for other in found for name in other.split(", "))) or None
 
 
-def _shared_seeds(selection: Selection, claim: Settled) -> int:
+def _shared_seeds(selection: Selection, claim: Settled) -> list[int]:
     try:
-        return len(set.intersection(*({run.seed for run in arm.finished} for arm in arms_of(selection, claim))))
+        return sorted(set.intersection(*({run.seed for run in arm.finished} for arm in arms_of(selection, claim))))
     except NotTestable:
-        return 0
+        return []
+
+
+def _per_seed(selection: Selection, claim: Settled, found: Evidence | Estimates) -> list[SeedDifference]:
+    """Return the differences that were compared, which are in the order of the seeds; none for failures and ranks."""
+    if isinstance(found, Failures | NotTestable):
+        return []
+    differences = found.differences if isinstance(found, Estimates) else found
+    seeds = _shared_seeds(selection, claim)
+    return [SeedDifference(seed=s, difference=float(d)) for s, d in zip(seeds, differences, strict=True)]
 
 
 def _family(selection: Selection, claim: Settled) -> str:

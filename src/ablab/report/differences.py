@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ablab.report.document import DifferenceLine
+from ablab.report.document import DifferenceLine, SeedDifference
 from ablab.report.estimates import span
 from ablab.report.evidence import Pairs, observed, pairs
 from ablab.report.format import p_words
@@ -85,6 +85,9 @@ def difference_line(
         fields |= on_sentences.fields(both)
     if "refused" in fields:
         fields.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
+    fields["per_seed"] = [
+        SeedDifference(seed=run.seed, difference=float(one)) for run, one in zip(both.arm, found, strict=True)
+    ]
     return DifferenceLine(arm=arm.name, baseline=own, n=len(found), difference=float(np.mean(found)), **fields)
 
 

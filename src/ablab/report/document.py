@@ -75,11 +75,19 @@ class ArmLine(Strict):
         return marked(self.name, survivors(self.finished or self.diverged, self.planned, self.diverged))
 
 
+class SeedDifference(Strict):
+    """What is compared, under one seed: arm less baseline, or the contrast of several arms."""
+
+    seed: int
+    difference: float
+
+
 class DifferenceLine(Strict):
     """An arm less the baseline, paired by seed. `baseline`: the arm's own, where not all have the same.
 
-    `crossed`: interval over seeds and sentences. `randomisation_p`: p of test-set noise alone. Where a method refuses,
-    its `..._refused` says why. `detectable`: the difference that so many seeds detect with 80 % power.
+    `per_seed`: the differences whose mean `difference` is. `crossed`: interval over seeds and sentences.
+    `randomisation_p`: p of test-set noise alone. Where a method refuses, its `..._refused` says why.
+    `detectable`: the difference that so many seeds detect with 80 % power.
     """
 
     arm: str
@@ -95,6 +103,7 @@ class DifferenceLine(Strict):
     randomisation_p: float | None = None
     randomisation_refused: str | None = None
     detectable: float | None = None
+    per_seed: list[SeedDifference] = Field(default_factory=list)
 
 
 class OtherTest(Strict):
@@ -128,7 +137,8 @@ class ClaimLine(Strict):
     the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
     `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
     words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
-    the compared score made, if it did.
+    the compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares
+    of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say.
     """
 
     arm: str
@@ -161,6 +171,8 @@ class ClaimLine(Strict):
     advice: Advice | None = None
     strength: str | None = None
     chosen: str | None = None
+    per_seed: list[SeedDifference] = Field(default_factory=list)
+    higher_is_better: bool | None = None
 
     @property
     def verdict(self) -> str:

@@ -1,0 +1,138 @@
+"""Verdicts as a person would say them, and the drawing beside each."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from ablab.report.document import ClaimLine, Document, SeedDifference, Span
+from ablab.report.drawing import drawing
+from ablab.report.plain_words import plain_words
+from ablab.report.published import published_differences
+from ablab.report.selection_of_study import of_study
+from ablab.report.spoken import spoken, spoken_pair
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def claim(**changed) -> ClaimLine:
+    fields = {
+        **{"arm": "norm=scalenorm", "baseline": "norm=pre", "metric": "test_bleu", "about": "test BLEU"},
+        **{"title": "test BLEU", "unit": "BLEU", "digits": 2, "expect": "greater", "margin": 0.5, "words": "..."},
+        **{"outcome": "supported", "n": 3, "difference": 1.0, "simultaneous": None, "p": 0.01, "corrected": 0.02},
+        **{"interval": Span(low=0.2, high=1.8, level=0.95, method="t"), "detectable": 0.5, "reason": None},
+        **{"published": None, "source": None, "exploratory": None, "higher_is_better": True},
+        "per_seed": [SeedDifference(seed=seed, difference=seed - 1.0) for seed in (1, 2, 3)],
+    }
+    return ClaimLine.model_validate({**fields, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "ScaleNorm is better than PreNorm."),
+        ({"expect": "less"}, "ScaleNorm is worse than PreNorm."),
+        ({"outcome": "refuted"}, "ScaleNorm is worse than PreNorm."),
+        ({"outcome": "equivalent"}, "ScaleNorm is as good as PreNorm."),
+        ({"expect": "equal"}, "ScaleNorm is as good as PreNorm."),
+        ({"expect": "equal", "outcome": "refuted"}, "ScaleNorm is better than PreNorm."),
+        ({"expect": "equal", "outcome": "refuted", "difference": -1.0}, "ScaleNorm is worse than PreNorm."),
+        ({"expect": "not_worse"}, "ScaleNorm is no worse than PreNorm."),
+        ({"expect": "not_worse", "outcome": "refuted"}, "ScaleNorm is worse than PreNorm."),
+        (
+            {"outcome": "real, but smaller than matters"},
+            "ScaleNorm is better than PreNorm, but by less than matters.",
+        ),
+        ({"outcome": "inconclusive"}, "These seeds cannot tell whether ScaleNorm is better than PreNorm."),
+        ({"outcome": "provisional"}, "It is too early to say whether ScaleNorm is better than PreNorm."),
+        ({"outcome": "not testable"}, "It cannot be judged whether ScaleNorm is better than PreNorm."),
+        (
+            {"metric": "valid_loss", "about": "validation loss", "title": "validation loss", "higher_is_better": False},
+            "ScaleNorm is worse than PreNorm in validation loss.",
+        ),
+        (
+            {"metric": "valid_loss", "about": "loss", "title": "loss", "higher_is_better": False, "expect": "not_worse"}
+            | {"outcome": "refuted"},
+            "ScaleNorm is worse than PreNorm in loss.",
+        ),
+        ({"metric": "training_speed"}, "ScaleNorm trains faster than PreNorm."),
+        ({"metric": "memory", "expect": "less"}, "ScaleNorm needs less memory than PreNorm."),
+        ({"metric": "failures", "higher_is_better": False}, "ScaleNorm diverges more often than PreNorm."),
+        ({"title": "ranks of all runs"}, "ScaleNorm is better than PreNorm, diverged runs ranked last."),
+        (
+            {"title": "share of failures", "expect": "equal", "outcome": "refuted"},
+            "ScaleNorm is worse than PreNorm, by the share of runs that diverged.",
+        ),
+        (
+            {"metric": "comet", "about": "COMET", "title": "COMET", "higher_is_better": None},
+            "ScaleNorm is above PreNorm in COMET.",
+        ),
+    ],
+)
+def test_a_verdict_is_said_as_a_person_would(changed, said):
+    assert plain_words(claim(**changed), "test_bleu") == said
+
+
+def test_arms_are_named_as_people_name_them():
+    assert spoken("norm=post,layerdrop=0,drophead=vshape") == "PostNorm with V-shaped DropHead without LayerDrop"
+    assert spoken("layerdrop=0,drophead=none") == "no LayerDrop or DropHead"
+    assert spoken("my arm") == "my arm"
+    assert spoken("data.pair=[de,en]") == "data.pair=[de,en]"
+    assert spoken_pair("norm=post,layerdrop=0.1", "norm=pre,layerdrop=0.1") == (
+        "PostNorm",
+        "PreNorm",
+        "both with LayerDrop 0.1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("published", "found"),
+    [
+        ("+1.53 BLEU for gl-en with 10k pairs, +0.75 for sk-en with 61k", [(1.53, 1.53), (0.75, 0.75)]),
+        ("-0.2 to +1.53 BLEU (both with FixNorm)", [(-0.2, 1.53)]),
+        ("+0.1 to +0.6 BLEU on OPUS-100 in place of attention dropout", [(0.1, 0.6)]),
+        ("25.7 against 25.8 BLEU, one run each", []),
+        ("RoBERTa with 6 layers left +0.6 on MNLI", []),
+        (None, []),
+    ],
+)
+def test_published_differences_are_those_with_a_sign_in_the_unit_of_the_claim(published, found):
+    assert published_differences(claim(published=published)) == found
+
+
+def test_the_differences_of_the_seeds_have_the_mean_of_the_claim(reported):
+    arms = {arm.name: arm for arm in of_study(reported.study).arms}
+    for line in Document.model_validate(reported.data).claims:
+        if line.per_seed:
+            mean = sum(one.difference for one in line.per_seed) / len(line.per_seed)
+            assert mean == pytest.approx(line.difference)
+            assert [one.seed for one in line.per_seed] == sorted(run.seed for run in arms[line.arm].finished)
+        else:
+            assert line.title != line.about or line.metric == "failures"
+
+
+def test_the_drawing_has_every_seed_the_interval_the_margin_and_the_published_value_in_place():
+    drawn = claim(published="+1.2 BLEU")
+    root = ET.fromstring(str(drawing(drawn)).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" '))
+    seeds = {circle.find(f"{SVG}title").text: float(circle.get("cx")) for circle in root.iter(f"{SVG}circle")}
+    assert list(seeds) == ["seed 1: +0.00", "seed 2: +1.00", "seed 3: +2.00"]
+    left, middle, right = seeds.values()
+    assert middle == pytest.approx((left + right) / 2, abs=0.2)
+    at = {each.get("class"): each for each in root.iter() if each.get("class")}
+    assert float(at["zero"].get("x1")) == left
+    assert at["mean"].get("d").startswith(f"M{middle} ")
+    unit = middle - left
+    assert float(at["margin"].get("width")) == pytest.approx(unit, abs=0.3)  # from -0.5 to +0.5
+    published = float(at["published"].get("d").removeprefix("M").split()[0])
+    assert published == pytest.approx(left + 1.2 * unit, abs=0.3)
+    for part in ("seed 2 +1.00", "[+0.20, +1.80]", "within 0.5", "published: +1.2"):
+        assert part in root.get("aria-label")
+
+
+def test_seeds_that_agree_do_not_hide_each_other():
+    same = [SeedDifference(seed=seed, difference=0.7) for seed in (1, 2, 3)]
+    root = ET.fromstring(str(drawing(claim(per_seed=same))))
+    assert len({circle.get("cy") for circle in root.iter("circle")}) == 3
+
+
+def test_nothing_is_drawn_without_a_difference():
+    assert drawing(claim(difference=None, interval=None, per_seed=[], outcome="not testable")) is None
