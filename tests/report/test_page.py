@@ -1,73 +1,157 @@
-"""The page in a browser: every plot drawn, nothing complained of, tables that sort and filter."""
+"""The page in a browser: nothing cut off, charts drawn when looked at, all of it within reach of a keyboard."""
 
 import re
-import shutil
-import subprocess
 
 import pytest
 
+from ablab.report.alternatives import alternatives
 from ablab.report.charts import charts
 from ablab.report.document import Document
+from tests.report.browser import CHROMIUM, Browser
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--virtual-time-budget=10000", "--enable-logging=stderr"),
-)
+DRAWN = "new Promise((go) => { const look = () => %s ? go(true) : setTimeout(look, 20); look(); })"
+"""Waits until something is so."""
 
 
-def opened(page, folder, script="") -> tuple[str, list[str]]:
-    """The page as the browser has made it, and what it said on its console."""
-    path = folder / "page.html"
-    path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-    done = subprocess.run(
-        [str(BROWSER), *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", f"file://{path}"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser, reported):
+    """The report, opened anew on a screen of 1,280 pixels; its console stays empty."""
+    browser.said.clear()
+    browser.show(1280)
+    browser.open(reported.folder / "report.html")
+    yield browser
+    assert browser.said == []
+
+
+@pytest.fixture(scope="module")
+def document(reported):
+    return Document.model_validate(reported.data)
+
+
+def test_a_chart_is_drawn_when_it_is_looked_at_and_plotly_waits_for_the_first(page, document):
+    assert page.value("typeof Plotly") == "undefined"
+    page.value("document.getElementById('curves').scrollIntoView({behavior: 'instant'})")
+    page.value(DRAWN % "document.documentElement.dataset.drawn")
+    first = int(page.value("document.documentElement.dataset.drawn"))
+    assert 0 < first < len(charts(document))
+    page.value("open_all()")
+    page.value("places.forEach((place) => seen.observe(place))")
+    for key in charts(document):
+        page.value(f"document.getElementById('chart-{key}').scrollIntoView({{behavior: 'instant'}})")
+        page.value(DRAWN % f"document.querySelector('#chart-{key} .main-svg')")
+
+
+def test_printing_draws_and_opens_everything(page, document):
+    page.value("globalThis.print = () => { globalThis.printed = true }")
+    page.value("document.getElementById('print').click()")
+    page.value(DRAWN % "globalThis.printed")
+    assert int(page.value("document.documentElement.dataset.drawn")) == len(charts(document))
+    assert page.value("[...document.querySelectorAll('details:not(.figures)')].every((one) => one.open)")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_cut_off(page, width):
+    page.show(width)
+    page.value("open_all()")
+    assert page.value("document.documentElement.scrollWidth") <= width
+    beyond = "(place) => place.scrollWidth > place.clientWidth + 1"
+    tables = f"[...document.querySelectorAll('.scroll')].filter({beyond}).map((place) => place.innerText.slice(0, 60))"
+    assert page.value(tables) == []
+
+
+def test_every_chart_has_an_alternative_in_words_and_one_in_figures(page, document):
+    said = page.value("Object.fromEntries(places.map((place) => [key_of(place), place.getAttribute('aria-label')]))")
+    assert said == alternatives(document)
+    assert set(said) == set(charts(document))
+    page.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    filled = "[...document.querySelectorAll('details.figures')].every((one) => one.querySelectorAll('td').length > 0)"
+    page.value(DRAWN % filled)
+    drawings = page.value("[...document.querySelectorAll('svg.drawing')].map((one) => one.getAttribute('aria-label'))")
+    assert len(drawings) == sum(claim.difference is not None for claim in document.claims)
+    assert all(drawing.startswith("The difference is ") for drawing in drawings)
+
+
+def test_the_figures_of_a_chart_are_those_that_it_draws(page, document):
+    series = document.series[0]
+    page.value(f"document.querySelector('details[data-chart={series.key}]').open = true")
+    page.value(DRAWN % f"document.querySelector('details[data-chart={series.key}] td')")
+    cells = page.value(
+        f"[...document.querySelectorAll('details[data-chart={series.key}] tbody tr')].map((row) => row.innerText)"
     )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    last = re.split(r"\s+", cells[-1].strip())
+    assert [float(text) for text in last] == pytest.approx(
+        [series.lines[0].x[-1], *(line.mean[-1] for line in series.lines)], rel=1e-4
+    )
 
 
-def test_every_plot_is_drawn_and_nothing_is_complained_of(reported, tmp_path):
-    dom, said = opened(reported.text("report.html"), tmp_path)
-    assert said == []
-    expected = charts(Document.model_validate(reported.data))
-    assert f'data-drawn="{len(expected)}"' in dom
-    for key in expected:
-        place = dom[dom.index(f'id="chart-{key}"') :]
-        assert place.index('class="main-svg"') < 3000
-
-
-def test_tables_sort_and_filter_and_a_layer_is_chosen_for_all_maps_of_its_section(reported, tmp_path):
-    script = """
-        document.querySelectorAll("#arms th button")[1].click();
-        const first = document.querySelectorAll("#arms tbody tr")[0].cells[0].textContent;
-        const input = document.querySelector("input.filter");
-        input.value = "0.2"; input.dispatchEvent(new Event("input"));
-        const left = [...document.querySelectorAll("#arms tbody tr")].filter((row) => !row.hidden).length;
-        document.body.dataset.seen = `${first}; ${left}`;
-        const [select] = document.querySelectorAll("select[data-section]");
-        const shown = () => document.getElementById("chart-looks_1-1").data[0].z;
-        const slices = charts["looks_1-1"].slices, before = shown() === slices["all"];
-        select.value = "layer 1"; select.dispatchEvent(new Event("change"));
-        document.body.dataset.layers = [before, shown() === slices["layer 1"]];
-        document.getElementById("theme").click();
-    """
-    dom, said = opened(reported.text("report.html"), tmp_path, script)
-    assert said == []
+def test_the_keyboard_reaches_everything_and_sorts(page, reported):
+    focusable = "a[href], button, input, select, summary"
+    shown = f"[...document.querySelectorAll('{focusable}')].filter((one) => one.checkVisibility())"
+    page.value(f"globalThis.wanted = new Set({shown})")
+    wanted = page.value("wanted.size")
+    for _ in range(wanted + 5):
+        page.press("Tab")
+        page.value("wanted.delete(document.activeElement)")
+    assert page.value("[...wanted].map((one) => one.outerHTML.slice(0, 80))") == []
+    page.value("document.querySelectorAll('#arms th button')[1].focus()")
+    page.press("Enter")
+    assert page.value("document.querySelectorAll('#arms th')[1].getAttribute('aria-sort')") == "ascending"
     lowest = min((arm for arm in reported.data["arms"] if arm["mean"] is not None), key=lambda arm: arm["mean"])
-    (seen,) = re.findall(r'data-seen="(.*?)"', dom)
-    assert seen.split("; ")[0].removesuffix(" (baseline)") == lowest["name"]
-    assert seen.split("; ")[1] == "1"
-    assert 'data-layers="true,true"' in dom
-    assert dom.count("<select") == 1
-    assert re.search(r'<html[^>]*data-theme="dark"', dom)
+    first = page.value("document.querySelector('#arms tbody tr').cells[0].firstChild.textContent")
+    assert first.removesuffix(" (baseline)") == lowest["name"]
 
 
-def test_a_script_that_fails_would_be_noticed(reported, tmp_path):
-    _, said = opened(reported.text("report.html"), tmp_path, "nonsense()")
-    assert said
+def test_a_layer_is_chosen_for_all_maps_of_its_section(page):
+    page.value("open_all()")
+    page.value("document.querySelector('select[data-section]').scrollIntoView({behavior: 'instant'})")
+    page.value(DRAWN % "document.getElementById('chart-looks_1-1').data")
+    shown = "document.getElementById('chart-looks_1-1').data[0].z"
+    slices = "chart_of('looks_1-1').slices"
+    assert page.value(f"{shown} === {slices}['all']")
+    select = "document.querySelector('select[data-section]')"
+    page.value(f"{select}.value = 'layer 1'; {select}.dispatchEvent(new Event('change'))")
+    assert page.value(f"{shown} === {slices}['layer 1']")
+    assert page.value("document.querySelectorAll('select').length") == 1
+
+
+def test_it_is_dark_where_people_prefer_that_and_light_where_they_say_so(page, reported):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.value(background)
+    page.show(1280, scheme="dark")
+    page.open(reported.folder / "report.html")
+    dark = page.value(background)
+    assert dark != light
+    page.value("document.getElementById('theme').click()")
+    assert page.value(background) == light
+    page.value("localStorage.clear()")
+
+
+def test_long_tables_are_cut_and_shown_whole_on_demand(browser, reported, tmp_path):
+    from ablab.report.page import page as rendered
+
+    document = Document.model_validate(reported.data)
+    arms = [document.arms[0].model_copy(update={"name": f"arm {n}", "is_baseline": n == 0}) for n in range(60)]
+    many = document.model_copy(update={"arms": arms, "series": [], "artefacts": [], "differing": []})
+    (tmp_path / "page.html").write_text(rendered(many.model_copy(update={"claims": [], "differences": []})))
+    browser.open(tmp_path / "page.html")
+    rows = "[...document.querySelectorAll('#arms tbody tr')].filter((row) => row.checkVisibility()).length"
+    assert browser.value(rows) == 20
+    browser.value("document.querySelector('.show-all').click()")
+    assert browser.value(rows) == 60
+    assert browser.value("getComputedStyle(document.querySelector('.show-all')).display") == "none"
+
+
+def test_a_script_that_fails_would_be_noticed(browser):
+    browser.said.clear()
+    browser.value("setTimeout(() => nonsense(), 0); new Promise((go) => setTimeout(go, 50))")
+    assert browser.said
+    browser.said.clear()

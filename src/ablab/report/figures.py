@@ -15,20 +15,27 @@ Brown and grey replace their yellow and black, which are hard to see on a light 
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 
+MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "cross", "star")
+
+MOST_MARKED = 30
+"""Points of a line that all bear its marker; of more, some that are spread evenly do."""
+
 
 class Style(NamedTuple):
-    """Colour and dash of an arm; the dash has Plotly's name."""
+    """Colour, dash and marker of an arm, by Plotly's names."""
 
     colour: str
     dash: str
+    marker: str
 
 
 def styles(document: Document) -> dict[str, Style]:
-    """Return colour and dash of each arm, the same in every picture."""
+    """Return the style of each arm, the same in every picture. Eight arms differ in colour and in shape."""
     names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *names_of(arm.name)))
     count = len(COLOURS)
     return {
-        name: Style(COLOURS[number % count], DASHES[number // count % len(DASHES)]) for number, name in enumerate(names)
+        name: Style(COLOURS[n % count], DASHES[(n + n // count) % len(DASHES)], MARKERS[n % count])
+        for n, name in enumerate(names)
     }
 
 
@@ -45,13 +52,17 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
         data.append(
             {
                 "type": "scatter",
-                "mode": "lines+markers" if len(line.x) <= 30 else "lines",
+                "mode": "lines+markers",
                 "x": line.x,
                 "y": line.mean,
                 "name": line.marked,
                 "legendgroup": line.arm,
                 "line": {"color": look.colour, "width": 2, "dash": look.dash},
-                "marker": {"size": 5},
+                "marker": {
+                    "size": 6,
+                    "symbol": look.marker,
+                    "maxdisplayed": MOST_MARKED if len(line.x) > MOST_MARKED else 0,
+                },
                 "hovertemplate": f"{line.marked}<br>{series.x} %{{x}}: %{{y:.4~g}}<extra></extra>",
             }
         )
@@ -90,8 +101,7 @@ def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
     places = series.lines[0].x
     return {
         "data": [
-            _dots_of(line, styles[line.arm].colour, (number - middle) * step)
-            for number, line in enumerate(series.lines)
+            _dots_of(line, styles[line.arm], (number - middle) * step) for number, line in enumerate(series.lines)
         ],
         "layout": {
             "title": {"text": series.title},
@@ -108,7 +118,7 @@ def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
     }
 
 
-def _dots_of(line: LineOf, colour: str, shift: float) -> dict[str, Any]:
+def _dots_of(line: LineOf, look: Style, shift: float) -> dict[str, Any]:
     points = list(zip(line.mean, line.low, line.high, strict=True))
     return {
         "type": "scatter",
@@ -123,7 +133,9 @@ def _dots_of(line: LineOf, colour: str, shift: float) -> dict[str, Any]:
             "thickness": 2,
             "width": 0,
         },
-        "marker": {"size": 8, "color": colour},
+        "name": line.marked,
+        "showlegend": False,
+        "marker": {"size": 8, "color": look.colour, "symbol": look.marker},
         "hovertemplate": f"{line.marked}<br>%{{y:.4~g}}<extra></extra>",
     }
 

@@ -1,14 +1,23 @@
 """The report as one HTML page that needs no network and opens from disk."""
 
+import base64
 import json
+import zlib
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
+from ablab.report.alternatives import alternatives
 from ablab.report.charts import charts
-from ablab.report.document import Document, Facets, Matrices
-from ablab.report.figures import styles
-from ablab.report.forest import forests
+from ablab.report.document import ClaimLine, Document, Facets, Matrices
+from ablab.report.drawing import drawing
+from ablab.report.figures import Style, styles
+from ablab.report.forest import Forest, forests
+from ablab.report.order import arms_by_effect
+from ablab.report.page_tables import page_table
+from ablab.report.plain_words import plain_words
 from ablab.report.tables import (
     arms_table,
     claims_table,
@@ -21,38 +30,108 @@ from ablab.report.tables import (
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""
 
+SHAPES = {
+    "circle": "M9 5a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "square": "M9.500 1.500h7v7h-7z",
+    "diamond": "M13 0l5 5l-5 5l-5-5z",
+    "triangle-up": "M13 0l5 9h-10z",
+    "x": "M9 3l2-2l2 2l2-2l2 2l-2 2l2 2l-2 2l-2-2l-2 2l-2-2l2-2z",
+    "triangle-down": "M13 10l5-9h-10z",
+    "cross": "M11.500 1h3v2.500h2.500v3h-2.500v2.500h-3v-2.500h-2.500v-3h2.500z",
+    "star": "M13 0l1.300 3.500h3.700l-3 2.300l1.100 3.700l-3.100-2.200l-3.100 2.200l1.100-3.700l-3-2.300h3.700z",
+}
+"""Plotly's markers as SVG paths in the middle of a swatch."""
+
+MOST_OPEN = 6
+"""Charts of a section that stands open; sections of more are folded."""
+
+MOST_ROWS = 24
+"""Rows of all forest plots that stand open."""
+
+
+class Told(NamedTuple):
+    """A claim with its verdict in plain words, the name of its class, and its drawing."""
+
+    claim: ClaimLine
+    words: str
+    looks: str
+    drawing: str | None
+
+
+class Section(NamedTuple):
+    """Pictures of artefacts under one title. `charts`: their number."""
+
+    name: str
+    id: str
+    pictures: list[Facets | Matrices]
+    charts: int
+
 
 def page(document: Document) -> str:
-    """Return HTML that contains its style, script, data and Plotly."""
-    from jinja2 import Environment, StrictUndefined
-    from plotly.offline import get_plotlyjs
+    """Return HTML that contains its style, scripts, data and Plotly."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     folder = files("ablab.report") / "page"
-    read = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
     drawn = charts(document)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(read["page.html"]).render(
+    loader = PackageLoader("ablab.report", "page")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    sections, plots = _sections(document), forests(document)
+    told = [_told(claim, document) for claim in document.claims]
+    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table, metrics_table)
+    tables = {table.key: page_table(table) for make in made if (table := make(document)).rows}
+    return environment.get_template("page.html").render(
         document=document,
-        looks={name: (style.colour, STROKES[style.dash]) for name, style in styles(document).items()},
-        claims=claims_table(document),
-        arms=arms_table(document),
-        test_sets=test_sets_table(document),
-        differences=differences_table(document),
-        effects=effects_table(document),
-        metrics=metrics_table(document),
-        charts=drawn,
-        forests=forests(document),
-        sections=_sections(document),
-        style=read["page.css"],
-        script=read["page.js"],
-        data=_embedded(drawn),
-        plotly=get_plotlyjs() if drawn else "",
+        looks={name: _look(style) for name, style in styles(document).items()},
+        arms=arms_by_effect(document),
+        told=told,
+        tables=tables,
+        titles={make(document).key: make(document).title for make in made},
+        forests=plots,
+        # Where claims are drawn already, the plots only put them side by side.
+        forests_open=not any(one.drawing for one in told) and _rows(plots) <= MOST_ROWS,
+        sections=sections,
+        most_open=MOST_OPEN,
+        alternatives=alternatives(document),
+        data={key: _embedded(chart) for key, chart in drawn.items()},
+        heights={key: chart["layout"].get("height", 450) for key, chart in drawn.items()},
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        dark=(folder / "dark.css").read_text(encoding="utf-8"),
+        scripts=[(folder / name).read_text(encoding="utf-8") for name in ("page.js", "charts.js")],
+        plotly=_plotly() if drawn else "",
     )
 
 
-def _sections(document: Document) -> list[tuple[str, list[Facets | Matrices]]]:
+def _rows(plots: Mapping[str, Forest]) -> int:
+    return sum(len(plot.rows) for plot in plots.values())
+
+
+def _told(claim: ClaimLine, document: Document) -> Told:
+    looks = claim.outcome.partition(",")[0].replace(" ", "-")
+    return Told(claim, plain_words(claim, document.metric), looks, drawing(claim))
+
+
+def _look(style: Style) -> tuple[str, str, str]:
+    return style.colour, STROKES[style.dash], SHAPES[style.marker]
+
+
+def _sections(document: Document) -> list[Section]:
     """Group the pictures of artefacts by section."""
-    return [(name, list(pictures)) for name, pictures in groupby(document.artefacts, lambda picture: picture.section)]
+    grouped = groupby(document.artefacts, lambda picture: picture.section)
+    found = [(name, list(pictures)) for name, pictures in grouped]
+    return [
+        Section(name, f"section-{number}", pictures, sum(len(picture.panels) for picture in pictures))
+        for number, (name, pictures) in enumerate(found, 1)
+    ]
+
+
+@cache
+def _plotly() -> str:
+    """Return Plotly, compressed: the page unpacks and runs it when the first chart comes into view."""
+    from plotly.offline import get_plotlyjs
+
+    return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
 
 
 def _embedded(content: Any) -> str:

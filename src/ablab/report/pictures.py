@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ablab.files import replacing
 from ablab.report.comparisons import KINDS
 from ablab.report.document import Document, Series
-from ablab.report.figures import COLOURS, Style, styles
+from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import Forest, ForestRow, forests
 from ablab.report.format import wrapped
 
@@ -22,6 +22,9 @@ interactive.
 
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 """Matplotlib's line styles by Plotly's names."""
+
+POINTS = dict(zip(MARKERS, ("o", "s", "D", "^", "X", "v", "P", "*"), strict=True))
+"""Its markers, by Plotly's names."""
 
 LOOK = {
     "font.size": 9,
@@ -65,7 +68,8 @@ def curves(document: Document) -> list[Picture]:
 
 def drawn(folder: Path) -> list[Path]:
     """List the pictures in the folder that a report may have made."""
-    return [path for name in ("forest*", *KINDS) for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
+    names = ("forest*", "column_figure", *KINDS)
+    return [path for name in names for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
 
 
 def write_pictures(document: Document, folder: Path) -> None:
@@ -134,7 +138,8 @@ def _curves(series: Series, looks: dict[str, Style]) -> Picture:
 def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
     for line in series.lines:
         look = looks[line.arm]
-        marks: dict[str, Any] = {"marker": "o", "markersize": 2.5} if len(line.x) <= 30 else {}
+        marks: dict[str, Any] = {"marker": POINTS[look.marker], "markersize": 3}
+        marks["markevery"] = -(-len(line.x) // MOST_MARKED)
         axes.plot(line.x, line.mean, DASHES[look.dash], color=look.colour, linewidth=1.4, **marks)
         if line.low != line.high:
             axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)

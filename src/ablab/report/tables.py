@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from ablab.console import duration
 from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.report.format import advice_words, interval_text, number, p_text, signed
+from ablab.report.order import arms_by_effect, differences_by_effect
 from ablab.study.claims import EXPECTED
 
 
@@ -37,12 +38,14 @@ def claims_table(document: Document) -> Table:
 
 
 def arms_table(document: Document) -> Table:
-    """Return scores, seeds and cost of each arm, with missing runs marked."""
+    """Return scores, seeds and cost of each arm by effect, with missing runs marked."""
     columns = [
         *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "test loss"),
         *("validation loss", "parameters", "training time", "target tokens/s", "sentences/s"),
     ]
-    return _without_empty(Table("arms", "Arms", columns, [_arm(document, arm) for arm in document.arms], left=2))
+    return _without_empty(
+        Table("arms", "Arms", columns, [_arm(document, arm) for arm in arms_by_effect(document)], left=2)
+    )
 
 
 def test_sets_table(document: Document) -> Table:
@@ -63,12 +66,12 @@ def test_sets_table(document: Document) -> Table:
 
 
 def differences_table(document: Document) -> Table:
-    """Return differences of the arms from the baseline."""
+    """Return differences of the arms from the baseline, the best first."""
     columns = [
         *("arm", "notes", "difference", "95 % interval", "p", "seeds and sentences", "p, seeds and sentences"),
         *("p, test set alone", "seen with 80 % power", "n"),
     ]
-    rows = [_difference(document, line) for line in document.differences]
+    rows = [_difference(document, line) for line in differences_by_effect(document)]
     baseline = f"the baseline of each {document.within}" if document.within else document.baseline
     return _without_empty(Table("differences", f"Differences from {baseline}", columns, rows, left=2))
 

@@ -1,61 +1,30 @@
 "use strict";
+// The page without its charts: theme, tables, printing.
 const root = document.documentElement;
-const charts = JSON.parse(document.getElementById("charts").textContent);
+root.classList.add("scripted");
 const remembered = (() => { try { return localStorage.getItem("theme"); } catch { return null; } })();
-const preferred = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-root.dataset.theme = remembered || preferred;
-
-const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-
-function themed(layout) {
-  const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--soft"), linecolor: colour("--line") };
-  const narrow = window.innerWidth < 640;
-  return {
-    ...layout,
-    title: { ...layout.title, font: { size: 15 } },
-    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("--ink") },
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    margin: { l: 60, r: narrow ? 8 : 20, t: 48, b: 50, ...layout.margin },
-    hoverlabel: { bgcolor: colour("--panel"), font: { color: colour("--ink") } },
-    xaxis: { ...axis, automargin: true, ...layout.xaxis }, yaxis: { ...axis, automargin: true, ...layout.yaxis },
-  };
-}
-
-const chosen = {};
-
-function filled(chart) {
-  if (!chart.slices) return chart.data;
-  const wanted = chosen[chart.section];
-  const z = (wanted in chart.slices ? chart.slices[wanted] : Object.values(chart.slices)[0]) || [];
-  const text = z.map((row, i) => row.map((value, j) => `${chart.rows[i]}<br>${chart.columns[j]}<br>${value}`));
-  const scale = ["--heat-low", "--heat-middle", "--heat-high"].map((name, i) => [i / 2, colour(name)]);
-  const written = chart.cells ? { text: chart.cells, hovertext: text } : { text };
-  return [{ ...chart.data[0], z, ...written, colorscale: scale }];
-}
-
-function draw() {
-  for (const [key, chart] of Object.entries(charts)) {
-    const place = document.getElementById(`chart-${key}`);
-    Plotly.react(place, filled(chart), themed(chart.layout), { responsive: true, displaylogo: false, displayModeBar: false });
-  }
-  root.dataset.drawn = Object.keys(charts).length;
-}
+if (remembered) root.dataset.theme = remembered;
+const is_dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
 document.getElementById("theme").addEventListener("click", () => {
-  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  root.dataset.theme = is_dark() ? "light" : "dark";
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* opened where nothing can be kept */ }
-  draw();
+  root.dispatchEvent(new Event("theme"));
 });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => root.dispatchEvent(new Event("theme")));
 
-for (const select of document.querySelectorAll("select[data-section]")) {
-  select.addEventListener("change", () => {
-    chosen[select.dataset.section] = select.value;
-    draw();
+for (const button of document.querySelectorAll(".show-all")) {
+  button.addEventListener("click", () => {
+    const before = button.previousElementSibling;
+    (before.matches(".cut") ? before : before.querySelector(".cut")).classList.add("whole");
   });
 }
 
-// On paper nothing can be opened.
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+// A link into something that is folded opens it.
+addEventListener("hashchange", () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target?.matches("details")) target.open = true;
+});
 
 const figure = (text) => {
   const found = text.replaceAll(",", "").match(/[-+]?\d+(\.\d+)?/);
@@ -88,11 +57,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
 for (const input of document.querySelectorAll("input.filter")) {
   input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of document.getElementById(input.dataset.table).tBodies[0].rows) {
+    const body = document.getElementById(input.dataset.table).tBodies[0];
+    if (wanted.length) body.classList.add("whole");
+    for (const row of body.rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !wanted.every((word) => text.includes(word));
     }
   });
 }
-
-draw();

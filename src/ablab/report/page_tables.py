@@ -1,0 +1,73 @@
+"""Tables as the page shows them: no wider than a screen, with notes below instead of inside the cells."""
+
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+from ablab.report.tables import Table
+
+LESS_READ = {
+    "arms": ("min to max", "test loss", "validation loss", "target tokens/s", "sentences/s"),
+    "differences": ("p, seeds and sentences", "p, test set alone", "seen with 80 % power"),
+    "claims": ("test", "published"),
+}
+"""Columns that fold below the table: with them it is wider than a screen of 1,280 pixels."""
+
+WORDS = ("published", "test")
+"""Columns of words that do not lead their tables."""
+
+
+class Column(NamedTuple):
+    """A column of the page's table. `holds_words`: aligned and sorted as text."""
+
+    title: str
+    holds_words: bool
+
+
+class Row(NamedTuple):
+    """Cells of a row, and the numbers of the notes on it."""
+
+    cells: list[str]
+    notes: list[int]
+    is_baseline: bool
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table with its notes, numbered from 1, and a second table of columns that fewer people read."""
+
+    key: str
+    columns: list[Column]
+    rows: list[Row]
+    notes: list[str]
+    rest: "PageTable | None" = None
+
+
+def page_table(table: Table) -> PageTable:
+    """Return the table for the page."""
+    aside = LESS_READ.get(table.key, ())
+    names = [name for name in table.columns[table.left :] if name in aside]
+    rest = _part(table, f"{table.key}-more", [*table.columns[:1], *names], []) if names else None
+    notes = list(dict.fromkeys(note for row in table.rows if (note := _note(table, row))))
+    kept = [name for name in table.columns if name not in (*aside, "notes")]
+    return _part(table, table.key, kept, notes, rest)
+
+
+def _note(table: Table, row: object) -> str:
+    assert isinstance(row, list | tuple)
+    return row[table.columns.index("notes")] if "notes" in table.columns else ""
+
+
+def _part(table: Table, key: str, names: list[str], notes: list[str], rest: PageTable | None = None) -> PageTable:
+    places = [table.columns.index(name) for name in names]
+    columns = [Column(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
+    numbers = dict(zip(notes, count(1)))
+    rows = [
+        Row(
+            [row[place] for place in places],
+            [numbers[note]] if (note := _note(table, row)) in numbers else [],
+            "(baseline)" in row[0],
+        )
+        for row in table.rows
+    ]
+    return PageTable(key, columns, rows, notes, rest)
