@@ -85,7 +85,8 @@ def reported(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Most of a report's time is its pictures, which only the tests of pictures look at."""
-    monkeypatch.setattr("ablab.commands.report.write_pictures", lambda document, folder: None)
+    for write in ("write_pictures", "write_column_picture"):
+        monkeypatch.setattr(f"ablab.commands.report.{write}", lambda document, folder: None)
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,12 @@ import subprocess
 
 import pytest
 
+from ablab.report.column import column_files
+from ablab.report.column_picture import LOOK, WIDTH, write_column_picture
 from ablab.report.document import Document
-from ablab.report.latex import _escaped, latex
+from ablab.report.latex import latex
 from ablab.report.tables import tables
+from ablab.report.tex import breakable, escaped
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +25,74 @@ def test_it_compiles(question, document, reported, tmp_path):
     (tmp_path / "report.tex").write_text(latex(document.model_copy(update={"question": question})), encoding="utf-8")
     for path in reported.folder.glob("*.pdf"):
         shutil.copy(path, tmp_path)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    compiled(tmp_path / "report.tex")
+
+
+def compiled(path) -> str:
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", path.name]
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout.decode(errors="replace")
+
+
+PAPER = r"""
+\documentclass[11pt,a4paper,twocolumn]{article}
+\usepackage[T1]{fontenc}
+\usepackage[margin=2.5cm,columnsep=0.6cm]{geometry}
+\usepackage{array,booktabs,graphicx,tabularx}
+\begin{document}
+\input{column_table} \input{column_figure} \input{column_methods}
+\end{document}
+"""
+
+LONG = "a_name=that_is_longer,than.most=columns_of,a_paper=are_wide"
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+@pytest.mark.parametrize("changed", [{}, {"digits": 4}, {"claims": []}, {"name": LONG}])
+def test_a_column_of_a_paper_holds_them(changed, document, tmp_path):
+    arms = [arm.model_copy(update={"name": f"{arm.name},{LONG}"} if "name" in changed else {}) for arm in document.arms]
+    changed = document.model_copy(update={**changed, "arms": arms})
+    write_column_picture(changed, tmp_path)
+    for name, text in column_files(changed).items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "paper.tex").write_text(PAPER)
+    assert "Overfull" not in compiled(tmp_path / "paper.tex")
+
+
+def test_the_figure_is_as_wide_as_a_column_and_has_no_letters_below_seven_points(document, tmp_path):
+    write_column_picture(document, tmp_path)
+    content = (tmp_path / "column_figure.pdf").read_bytes()
+    assert f"/MediaBox [ 0 0 {WIDTH * 72:g} ".encode() in content
+    write_column_picture(document, tmp_path)
+    assert (tmp_path / "column_figure.pdf").read_bytes() == content
+    assert LOOK["font.size"] >= 7
+
+
+def test_the_column_has_the_figures_of_the_wide_tables(document):
+    files = column_files(document)
+    for line in document.arms:
+        if line.mean is not None:
+            assert f"{line.mean:.2f}" in files["column_table.tex"]
+    for line in document.differences:
+        if line.interval is not None:
+            assert escaped(f"[{line.interval.low:+.2f}, {line.interval.high:+.2f}]") in files["column_table.tex"]
+    assert all(breakable(method) in files["column_methods.tex"] for method in document.methods)
+
+
+def test_numbers_have_real_minus_signs_and_names_keep_their_hyphens():
+    assert escaped("-0.31 [-0.86, +0.57]") == "$-$0.31 [$-$0.86, +0.57]"
+    assert escaped("OPUS-100, de-en, 10-20, a -b") == "OPUS-100, de-en, 10-20, a -b"
+    assert breakable("layerdrop=0.1,norm=pre") == r"layerdrop=\allowbreak{}0.1,\allowbreak{}norm=\allowbreak{}pre"
 
 
 def test_it_says_what_markdown_says_and_no_table_is_longer_than_a_page(document):
     many = document.model_copy(update={"notes": ["1 of 20 runs is missing"], "arms": document.arms * 20})
     written = latex(many)
     for said in (document.question, document.source, *many.notes, *(claim.words for claim in document.claims)):
-        assert _escaped(said) in written
-    tabulars = re.findall(r"\\midrule(.*?)\\bottomrule", written, flags=re.S)
+        assert breakable(said) in written
+    wide = written.partition(r"\begin{landscape}")[2]
+    tabulars = re.findall(r"\\midrule(.*?)\\bottomrule", wide, flags=re.S)
     assert max(table.count(r"\\") for table in tabulars) <= 30
     assert sum(table.count(r"\\") for table in tabulars) == sum(len(table.rows) for table in tables(many))
 

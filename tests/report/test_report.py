@@ -10,9 +10,10 @@ import pytest
 from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.document import Document
-from ablab.report.latex import _escaped
+from ablab.report.plain_words import plain_words
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import tables
+from ablab.report.tex import breakable, escaped
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
@@ -78,10 +79,18 @@ def test_figures_agree_across_all_renderings(reported):
         written = {part.replace("&lt;", "<").replace("&#39;", "'").strip() for part in parts} | {""}
         for row in table.rows:
             assert "| " + " | ".join(row) + " |" in markdown
-            assert " & ".join(map(_escaped, row)) in latex
+            assert " & ".join(map(escaped, row)) in latex
             assert set(row) <= written
     stamp = f"register {document.stamp}"
     assert all(stamp in text for text in (page, latex, markdown, reported.out))
+
+
+def test_every_claim_of_a_report_is_said_and_the_formats_say_the_same(reported):
+    for line in Document.model_validate(reported.data).claims:
+        said = plain_words(line, "test_bleu")
+        assert all(said in reported.text(name) for name in ("report.html", "report.md"))
+        assert breakable(said) in reported.text("report.tex")
+        assert said in reported.out
 
 
 def test_it_says_where_lower_is_better(reported):

@@ -18,11 +18,14 @@ from ablab.errors import DONE, FAILED, UserError, choices
 from ablab.files import read_json, write_json, write_text
 from ablab.report.build import findings
 from ablab.report.charts import charts
+from ablab.report.column import column_files
+from ablab.report.column_picture import write_column_picture
 from ablab.report.document import Document
 from ablab.report.flaws import checked
 from ablab.report.latex import latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_pictures
+from ablab.report.plain_words import plain_words
 from ablab.report.selection import Selection
 from ablab.report.selection_ad_hoc import of_runs, where
 from ablab.report.selection_of_study import of_study
@@ -162,9 +165,12 @@ def _write(document: Document, folder: Path) -> bool:
         made = Path(place)
         write_json(made / "report.json", data)
         write_pictures(document, made)
+        write_column_picture(document, made)
         write_text(made / "report.html", page(document))
         write_text(made / "report.md", markdown(document))
         write_text(made / "report.tex", latex(document))
+        for name, text in column_files(document).items():
+            write_text(made / name, text)
         for table in tables(document):
             write_text(made / f"{table.key}.csv", comma_separated(table, document.origin or document.stamp or ""))
         folder.mkdir(exist_ok=True)
@@ -197,7 +203,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
     for note in document.notes:
         console.say(f"Note: {note}")
     for claim in document.claims:
-        console.say(claim.words + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
+        console.say(plain_words(claim, document.metric))
+        console.say(f"  {claim.words}" + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
     if document.claims or document.notes:
         console.say("")
     for table in tables(document):

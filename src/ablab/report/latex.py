@@ -1,30 +1,40 @@
 """The report for a paper: tables and pictures in LaTeX."""
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
-from ablab.report.document import Document
+from ablab.report.column import column_figure, column_methods, column_table
+from ablab.report.document import ClaimLine, Document
 from ablab.report.pictures import Picture, curves, differences
+from ablab.report.plain_words import plain_words
 from ablab.report.tables import Table, tables
+from ablab.report.tex import breakable, escaped, label
 
 
 def latex(document: Document) -> str:
-    """Return a LaTeX document that compiles as it stands, with booktabs tables and the pictures in its folder."""
-    floats = [_table(document, part) for table in tables(document) for part in _parts(table)]
-    floats += [_picture(document, picture) for picture in [*differences(document), *curves(document)]]
+    """Return a LaTeX document that compiles as it stands, with booktabs tables and the pictures in its folder.
+
+    It begins with the table and figure for one column of a paper; all tables and pictures follow on wide pages.
+    """
+    wide = [_table(document, part) for table in tables(document) for part in _parts(table)]
+    wide += [_picture(document, picture) for picture in [*differences(document), *curves(document)]]
     parts = [
-        "\\documentclass{article}",
+        "\\documentclass[a4paper,twocolumn]{article}",
         "\\usepackage[T1]{fontenc}",
         "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}",
-        "\\usepackage[a4paper,landscape,margin=1.5cm]{geometry}",
-        "\\usepackage{amssymb,array,booktabs,graphicx}",
+        "\\usepackage[margin=2.5cm,columnsep=0.6cm]{geometry}",
+        "\\usepackage{amssymb,array,booktabs,graphicx,tabularx}",
+        "\\IfFileExists{pdflscape.sty}{\\usepackage{pdflscape}}{\\usepackage{lscape}}",
         "\\begin{document}",
         *_words(document),
+        column_table(document),
+        column_figure(document),
+        column_methods(document),
+        "\\clearpage\\onecolumn",
+        "\\begin{landscape}",
+        "\n\n".join(wide),
         "\\clearpage",
-        "\n\n".join(floats),
+        "\\end{landscape}",
         "\\end{document}",
         "",
     ]
@@ -34,12 +44,16 @@ def latex(document: Document) -> str:
 def _words(document: Document) -> list[str]:
     """Return the text that Markdown has above its tables."""
     texts = [document.question, f"Source: {document.source}" if document.source else "", *document.notes]
-    claims = [
-        claim.words + (f" Exploratory: {claim.exploratory}." if claim.exploratory else "") for claim in document.claims
-    ]
-    items = ["\\begin{itemize}", *(f"\\item {{}}{_escaped(words)}" for words in claims), "\\end{itemize}"]
-    paragraphs = [f"{_escaped(words)}\n" for words in texts if words]
-    return [f"\\section*{{{_escaped(document.name)}}}", *paragraphs, *(items if claims else [])]
+    items = ["\\begin{itemize}\\sloppy", *(_item(document, claim) for claim in document.claims), "\\end{itemize}"]
+    paragraphs = [f"{breakable(words)}\n" for words in texts if words]
+    title = f"\\section*{{\\raggedright {breakable(document.name)}}}"
+    return [title, "\\begin{sloppypar}", *paragraphs, "\\end{sloppypar}", *(items if document.claims else [])]
+
+
+def _item(document: Document, claim: ClaimLine) -> str:
+    exploratory = f" Exploratory: {claim.exploratory}." if claim.exploratory else ""
+    said = breakable(plain_words(claim, document.metric))
+    return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.words + exploratory)}"
 
 
 LONGEST = 30
@@ -69,12 +83,12 @@ def _table(document: Document, table: Table) -> str:
     if table.key == "arms":
         caption += [f"{name}: {signature}." for name, signature in document.signatures.items()]
     if table.key == "claims" or (not document.claims and table.key == "arms"):
-        caption += [*document.methods, *(f"{words}." for words in document.custody)]
+        caption += [f"{words}." for words in document.custody]
     return "\n".join(
         [
             "\\begin{table}",
             "\\centering",
-            "\\resizebox{\\textwidth}{!}{%",
+            "\\resizebox{\\linewidth}{!}{%",
             f"\\begin{{tabular}}{{{columns}}}",
             "\\toprule",
             _row(table.columns),
@@ -82,8 +96,8 @@ def _table(document: Document, table: Table) -> str:
             *(_row(row) for row in table.rows),
             "\\bottomrule",
             "\\end{tabular}}",
-            f"\\caption{{{_escaped(' '.join(caption))}}}",
-            f"\\label{{tab:{_label(document.name)}-{table.key}}}",
+            f"\\caption{{{escaped(' '.join(caption))}}}",
+            f"\\label{{tab:{label(document.name)}-{table.key}}}",
             "\\end{table}",
         ]
     )
@@ -95,9 +109,9 @@ def _picture(document: Document, picture: Picture) -> str:
         [
             "\\begin{figure}",
             "\\centering",
-            f"\\includegraphics[width=16cm,height=0.8\\textheight,keepaspectratio]{{{picture.key}.pdf}}",
-            f"\\caption{{{_escaped(caption)}}}",
-            f"\\label{{fig:{_label(document.name)}-{_label(picture.key)}}}",
+            f"\\includegraphics[width=16cm,height=11cm,keepaspectratio]{{{picture.key}.pdf}}",
+            f"\\caption{{{escaped(caption)}}}",
+            f"\\label{{fig:{label(document.name)}-{label(picture.key)}}}",
             "\\end{figure}",
         ]
     )
@@ -105,31 +119,4 @@ def _picture(document: Document, picture: Picture) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     # {}: otherwise [ or * at the start of a row would be read as an option of the \\ that ends the row above.
-    return "{}" + " & ".join(_escaped(cell) for cell in cells) + " \\\\"
-
-
-def _label(name: str) -> str:
-    return "".join(character if character.isalnum() else "-" for character in name)
-
-
-@cache
-def _escaped(text: str) -> str:
-    """Escape any text for any LaTeX engine.
-
-    Letters that the usual fonts lack become their code points, so that the document compiles and names stay distinct.
-    """
-    printable = "".join(f"(U+{ord(one):04X})" if _is_foreign(one) else one for one in text)
-    escaped: str = _encoder().unicode_to_latex(printable)
-    return escaped
-
-
-def _is_foreign(character: str) -> bool:
-    """Return whether the character is a letter neither Latin nor Greek, which the usual fonts lack."""
-    return character.isalpha() and not unicodedata.name(character, "").startswith(("LATIN", "GREEK", "MICRO"))
-
-
-@cache
-def _encoder() -> Any:
-    from pylatexenc.latexencode import UnicodeToLatexEncoder
-
-    return UnicodeToLatexEncoder(unknown_char_policy="replace", unknown_char_warning=False)
+    return "{}" + " & ".join(escaped(cell) for cell in cells) + " \\\\"

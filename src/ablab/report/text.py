@@ -6,6 +6,7 @@ import re
 
 from ablab.report.document import Document
 from ablab.report.pictures import Picture, curves, differences
+from ablab.report.plain_words import plain_words
 from ablab.report.tables import Table, tables
 
 
@@ -14,7 +15,9 @@ def markdown(document: Document) -> str:
     lines = [f"# {_escaped(document.name)}", "", _escaped(document.question), ""]
     lines += [f"Source: {_escaped(document.source)}", ""] if document.source else []
     lines += [line for note in document.notes for line in (f"> {_escaped(note)}", "")]
-    lines += [f"- {_escaped(claim.words)}" + _exploratory(claim.exploratory) for claim in document.claims]
+    for claim in document.claims:
+        said = f"**{_escaped(plain_words(claim, document.metric))}** {_escaped(claim.words)}"
+        lines.append(f"- {said}{_exploratory(claim.exploratory)}")
     lines += [""] if document.claims else []
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for table in tables(document):
