@@ -18,6 +18,7 @@ from ablab.errors import DONE, FAILED, UserError, choices
 from ablab.files import read_json, write_json, write_text
 from ablab.report.build import findings
 from ablab.report.charts import charts
+from ablab.report.checklist import checklist
 from ablab.report.column import column_files
 from ablab.report.column_picture import write_column_picture
 from ablab.report.document import Document
@@ -169,6 +170,7 @@ def _write(document: Document, folder: Path) -> bool:
         write_text(made / "report.html", page(document))
         write_text(made / "report.md", markdown(document))
         write_text(made / "report.tex", latex(document))
+        write_text(made / "checklist.md", checklist(document))
         for name, text in column_files(document).items():
             write_text(made / name, text)
         for table in tables(document):
@@ -216,5 +218,6 @@ def _say(document: Document, folder: Path, console: Console) -> None:
     for words in document.custody:
         console.say(f"Stamp: {words}")
     console.say(
-        f"Results: {folder / 'report.html'}, and report.md, report.tex, report.json, *.csv and pictures beside it"
+        f"Results: {folder / 'report.html'}, and beside it report.md, report.json and *.csv; for a paper report.tex, "
+        "column_*.tex and checklist.md"
     )

@@ -17,6 +17,7 @@ from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
 from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
+from ablab.report.setup import setup
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
@@ -148,6 +149,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         stamp=selection.stamp,
         origin=selection.origin,
         lost_stamps=list(selection.lost_stamps),
+        setup=setup(selection),
     )
 
 

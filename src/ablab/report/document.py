@@ -338,11 +338,50 @@ class Sentences(Strict):
     baseline: str | None = None
 
 
+class CorpusLine(Strict):
+    """Training data and test set of runs. `languages`: source and target; `digest`: of what the recipe names.
+
+    `train_pairs`, `train_tokens`: those that were trained on, in target tokens.
+    """
+
+    kind: str
+    languages: str
+    train_pairs: int | None
+    train_tokens: int | None
+    valid_pairs: int | None
+    test: str | None
+    test_sentences: int | None
+    digest: str | None
+
+
+class Setup(Strict):
+    """What the runs were and cost, for a paper's checklist. `parameters`: fewest and most.
+
+    `training_seconds`: times the number of devices, with validation; `tokens`: of the target. `settings`: of the
+    recipe, the same in all arms; `varied`: those in which arms differ, with their values. `searched`: which settings
+    were searched, within which bounds, and by which score.
+    """
+
+    runs: int
+    parameters: list[int]
+    training_seconds: float
+    evaluation_seconds: float
+    tokens: int
+    peak_memory_bytes: int
+    machines: list[str]
+    python: list[str]
+    versions: dict[str, list[str]]
+    corpora: list[CorpusLine]
+    settings: dict[str, Any]
+    varied: dict[str, list[Any]]
+    searched: list[str]
+
+
 class Document(Strict):
     """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None.
 
     `stamp`, `lost_stamps`: as of `Selection`; older reports have none. `origin`: where the figures are not from runs of
-    a store, that it was not verified.
+    a store, that it was not verified. `setup`: None without records, and in older reports.
     """
 
     name: str
@@ -374,6 +413,7 @@ class Document(Strict):
     stamp: str | None = None
     lost_stamps: list[str] = Field(default_factory=list)
     origin: str | None = None
+    setup: Setup | None = None
 
     @property
     def custody(self) -> list[str]:

@@ -58,14 +58,15 @@ class Selection:
     """Arms to be compared with the one named `baseline`. `factors`: levels by factor of a factorial design.
 
     `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
-    which settings of the arms were chosen before, if they were. `departed`: how the study differs from its first
-    launch. `notes`: for the top of the report. `error`: how the noise of claims is estimated. `within`: the factor in
-    each level of which arms have a baseline of their own, and `baselines`: those, by arm; empty: all have one.
-    `awaited`: runs that were registered, and have neither ended nor been given up; until then there is no verdict.
-    `late`: runs that finished after they had been given up. `declared`: the metric of the experiment file; None without
-    one. `measures`: what its runs are measured by. `origin`: said wherever figures do not come from runs of a store.
-    `study`: the folder of the study, of the selection of one. `flaws`: where the selection is not what the store's
-    register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that it never had.
+    which settings of the arms were chosen before, if they were; `searched`: among which values. `departed`: how the
+    study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
+    estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`: those, by
+    arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given up; until then
+    there is no verdict. `late`: runs that finished after they had been given up. `declared`: the metric of the
+    experiment file; None without one. `measures`: what its runs are measured by. `origin`: said wherever figures do not
+    come from runs of a store. `study`: the folder of the study, of the selection of one. `flaws`: where the selection
+    is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that
+    it never had.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Selection:
     outputs: Path
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     choosing: str | None = None
+    searched: Sequence[str] = ()
     departed: str | None = None
     notes: Sequence[str] = ()
     error: ErrorEstimate = "moderated"

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from pydantic import BaseModel
+
 from ablab.config.options import removes_heads
 from ablab.errors import UserError
 from ablab.fields import flatten
@@ -47,6 +49,7 @@ def of_study(study: Study) -> Selection:
         outputs=study.outputs,
         factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
         choosing=None if experiment is None else _choosing(experiment),
+        searched=() if experiment is None else tuple(_searched(experiment)),
         departed=departed,
         notes=(
             *([] if departed is None else [departed]),
@@ -146,6 +149,18 @@ def _choosing(experiment: Experiment) -> str | None:
     else:
         return None
     return f"{chosen}: no score of this report took part in it."
+
+
+def _searched(experiment: Experiment) -> Iterator[str]:
+    """Yield a sentence on each setting that was searched: its values or bounds; and the sentence on the choice."""
+    if (search := experiment.search) is not None:
+        for key, values in search.space.items():
+            bounds = values.model_dump(exclude_defaults=True) if isinstance(values, BaseModel) else values
+            yield f"{key}: {bounds}."
+    elif (tune := experiment.tune) is not None:
+        yield f"{tune.key}: {', '.join(map(str, tune.values))}."
+    if (chosen := _choosing(experiment)) is not None:
+        yield chosen
 
 
 def _head_curves(study: Study) -> dict[str, str]:

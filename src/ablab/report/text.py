@@ -12,19 +12,19 @@ from ablab.report.tables import Table, tables
 
 def markdown(document: Document) -> str:
     """Return the report in Markdown, for a pull request or a wiki."""
-    lines = [f"# {_escaped(document.name)}", "", _escaped(document.question), ""]
-    lines += [f"Source: {_escaped(document.source)}", ""] if document.source else []
-    lines += [line for note in document.notes for line in (f"> {_escaped(note)}", "")]
+    lines = [f"# {escaped(document.name)}", "", escaped(document.question), ""]
+    lines += [f"Source: {escaped(document.source)}", ""] if document.source else []
+    lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
     for claim in document.claims:
-        said = f"**{_escaped(plain_words(claim, document.metric))}** {_escaped(claim.words)}"
+        said = f"**{escaped(plain_words(claim, document.metric))}** {escaped(claim.words)}"
         lines.append(f"- {said}{_exploratory(claim.exploratory)}")
     lines += [""] if document.claims else []
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for table in tables(document):
-        lines += [f"## {_escaped(table.title)}", "", *_markdown_table(table), ""]
+        lines += [f"## {escaped(table.title)}", "", *_markdown_table(table), ""]
     for picture in curves(document):
-        lines += [f"## {_escaped(picture.title)}", "", *_markdown_picture(picture)]
-    methods = [*map(_escaped, document.methods), *_signatures(document), *map(_escaped, document.custody)]
+        lines += [f"## {escaped(picture.title)}", "", *_markdown_picture(picture)]
+    methods = [*map(escaped, document.methods), *_signatures(document), *map(escaped, document.custody)]
     lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
 
@@ -45,23 +45,23 @@ def _no_formula(cell: str) -> str:
 
 
 def _exploratory(reason: str | None) -> str:
-    return "" if reason is None else f" *Exploratory: {_escaped(reason)}.*"
+    return "" if reason is None else f" *Exploratory: {escaped(reason)}.*"
 
 
 def _signatures(document: Document) -> list[str]:
-    return [f"{_escaped(name)}: `{signature}`" for name, signature in document.signatures.items()]
+    return [f"{escaped(name)}: `{signature}`" for name, signature in document.signatures.items()]
 
 
 def _markdown_picture(picture: Picture) -> list[str]:
-    return [f"![{_escaped(picture.title)}]({picture.key}.png)", "", _escaped(picture.caption), ""]
+    return [f"![{escaped(picture.title)}]({picture.key}.png)", "", escaped(picture.caption), ""]
 
 
 def _markdown_table(table: Table) -> list[str]:
     marks = ["---" if number < table.left else "---:" for number in range(len(table.columns))]
     rows = [table.columns, marks, *table.rows]
-    return ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
+    return ["| " + " | ".join(map(escaped, row)) + " |" for row in rows]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape characters that Markdown would read as markup."""
     return re.sub(r"([|*`]|<(?=[a-zA-Z/!]))", r"\\\1", text)

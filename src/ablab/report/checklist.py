@@ -1,0 +1,120 @@
+"""Answers to the checklists of ACL Rolling Review and NeurIPS, from the records; what they do not hold is to be
+filled in.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+from ablab.console import duration
+from ablab.report.document import CorpusLine, Document, Setup
+from ablab.report.text import escaped
+
+FILL = "*fill in:*"
+ABOUT = (
+    "Written from the records of the runs. Copy what you use into the paper: reviewers read the section that an "
+    f"answer names. {FILL} marks what no record holds. Compare letters and numbers with the form of your venue."
+)
+
+UNKNOWN = f"{FILL} the figures of this report do not come from runs of a store, so nothing is known of this."
+
+
+OF_DATA = (
+    f"{FILL} who made them, their licences (no record holds one), domains, and how personal data and offensive content "
+    "were dealt with."
+)
+
+
+def checklist(document: Document) -> str:
+    """Return in Markdown what the records say, and the items of both checklists, which refer to it."""
+    lines = [f"# Checklists for {escaped(document.name)}", "", ABOUT, "", "## What the records say", ""]
+    lines += [f"- **{topic}.** {text}" for topic, text in facts(document)]
+    items = (files("ablab.report") / "checklists.md").read_text(encoding="utf-8")
+    return "\n".join([*lines, "", items])
+
+
+def facts(document: Document) -> Iterator[tuple[str, str]]:
+    """Yield what the records say, by topic."""
+    made = document.setup
+    runs = sum(arm.planned for arm in document.arms)
+    ended = sum(arm.finished + arm.diverged for arm in document.arms)
+    diverged = sum(arm.diverged for arm in document.arms)
+    yield (
+        "Runs",
+        f"{len(document.arms)} arms, {len(document.seeds)} seeds ({', '.join(map(str, document.seeds))}): {ended} of "
+        f"{runs} planned runs ended, {diverged} of them by diverging. Each is listed in report.html.",
+    )
+    yield "Parameters", UNKNOWN if made is None else _parameters(made)
+    yield "Compute", UNKNOWN if made is None else _compute(made)
+    yield "Machines", UNKNOWN if made is None else "; ".join(map(escaped, made.machines)) + "."
+    yield "Data", UNKNOWN if made is None else f"{' '.join(map(_corpus, made.corpora))} {OF_DATA}"
+    yield "Settings", UNKNOWN if made is None else _settings(made)
+    yield "Search", UNKNOWN if made is None else _search(made)
+    yield "Selection", _selection(document)
+    yield "Error bars", " ".join(map(escaped, document.methods))
+    yield "Software", UNKNOWN if made is None else _software(made)
+    yield "Scores", _scores(document)
+    yield "Custody", "; ".join(map(escaped, document.custody)) or "The store has no register."
+
+
+def _parameters(made: Setup) -> str:
+    low, high = made.parameters
+    return f"{low:,} in every model." if low == high else f"{low:,} to {high:,}, by arm (report.html, table of arms)."
+
+
+def _compute(made: Setup) -> str:
+    return (
+        f"{made.training_seconds / 3600:,.1f} device hours of training with validation over {made.runs} runs, "
+        f"{made.tokens:,} target tokens, and {duration(made.evaluation_seconds)} of translating test sets; at most "
+        f"{made.peak_memory_bytes / 2**30:.1f} GiB of memory. {FILL} compute of trials, failed attempts and "
+        "experiments that are not in this report."
+    )
+
+
+def _corpus(line: CorpusLine) -> str:
+    sizes = [
+        f"{number:,} {what}"
+        for number, what in (
+            (line.train_pairs, "training pairs"),
+            (line.train_tokens, "target tokens"),
+            (line.valid_pairs, "validation pairs"),
+            (line.test_sentences, f"sentences in {line.test}"),
+        )
+        if number is not None
+    ]
+    digest = "" if line.digest is None else f"; digest `{line.digest}`"
+    return f"{escaped(line.kind)}, {line.languages}: {', '.join(sizes)}{digest}."
+
+
+def _settings(made: Setup) -> str:
+    return f"Shared by all arms: {_listed(made.settings)}. Varied: {_listed(made.varied)}."
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{key}={value}`" for key, value in values.items() if value is not None) or "nothing"
+
+
+def _search(made: Setup) -> str:
+    if not made.searched:
+        return (
+            "The study searched no settings: all values were fixed in the experiment file before its runs. "
+            f"{FILL} bounds and trials of any search before that."
+        )
+    return " ".join(map(escaped, made.searched))
+
+
+def _selection(document: Document) -> str:
+    settings = {} if document.setup is None else document.setup.settings
+    chosen = f"`training.select={settings['training.select']}`" if "training.select" in settings else "as varied above"
+    return f"Weights by validation ({chosen}), never by the test set, which each model met once per evaluation."
+
+
+def _software(made: Setup) -> str:
+    versions = {"python": made.python, **made.versions}
+    said = ", ".join(f"{name} {' and '.join(found)}" for name, found in versions.items() if found)
+    return f"{said}." if said else f"{FILL} versions; the records hold none."
+
+
+def _scores(document: Document) -> str:
+    signatures = [f"{name}: `{signature}`" for name, signature in document.signatures.items()]
+    return "; ".join(signatures) + "." if signatures else f"{FILL} how scores were computed."

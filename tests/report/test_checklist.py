@@ -1,0 +1,62 @@
+"""Answers for the checklists of venues: what the records say, and a mark where they say nothing."""
+
+import re
+
+import pytest
+
+from ablab.report.checklist import FILL, checklist, facts
+from ablab.report.document import Document
+from ablab.report.selection_of_study import of_study
+
+
+@pytest.fixture(scope="module")
+def document(reported):
+    return Document.model_validate(reported.data)
+
+
+def test_its_figures_are_those_of_the_records(document, reported):
+    runs = {run.folder.path: run for arm in of_study(reported.study).arms for run in arm.runs}.values()
+    said = dict(facts(document))
+    assert said["Runs"].startswith("4 arms, 5 seeds (1, 2, 3, 4, 5): 20 of 20 planned runs ended, 1 of them")
+    hours = sum(run.record.cost.seconds for run in runs) / 3600
+    assert f"{hours:,.1f} device hours" in said["Compute"]
+    assert f"over {len(runs)} runs, {sum(run.record.cost.tokens for run in runs):,} target tokens" in said["Compute"]
+    assert said["Parameters"] == "1,000,000 in every model."
+    assert "220 sentences in test" in said["Data"]
+    recipe = next(iter(runs)).recipe
+    assert f"`optim.lr={recipe['optim.lr']}`" in said["Settings"].partition("Varied")[0]
+    assert "`layerdrop.encoder=[0.0, 0.1, 0.2, 0.5]`" in said["Settings"].partition("Varied")[2]
+    assert all(signature in said["Scores"] for signature in document.signatures.values())
+
+
+def test_what_no_record_holds_is_to_be_filled_in(document):
+    without = dict(facts(document.model_copy(update={"setup": None})))
+    for topic in ("Parameters", "Compute", "Machines", "Data", "Settings", "Search", "Software"):
+        assert without[topic].startswith(FILL)
+    licences = [line for line in checklist(document).splitlines() if "icence" in line]
+    assert licences
+    assert all(FILL in line for line in licences)
+
+
+def test_every_topic_that_an_item_refers_to_is_there(document, reported):
+    text = reported.text("checklist.md")
+    assert text == checklist(document)
+    topics = {topic for topic, _ in facts(document)}
+    items = text.partition("## ACL")[2]
+    assert set(re.findall(r"\*([A-Z][a-z]+(?: [a-z]+)*)\*(?!\*)", items)) <= topics
+    arr, neurips = items.split("## NeurIPS")
+    assert re.findall(r"\*\*([A-E]\d?) ", arr) == [
+        *("A1", "A2", "B1", "B2", "B3", "B4", "B5", "B6", "C1", "C2", "C3", "C4", "D", "E1")
+    ]
+    assert re.findall(r"\*\*(\d+) ", neurips) == [str(number) for number in range(1, 17)]
+
+
+def test_searched_settings_stand_with_their_bounds(tmp_path):
+    from ablab.study.definition import define
+    from tests.report.conftest import EXPERIMENT
+
+    tuned = EXPERIMENT.replace("seeds: [1", "tune: {key: optim.lr, values: [0.001, 0.002], seeds: [101]}\nseeds: [1")
+    (tmp_path / "x.yaml").write_text(tuned)
+    searched = of_study(define((f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}"))).searched
+    assert searched[0] == "optim.lr: 0.001, 0.002."
+    assert "chosen among 2 values on validation loss, with seeds 101" in searched[1]
