@@ -49,7 +49,15 @@ LONG = "a_name=that_is_longer,than.most=columns_of,a_paper=are_wide"
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
-@pytest.mark.parametrize("changed", [{}, {"digits": 4}, {"claims": []}, {"name": LONG}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": LONG},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"digits": 4}, marks=pytest.mark.slow),
+        pytest.param({"claims": []}, marks=pytest.mark.slow),
+    ],
+)
 def test_a_column_of_a_paper_holds_them(changed, document, tmp_path):
     arms = [arm.model_copy(update={"name": f"{arm.name},{LONG}"} if "name" in changed else {}) for arm in document.arms]
     changed = document.model_copy(update={**changed, "arms": arms})

@@ -131,7 +131,7 @@ def _plotly() -> str:
     """Return Plotly, compressed: the page unpacks and runs it when the first chart comes into view."""
     from plotly.offline import get_plotlyjs
 
-    return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
+    return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 6)).decode()
 
 
 def _embedded(content: Any) -> str:
