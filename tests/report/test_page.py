@@ -51,11 +51,24 @@ def test_a_chart_is_drawn_when_it_is_looked_at_and_plotly_waits_for_the_first(pa
 
 
 def test_printing_draws_and_opens_everything(page, document):
-    page.value("globalThis.print = () => { globalThis.printed = true }")
+    page.show(1280, scheme="dark")
+    ink = "getComputedStyle(document.querySelector('.chart .gtitle')).fill"
+    on_paper = "dispatchEvent(new Event('beforeprint')); globalThis.printed = " + ink
+    page.value(f"globalThis.print = () => {{ {on_paper}; }}")
     page.value("document.getElementById('print').click()")
     page.value(DRAWN % "globalThis.printed")
     assert int(page.value("document.documentElement.dataset.drawn")) == len(charts(document))
     assert page.value("[...document.querySelectorAll('details:not(.figures)')].every((one) => one.open)")
+    page.value("dispatchEvent(new Event('afterprint'))")
+    assert page.value(ink) != page.value("printed")  # on paper it is dark
+
+
+def test_on_paper_tables_keep_their_heads_and_buttons_go(page):
+    page.call("Emulation.setEmulatedMedia", media="print")
+    shown = "getComputedStyle(document.querySelector('%s')).display !== 'none'"
+    assert page.value(shown % "#arms th button")
+    assert not page.value(shown % "#theme")
+    page.call("Emulation.setEmulatedMedia", media="")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -86,13 +86,19 @@ for (const select of document.querySelectorAll("select[data-section]")) {
 const open_all = () => document.querySelectorAll("details:not(.figures)").forEach((one) => { one.open = true; });
 document.getElementById("print").addEventListener("click", async () => {
   if (places.length) await plotly();
-  open_all();
-  places.filter((place) => !drawn.has(place)).forEach(draw);
   print();
 });
+let theme_before;
 addEventListener("beforeprint", () => {
   open_all();
-  if (globalThis.Plotly) places.filter((place) => !drawn.has(place)).forEach(draw);
+  theme_before = root.dataset.theme;
+  root.dataset.theme = "light";  // paper is white
+  if (globalThis.Plotly) places.forEach(draw);
+});
+addEventListener("afterprint", () => {
+  if (theme_before) root.dataset.theme = theme_before;
+  else delete root.dataset.theme;
+  if (globalThis.Plotly) redraw();
 });
 
 // The figures of a chart as a table, made when somebody opens it.
