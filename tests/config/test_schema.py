@@ -24,7 +24,8 @@ RUNTIME = {
     *("experiment", "retry_failed", "fail_fast", "search_trial", "mixed", "wait"),
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches")),
     *(f"trainer.{name}" for name in ("checkpoint_every", "compile", "progress")),
-    *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "group", "arm")),
+    *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "name", "tags")),
+    *(f"logger.{name}" for name in ("notes", "artifacts", "group", "study", "arm")),
 }
 EVALUATION = {
     *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.tracking.artifacts import Artifacts
+
 KEY = "0123456789" * 4
 
 FOUND = {"id": "x", "name": "x", "entity": {"id": "e", "name": "me"}}
@@ -55,6 +57,7 @@ class Server:
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a caller that was killed
         self.address = f"http://127.0.0.1:{self._server.server_port}"
+        self.artifacts = Artifacts(self.address)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
@@ -80,11 +83,8 @@ class Server:
         if name == "CreateRunFiles":
             there = [{"name": file, "uploadUrl": f"{self.address}/file/{file}"} for file in variables["files"]]
             return {"createRunFiles": {"runID": "x", "uploadHeaders": [], "files": there}}
-        if name == "ArtifactType":
-            return {"project": {"artifact": None}}
-        if name == "CreateArtifact":
-            artifact = {"id": "a", "state": "COMMITTED", "artifactSequence": {"id": "s", "latestArtifact": None}}
-            return {"createArtifact": {"artifact": artifact}}
+        if (of_artifacts := self.artifacts.answer(name, variables)) is not None:
+            return of_artifacts
         if run is not None:
             last = len(run.lines) - 1
             return {
@@ -108,7 +108,13 @@ RUN = {
 def _bucket(name: str, run: Run) -> dict[str, Any]:
     tail = json.dumps([json.dumps(row) for row in run.history[-1:]])
     return {
-        **{"id": "x", "name": name, "displayName": name, "summaryMetrics": json.dumps(run.summary), "tags": []},
+        **{
+            "id": "x",
+            "name": name,
+            "displayName": name,
+            "summaryMetrics": json.dumps(run.summary),
+            "tags": run.about.get("tags", []),
+        },
         **{"logLineCount": 0, "historyLineCount": len(run.lines), "eventsLineCount": 0, "historyTail": tail},
         **{"eventsTail": "[]", "config": run.about.get("config", "{}"), "notes": None, "wandbConfig": '{"t": 1}'},
     }
@@ -136,9 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.startswith("/artifact/"):
+            self.wandb.artifacts.take(self.path.removeprefix("/artifact/"), content)
+            return self._send({})
         for run in self.wandb.runs.values():
             run.files[self.path.removeprefix("/file/")] = content
-        self._send({})
+        return self._send({})
 
     def do_POST(self) -> None:
         server = self.wandb

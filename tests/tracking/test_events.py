@@ -50,9 +50,10 @@ def test_the_arms_are_top_level_keys_and_the_recipe_is_there(tracked):
     assert config["recipe"] == tracked.recipe
 
 
-def test_the_id_is_the_run_id_and_the_name_the_display_name(tracked):
+def test_the_id_begins_with_the_run_id_and_the_name_is_the_display_name_in_words(tracked):
     assert tracked.seen.card.run_id == tracked.record.run_id
-    assert tracked.seen.card.name == tracked.record.name
+    assert tracked.seen.card.id_there.startswith(f"{tracked.record.run_id}-")
+    assert tracked.seen.card.name == tracked.record.name.removesuffix(",s3") + ", seed 3"
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,22 @@ from ablab.commands.options.base import split_words
 from ablab.commands.options.models import PruneOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices
-from ablab.config.options import RulePruning, removes_heads
+from ablab.config.options import RulePruning, WandbLogger, removes_heads
 from ablab.console import Console
 from ablab.errors import UserError
+from ablab.files import sha256
 from ablab.plan import Planned, reopened
 from ablab.program import program
 from ablab.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.pruning.heads import Heads, head_counts
 from ablab.pruning.plot import remaining
 from ablab.pruning.strategies import Depths, targets
+from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record
-from ablab.store.saved_model import of_run
+from ablab.store.saved_model import CARD, PRUNED, of_run
+from ablab.tracking.open import open_tracker
 
 TOLERANCE = 1.0
 """Loss of validation BLEU that `save=auto` accepts."""
@@ -38,7 +41,7 @@ def prune(arguments: Sequence[str]) -> int:
     for (planned, record), curve in zip(opened, curves, strict=True):
         console.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
         console.curve(curve)
-        for line in _save(planned, record, curve, options.save):
+        for line in _save(planned, record, curve, options.save, console):
             console.say(line)
     _draw(opened, curves, options, console)
     return 0
@@ -91,7 +94,7 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
             return prune_curve(planned, record, callbacks)
 
 
-def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[str]:
+def _save(planned: Planned, record: Record, curve: Curve, wanted: str, console: Console) -> list[str]:
     """Save the requested model; return lines about the result and the next command."""
     if wanted == "none":
         return []
@@ -106,12 +109,23 @@ def _save(planned: Planned, record: Record, curve: Curve, wanted: str) -> list[s
 
     with locked(planned.folder):
         place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)
+        _track(planned, place, console)
     full, what = curve.points[0], "heads" if curve.of_heads else "layers"
     return [
         f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
         f"{point.valid_bleu:.2f} of {full.valid_bleu:.2f}",
         f"Next: echo 'a sentence' | {program('translate')} run={place}",
     ]
+
+
+def _track(planned: Planned, place: Path, console: Console) -> None:
+    """Let W&B store a saved model, if the user wants it."""
+    logger = planned.config.logger
+    if not isinstance(logger, WandbLogger) or logger.artifacts not in ("pruned", "all"):
+        return
+    with open_tracker(planned, console.say) as tracker:
+        files = [place / name for name in (PRUNED, CARD, *TOKENIZERS)]
+        tracker.model("pruned", place.name, files, sha256(place / PRUNED))
 
 
 def _shape(point: Point) -> str:

@@ -13,7 +13,8 @@ from ablab.errors import LostError, UserError
 from ablab.store.heartbeat import read_pulse
 from ablab.store.locks import is_running
 from ablab.store.run_folder import RunFolder
-from ablab.tracking.events import EVENTS, FOLDER, events_of
+from ablab.tracking.card import cards_of
+from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
 from ablab.tracking.sending import LOG, waited
 from ablab.tracking.server import check_login, out_of_reach
@@ -37,6 +38,7 @@ def sync(arguments: Sequence[str]) -> int:
     for number, folder in enumerate(missing, 1):
         card = _card(folder)
         where = f"{card.entity}/{card.project}" if card.entity else card.project
+        where += f" as {card.id_there}" * (card.id_there != folder.name)
         console.say(f"[{number}/{len(missing)}] {folder.name} to {where}{': not sent' * options.dry_run}")
         if not options.dry_run and (problem := _send(folder)) is not None:
             raise LostError(f"{folder}: W&B has not taken all of it ({problem}); typed again, the line goes on there")
@@ -58,10 +60,10 @@ def unsent(outputs: Path) -> Iterator[Path]:
 
 
 def _card(folder: Path) -> RunCard:
-    cards = [event["card"] for event in events_of(folder) if event["event"] == "opened"]
+    cards = cards_of(folder)
     if not cards:
         raise UserError(f"{folder / FOLDER / EVENTS}: names no run; it is damaged, and can be removed")
-    return RunCard.model_validate(cards[-1])
+    return cards[-1]
 
 
 def _check_server() -> None:

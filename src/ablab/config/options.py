@@ -178,11 +178,13 @@ def removes_heads(pruning: Pruning) -> bool:
 
 
 class Logger(Option):
-    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `group` and `arm`."""
+    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `study`, `arm` and `name`."""
 
     of_group = "logger"
     role: ClassVar[Role] = RUNTIME
+    name: Annotated[str | None, Formerly(None)]
     group: str | None
+    study: Annotated[str | None, Formerly(None)]
     arm: str | None
 
 
@@ -200,7 +202,14 @@ def _entity(name: str) -> str:
     return name
 
 
-LONGEST_PROJECT, NOT_IN_PROJECT = 128, "/\\#?%:"
+def tag(text: str) -> str:
+    """Return a tag that W&B takes."""
+    if not 0 < len(text) <= LONGEST_TAG or not text.strip() or not text.isprintable():
+        raise ValueError(f"allowed: 1 to {LONGEST_TAG} characters on one line")
+    return text
+
+
+LONGEST_PROJECT, NOT_IN_PROJECT, LONGEST_TAG = 128, "/\\#?%:", 64
 
 
 class WandbLogger(Logger):
@@ -209,6 +218,9 @@ class WandbLogger(Logger):
     mode: Literal["offline", "online"]
     project: Annotated[str, AfterValidator(_project)]
     entity: Annotated[str, AfterValidator(_entity)] | None
+    tags: Annotated[list[Annotated[str, AfterValidator(tag)]] | None, Formerly(None)]
+    notes: Annotated[str | None, Formerly(None)]
+    artifacts: Annotated[Literal["none", "selected", "pruned", "all"], Formerly("none")]
 
 
 OPTIONS: dict[str, dict[str, type[Option]]] = {

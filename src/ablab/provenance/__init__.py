@@ -10,12 +10,13 @@ from ablab.provenance.differences import (
     other_versions,
 )
 from ablab.provenance.equal import representative, same_code
-from ablab.provenance.machine import fast_bfloat16, processor, provenance, versions
+from ablab.provenance.machine import commit, fast_bfloat16, processor, provenance, versions
 
 __all__ = [
     "NUMERICAL",
     "code",
     "code_digest",
+    "commit",
     "fast_bfloat16",
     "numerical_versions",
     "other_code",

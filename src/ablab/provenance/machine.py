@@ -35,7 +35,7 @@ def provenance() -> dict[str, Any]:
             # Without those of training, which are most of them.
             "evaluation": dict(evaluation.definitions.items() - training.definitions.items()),
         },
-        "commit": _git("rev-parse", "HEAD"),
+        "commit": commit(),
         "diff": _git("diff", "HEAD", "--", "src", "conf") or None,
         "python": platform.python_version(),
         "versions": versions(),
@@ -46,6 +46,11 @@ def provenance() -> dict[str, Any]:
             "cores": os.cpu_count(),
         },
     }
+
+
+def commit() -> str | None:
+    """Return the commit of the checkout that this package runs from; None outside of one."""
+    return _git("rev-parse", "HEAD")
 
 
 @cache

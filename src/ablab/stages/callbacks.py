@@ -19,10 +19,11 @@ from ablab.pruning.curve_files import columns, rows, stem
 from ablab.pruning.plot import HEADS, lines_of, remaining
 from ablab.search.stopping import Stopping
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
+from ablab.store.custody import TOKENIZERS
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
-from ablab.store.run_folder import RunFolder
+from ablab.store.run_folder import SELECTED, RunFolder
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
 from ablab.training.callbacks import Callback, Callbacks, Measurements
@@ -166,6 +167,10 @@ class TrackerCallback(Callback):
                 figures["test/loss"] = evaluation.loss
             figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
         self.tracker.summary(figures)
+        if record.selected is not None and record.selected.sha256 is not None:
+            checkpoints = RunFolder(self.metrics.parent).checkpoints
+            files = [checkpoints / name for name in (SELECTED, *TOKENIZERS)]
+            self.tracker.model("selected", "selected", files, record.selected.sha256)
 
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
         """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs."""

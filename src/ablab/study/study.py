@@ -1,5 +1,6 @@
 """The definition of a study as data: arms, seeds, and the run of each pair."""
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,9 +113,28 @@ class Study:
         return runs
 
     def words_of(self, cell: Cell) -> list[str]:
-        """Return the words that define the run, and its group and arm in W&B."""
-        arm = cell.arm.replace("\\", "\\\\").replace("'", "\\'")
-        return [*cell.words, f"logger.group={self.name}", f"logger.arm='{arm}'"]
+        """Return the words that define the run, and its study, arm and name in W&B."""
+        about = {"study": self.name, "arm": cell.arm, "name": self.name_of(cell)}
+        return [*cell.words, *(f"logger.{key}='{_quoted(value)}'" for key, value in about.items())]
+
+    def name_of(self, cell: Cell) -> str:
+        """Return the run's name in W&B: `norm=post, seed 2`, by what differs from the baseline."""
+        asked = cell.planned.config.logger.name or os.environ.get("WANDB_NAME")
+        return ", ".join([*([asked] if asked else []), self.label_of(cell.arm), f"seed {cell.seed}"])
+
+    def label_of(self, arm: str) -> str:
+        """Return the levels in which an arm differs from its baseline, or the name that the experiment gives it."""
+        baseline = self.baseline_of(arm)
+        if arm == baseline and len(self.arms) > 1:
+            return f"{arm} (baseline)"
+        known = {found.name: found for found in self.arms}
+        if arm not in known or baseline not in known or (self.experiment and not known[arm].levels):
+            return arm
+        parts = {
+            found.name: [f"{factor}={level}" for factor, level in found.levels.items()] or found.words
+            for found in (known[arm], known[baseline])
+        }
+        return ",".join(part for part in parts[arm] if part not in parts[baseline]) or arm
 
     @property
     def digest(self) -> str:
@@ -130,6 +150,11 @@ class Study:
     def folder(self) -> Path:
         """The folder of the study, which holds none of its runs."""
         return self.outputs / "studies" / self.name
+
+
+def _quoted(text: str) -> str:
+    """Return text as it stands between single quotes in an override."""
+    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def digest_of(cells: Sequence[Cell]) -> str:

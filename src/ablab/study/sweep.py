@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ablab.config import compose
+from ablab.config.options import WandbLogger
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
@@ -18,6 +19,7 @@ from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
 from ablab.tracking.server import ready
+from ablab.tracking.shared import share
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""
@@ -75,6 +77,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     going = _work(board, launch, policy, console)
     board.refresh()
     link(study)
+    _share(study, board, console)
     if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
         close(study, board.entries, console.say)
     return _end(study, board, console, interrupted=not going)
@@ -101,6 +104,17 @@ def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> boo
             todo, alone = _again(board, attempts), True
         if not todo:
             return True
+
+
+def _share(study: Study, board: Board, console: Console) -> None:
+    """Let W&B find the finished runs in this study too, where they were made for another, or alone."""
+    logger = study.cells[0].planned.config.logger
+    if not isinstance(logger, WandbLogger) or study.is_tuning:
+        return
+    ended = {cell.planned.run_id: cell for cell in study.cells if board.entries[cell.key].state in RESULTS}
+    told = [share(cell.planned.folder, study.name, cell.arm) for cell in ended.values()]
+    if any(told) and logger.mode == "online":
+        console.say(f"{sum(told)} earlier runs are in this study too: ablab sync tells W&B")
 
 
 def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:

@@ -23,7 +23,13 @@ STEP = "step"
 """Name of the usual axis: our optimiser steps."""
 
 ROWS = ("row", "table", "picture", "chart")
-"""Kinds of events that are a row of the tracker's history. The others are opened, summary and closed."""
+"""Kinds of events that are a row of the tracker's history. The others are opened, summary, study, model and closed."""
+
+ONCE = (*ROWS, "model")
+"""Kinds of events that are told once."""
+
+STUDIES = "studies"
+"""Key of the run's arm in each study that has the run, in the config and in the event of a study."""
 
 Event = dict[str, Any]
 
@@ -39,12 +45,13 @@ class Events(Tracker):
 
     def __init__(self, folder: Path, card: RunCard, say: Callable[[str], None]) -> None:
         self._folder, self._say = folder / FOLDER, say
+        self._wanted = {"none": (), "all": ("selected", "pruned")}.get(card.artifacts, (card.artifacts,))
         self._file: FileIO | None = None
         self._told: set[tuple[object, ...]] = set()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / EVENTS
-            self._told = {_identity(event) for event in events_of(folder) if event["event"] in ROWS}
+            self._told = {_identity(event) for event in events_of(folder) if event["event"] in ONCE}
             self._file = path.open("ab", buffering=0)
             self._file.truncate(_whole(path))  # a kill may have torn the last line
         except OSError as error:
@@ -80,6 +87,12 @@ class Events(Tracker):
 
     def summary(self, values: Mapping[str, Any]) -> None:
         self._append("summary", values=dict(values))
+
+    def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
+        """Append where a model lies in the folder of the run, if models of the kind are wanted."""
+        if kind in self._wanted:
+            places = [path.relative_to(self._folder.parent).as_posix() for path in files]
+            self._row("model", key=name, files=places, digest=digest)
 
     def finish(self, *, failed: bool) -> None:
         """Append the end, and close the file."""
@@ -139,8 +152,9 @@ def placed_events(folder: Path, *, start: int = 0) -> Iterator[tuple[Event, int]
 
 
 def _identity(content: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the identity of a row: its axis, its place there, and its keys."""
-    return content.get("axis"), content.get("x"), content.get("key"), *sorted(content.get("values", ()))
+    """Return the identity of a row, its axis, its place there, and its keys; or of a model, its name and digest."""
+    place = content.get("x", content.get("digest"))
+    return content.get("axis"), place, content.get("key"), *sorted(content.get("values", ()))
 
 
 def _whole(path: Path) -> int:

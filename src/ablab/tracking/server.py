@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ablab.config.options import Logger, WandbLogger
 from ablab.errors import UserError
+from ablab.tracking.card import tags_of
 
 SECONDS = 5.0
 """Seconds in which the server must answer to count as reachable."""
@@ -42,7 +43,8 @@ def out_of_reach() -> str | None:
 
 
 def check_login(logger: Logger) -> None:
-    """Raise UserError if runs are to be sent to W&B at once and there is no key for its server."""
+    """Raise UserError if W&B would refuse the tags, or if runs are to be sent at once without a key for its server."""
+    tags_of(logger)
     if not isinstance(logger, WandbLogger) or logger.mode != "online" or KNOWN in os.environ:
         return
     if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):

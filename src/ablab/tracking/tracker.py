@@ -9,7 +9,11 @@ from pydantic import BaseModel, ConfigDict
 
 
 class RunCard(BaseModel):
-    """The facts about a run that a tracker needs to show it beside others. `run_id`: also its id at the tracker."""
+    """The facts about a run that a tracker needs to show it beside others.
+
+    `artifacts`: the models that the tracker is to store: `none`, `selected`, `pruned` or `all`. `tracker_id`: its id at
+    the tracker; older cards have none, and there the run id was it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,6 +25,14 @@ class RunCard(BaseModel):
     entity: str | None = None
     group: str | None = None
     job_type: str | None = None
+    tracker_id: str | None = None
+    notes: str | None = None
+    artifacts: str = "none"
+
+    @property
+    def id_there(self) -> str:
+        """The id at the tracker."""
+        return self.tracker_id or self.run_id
 
 
 class Tracker:
@@ -45,6 +57,9 @@ class Tracker:
 
     def summary(self, values: Mapping[str, Any]) -> None:
         """Set values that describe the whole run."""
+
+    def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
+        """Store a model, `selected` or `pruned`, if the user wants it. `digest`: SHA-256 of the first file."""
 
     def finish(self, *, failed: bool) -> None:
         """Close the run, also after a failure."""

@@ -1,0 +1,127 @@
+"""What W&B is to know of a run: its id there, its name, its job type, its tags and its config."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ablab import provenance
+from ablab.config.options import LONGEST_TAG, Logger, WandbLogger, tag
+from ablab.errors import UserError
+from ablab.plan import Planned
+from ablab.store.store_id import store_id
+from ablab.tracking.events import STUDIES, events_of
+from ablab.tracking.tracker import RunCard
+
+BASELINE = "baseline"
+
+
+def card_of_run(planned: Planned, logger: WandbLogger) -> RunCard:
+    """Return the card of a run; the config has the arms at its top level, to group by."""
+    config = planned.config
+    arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
+    named = {} if logger.arm is None else {"arm": logger.arm}
+    studies = {} if logger.study is None else {STUDIES: {key_of(logger.study): logger.arm}}
+    return card(
+        logger,
+        planned.folder.path,
+        run_id=planned.run_id,
+        name=logger.name or os.environ.get("WANDB_NAME") or spoken(planned.name),
+        config={**arms, **named, **studies, **_origin(planned), "run_id": planned.run_id, "recipe": planned.recipe},
+        tags=[*named.values(), *([] if logger.study is None else [logger.study]), *(["smoke"] if config.smoke else [])],
+        group=logger.study,
+    )
+
+
+def card(
+    logger: WandbLogger,
+    folder: Path,
+    *,
+    run_id: str,
+    name: str,
+    config: Mapping[str, Any],
+    tags: Sequence[str],
+    group: str | None,
+    job_type: str | None = None,
+) -> RunCard:
+    """Return the card of the run or study in `folder`, with the user's tags, notes and group.
+
+    Settings win over W&B's variables, and those over the group that the run has, or else `group`. `job_type`: None
+    for a run: `train`, or `evaluate` where it was trained without W&B; it stays what it was.
+    UserError for variables that W&B would refuse.
+    """
+    earlier = [one for one in cards_of(folder) if one.run_id == run_id]
+    if job_type is None:
+        usual = "evaluate" if not earlier and (folder / "record.json").exists() else "train"
+        job_type = earlier[-1].job_type or "train" if earlier else usual
+    return RunCard(
+        run_id=run_id,
+        name=name,
+        config=dict(config),
+        tags=list(dict.fromkeys(map(as_tag, [*tags, *tags_of(logger)]))),
+        project=logger.project,
+        entity=logger.entity,
+        group=logger.group or os.environ.get("WANDB_RUN_GROUP") or (earlier[-1].group if earlier else group),
+        job_type=job_type,
+        tracker_id=earlier[-1].id_there if earlier else _new_id(folder, run_id),
+        notes=logger.notes or os.environ.get("WANDB_NOTES"),
+        artifacts=logger.artifacts,
+    )
+
+
+def cards_of(folder: Path) -> list[RunCard]:
+    """Return the cards with which the run or study in `folder` was opened, oldest first."""
+    return [RunCard.model_validate(event["card"]) for event in events_of(folder) if event["event"] == "opened"]
+
+
+def spoken(display_name: str) -> str:
+    """Return a run's name for people: `norm=scalenorm,layerdrop=0.2, seed 3`, or `baseline, seed 3`."""
+    differing, _, seed = display_name.rpartition("s")
+    return f"{differing.rstrip(',') or BASELINE}, seed {seed}"
+
+
+def key_of(study: str) -> str:
+    """Return the study's key in W&B's config, where dots would lead into a nested mapping."""
+    return study.replace(".", "_")
+
+
+def as_tag(text: str) -> str:
+    """Return the name of an arm or study as a tag."""
+    return text if len(text) <= LONGEST_TAG else f"{text[: LONGEST_TAG - 1]}…"
+
+
+def tags_of(logger: Logger) -> list[str]:
+    """Return the user's tags; UserError for one in WANDB_TAGS that W&B would refuse."""
+    if not isinstance(logger, WandbLogger):
+        return []
+    if logger.tags is not None:
+        return logger.tags
+    heard = os.environ.get("WANDB_TAGS", "")
+    try:
+        return [tag(word.strip()) for word in heard.split(",")] if heard.strip() else []
+    except ValueError as error:
+        raise UserError(f"WANDB_TAGS={heard}: {error}, with commas between") from None
+
+
+def _new_id(folder: Path, run_id: str) -> str:
+    """Return an id that begins with the run id and has the store's, and a number where the run is trained again.
+
+    W&B may have the rows of a run that was moved to superseded/: the new one must not continue it.
+    """
+    store = folder.parents[1]
+    before = [path.name.rpartition("-")[2] for path in (store / "superseded").glob(f"{run_id}-*")]
+    times = max((int(number) for number in before if number.isdecimal()), default=0)
+    return "-".join([run_id, store_id(store), *([str(times + 1)] if times else [])])
+
+
+def _origin(planned: Planned) -> dict[str, Any]:
+    """Return the commit and the digests of the code that trained the run, or trains it now."""
+    record = planned.folder.record()
+    if record is not None:
+        known = record.provenance
+        return {key: known.get(key) for key in ("commit", "code", "evaluation_code")}
+    return {
+        "commit": provenance.commit(),
+        "code": provenance.code_digest("training"),
+        "evaluation_code": provenance.code_digest("evaluation"),
+    }
