@@ -33,6 +33,7 @@ LEVELS = (
     ("contracts", "launchers"),
     ("study",),
     ("report",),
+    ("dashboard",),
     ("commands",),
     ("cli",),
     ("__main__",),

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.tracking.artifacts import Artifacts
+from tests.tracking.views import Views
 
 KEY = "0123456789" * 4
 
@@ -57,7 +58,7 @@ class Server:
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a caller that was killed
         self.address = f"http://127.0.0.1:{self._server.server_port}"
-        self.artifacts = Artifacts(self.address)
+        self.artifacts, self.views = Artifacts(self.address), Views()
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
@@ -83,8 +84,9 @@ class Server:
         if name == "CreateRunFiles":
             there = [{"name": file, "uploadUrl": f"{self.address}/file/{file}"} for file in variables["files"]]
             return {"createRunFiles": {"runID": "x", "uploadHeaders": [], "files": there}}
-        if (of_artifacts := self.artifacts.answer(name, variables)) is not None:
-            return of_artifacts
+        for part in (self.artifacts, self.views):
+            if (answer := part.answer(name, variables)) is not None:
+                return answer
         if run is not None:
             last = len(run.lines) - 1
             return {

@@ -35,7 +35,7 @@ compdef _ablab ablab
 }
 """By shell, what it must run once so that Tab asks `ablab completion of=<the line so far>`."""
 
-OF_TRAINING = ("train", "study", "check", "analyse", "prune", "translate")
+OF_TRAINING = ("train", "study", "dashboard", "check", "analyse", "prune", "translate")
 """Verbs that take words of a train line."""
 
 

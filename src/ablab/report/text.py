@@ -21,7 +21,7 @@ def markdown(document: Document) -> str:
     lines += [""] if document.claims else []
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for table in tables(document):
-        lines += [f"## {escaped(table.title)}", "", *_markdown_table(table), ""]
+        lines += [f"## {escaped(table.title)}", "", *markdown_table(table), ""]
     for picture in curves(document):
         lines += [f"## {escaped(picture.title)}", "", *_markdown_picture(picture)]
     methods = [*map(escaped, document.methods), *_signatures(document), *map(escaped, document.custody)]
@@ -56,7 +56,8 @@ def _markdown_picture(picture: Picture) -> list[str]:
     return [f"![{escaped(picture.title)}]({picture.key}.png)", "", escaped(picture.caption), ""]
 
 
-def _markdown_table(table: Table) -> list[str]:
+def markdown_table(table: Table) -> list[str]:
+    """Return the lines of one table in Markdown."""
     marks = ["---" if number < table.left else "---:" for number in range(len(table.columns))]
     rows = [table.columns, marks, *table.rows]
     return ["| " + " | ".join(map(escaped, row)) + " |" for row in rows]

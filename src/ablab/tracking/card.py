@@ -50,7 +50,7 @@ def card(
     for a run: `train`, or `evaluate` where it was trained without W&B; it stays what it was.
     UserError for variables that W&B would refuse.
     """
-    earlier = [one for one in cards_of(folder) if one.run_id == run_id]
+    earlier = _earlier(folder, run_id)
     if job_type is None:
         usual = "evaluate" if not earlier and (folder / "record.json").exists() else "train"
         job_type = earlier[-1].job_type or "train" if earlier else usual
@@ -63,7 +63,7 @@ def card(
         entity=logger.entity,
         group=logger.group or os.environ.get("WANDB_RUN_GROUP") or (earlier[-1].group if earlier else group),
         job_type=job_type,
-        tracker_id=earlier[-1].id_there if earlier else _new_id(folder, run_id),
+        tracker_id=id_of(folder, run_id),
         notes=logger.notes or os.environ.get("WANDB_NOTES"),
         artifacts=logger.artifacts,
     )
@@ -72,6 +72,12 @@ def card(
 def cards_of(folder: Path) -> list[RunCard]:
     """Return the cards with which the run or study in `folder` was opened, oldest first."""
     return [RunCard.model_validate(event["card"]) for event in events_of(folder) if event["event"] == "opened"]
+
+
+def id_of(folder: Path, run_id: str) -> str:
+    """Return the run's id at W&B: the one that it was opened with, or else the one that it will have."""
+    earlier = _earlier(folder, run_id)
+    return earlier[-1].id_there if earlier else _new_id(folder, run_id)
 
 
 def spoken(display_name: str) -> str:
@@ -101,6 +107,10 @@ def tags_of(logger: Logger) -> list[str]:
         return [tag(word.strip()) for word in heard.split(",")] if heard.strip() else []
     except ValueError as error:
         raise UserError(f"WANDB_TAGS={heard}: {error}, with commas between") from None
+
+
+def _earlier(folder: Path, run_id: str) -> list[RunCard]:
+    return [one for one in cards_of(folder) if one.run_id == run_id]
 
 
 def _new_id(folder: Path, run_id: str) -> str:

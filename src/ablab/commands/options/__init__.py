@@ -6,7 +6,7 @@ Both the commands and the help pages read them here. Nothing heavy is imported, 
 from collections.abc import Mapping
 
 from ablab.commands.options.base import Options
-from ablab.commands.options.custody import PackOptions, SyncOptions, VerifyOptions
+from ablab.commands.options.custody import DashboardOptions, PackOptions, SyncOptions, VerifyOptions
 from ablab.commands.options.experiments import ReportOptions, StudyOptions, TrainOptions
 from ablab.commands.options.models import AnalyseOptions, ExportOptions, PruneOptions, TranslateOptions
 from ablab.commands.options.tools import CheckOptions, CompletionOptions, NewOptions, SelfcheckOptions
@@ -20,6 +20,7 @@ OPTIONS: Mapping[str, type[Options]] = {
     "analyse": AnalyseOptions,
     "export": ExportOptions,
     "sync": SyncOptions,
+    "dashboard": DashboardOptions,
     "verify": VerifyOptions,
     "pack": PackOptions,
     "new": NewOptions,

@@ -1,4 +1,6 @@
-"""The options of the verbs that send, verify and pack what runs have left: sync, verify, pack."""
+"""The options of the verbs that send, show, verify and pack what runs have left: sync, dashboard, verify, pack."""
+
+from typing import Literal
 
 from ablab.commands.options.base import Options
 
@@ -16,6 +18,25 @@ class SyncOptions(Options):
     """true: only list what is missing there"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
+
+
+class DashboardOptions(Options):
+    """Make the workspace and the report of a study in W&B.
+
+    The workspace has the study's runs, grouped by arm and averaged over seeds: test scores, learning curves and
+    depth-quality curves. The W&B Report has the verdicts and tables of ablab report, and panels of the runs behind
+    them. The same line, typed again, changes what it made before. Needs pip install 'ablab[dashboard]', and a login.
+
+      ablab dashboard experiment=norms logger.entity=my-team
+      ablab dashboard experiment=norms dry_run=true
+    """
+
+    usage = ("ablab dashboard [experiment=<name>] [key=value ...]",)
+
+    dry_run: bool = False
+    """true: only print the specification, as JSON; nothing is sent, and no account is needed"""
+    format: Literal["text", "json"] = "text"
+    """text: lines with both addresses; json: the addresses as JSON"""
 
 
 class VerifyOptions(Options):

@@ -1,0 +1,63 @@
+"""The `dashboard` command: the workspace and the report of a study in W&B."""
+
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from ablab.commands.options.base import split_words
+from ablab.commands.options.custody import DashboardOptions
+from ablab.config import compose
+from ablab.console import Console
+from ablab.dashboard.content import Content, content_of, unsent, without_wandb
+from ablab.errors import DONE, UserError
+from ablab.study.definition import define
+from ablab.study.ledger import RESULTS, ledger
+from ablab.study.study import Study
+from ablab.tracking.server import check_login, out_of_reach
+from ablab.tracking.shared import share
+
+
+def dashboard(arguments: Sequence[str]) -> int:
+    """Make the dashboard of a study, or print its specification."""
+    options, words = split_words(DashboardOptions, arguments)
+    if not words:
+        raise UserError("dashboard: say experiment=<name>, or the words of a sweep")
+    if find_spec("wandb_workspaces") is None:
+        raise UserError("wandb-workspaces is not installed; pip install 'ablab[dashboard]'")
+    study = define(tuple(words))
+    content = content_of(study)
+    if options.dry_run:
+        _print(content)
+        return DONE
+    check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
+    if (problem := out_of_reach()) is not None:
+        raise UserError(f"W&B is out of reach ({problem}); nothing was sent; dry_run=true prints what would be")
+    from ablab.dashboard.send import send
+
+    for entry in ledger(study).values():
+        if entry.state in RESULTS:
+            share(entry.cell.planned.folder, study.name, entry.cell.arm)
+    places = send(content, study.folder)
+    if options.format == "json":
+        print(json.dumps(places, indent=1))  # noqa: T201
+        return DONE
+    _say(study, places, Console())
+    return DONE
+
+
+def _print(content: Content) -> None:
+    from ablab.dashboard.specification import as_sent, report, workspace
+
+    entity = content.entity or ""  # W&B knows the user's own; a dry run asks nobody
+    made = {"workspace": as_sent(workspace(content, entity)), "report": as_sent(report(content, entity))}
+    print(json.dumps(made, indent=1, ensure_ascii=False))  # noqa: T201
+
+
+def _say(study: Study, places: dict[str, str], console: Console) -> None:
+    for what, address in places.items():
+        console.say(f"{what.capitalize()}: {address}")
+    if absent := without_wandb(study):
+        console.say(f"{len(absent)} runs were made with logger=none: W&B does not have them")
+    if waiting := unsent(study):
+        console.say(f"{len(waiting)} runs have something to send first")
+        console.say(f"Next: ablab sync outputs={study.outputs}")

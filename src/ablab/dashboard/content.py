@@ -1,0 +1,114 @@
+"""What a study's dashboard shows, as data: its runs in W&B, its arms, its depth-quality curves and its report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ablab.config.options import WandbLogger
+from ablab.errors import UserError, reason
+from ablab.files import folder_name, read_json
+from ablab.program import program
+from ablab.report.document import Document
+from ablab.study.study import Cell, Study
+from ablab.tracking.card import id_of, key_of
+from ablab.tracking.events import EVENTS, FOLDER, STUDIES, events_of
+from ablab.tracking.sender import sent
+
+DEPTH = "/test_bleu"
+"""Ending of the keys of depth-quality curves."""
+
+
+@dataclass(frozen=True)
+class Depth:
+    """A depth-quality curve: its key in W&B, and that of its axis, the layers or heads that remain."""
+
+    key: str
+    axis: str
+
+    @property
+    def title(self) -> str:
+        """Return `decoder, every_other`, or `importance` for heads."""
+        return ", ".join(self.key.removesuffix(DEPTH).removeprefix("pruning/").split("/"))
+
+
+@dataclass(frozen=True)
+class Content:
+    """A study as its dashboard shows it. `entity`: None for the user's own; `runs`: ids in W&B.
+
+    `arm`: the key in W&B's config that holds the arm of a run in this study.
+    """
+
+    study: str
+    project: str
+    entity: str | None
+    arm: str
+    runs: tuple[str, ...]
+    depths: tuple[Depth, ...]
+    document: Document
+
+
+def content_of(study: Study) -> Content:
+    """Return what the dashboard of a study shows; UserError if it has no report, or logs nothing to W&B."""
+    logger = study.cells[0].planned.config.logger
+    if not isinstance(logger, WandbLogger):
+        raise UserError(f"logger={logger.kind}: a dashboard is in W&B; allowed: logger=wandb")
+    folders = {cell.planned.folder.path: cell.planned.run_id for cell in study.cells}
+    depths = [depth for cell in _one_an_arm(study) for depth in _depths(cell.planned.folder.path)]
+    return Content(
+        study=study.name,
+        project=logger.project,
+        entity=logger.entity,
+        arm=f"{STUDIES}.{key_of(study.name)}",
+        runs=tuple(id_of(folder, run_id) for folder, run_id in folders.items()),
+        depths=tuple(dict.fromkeys(depths)),
+        document=_report(study),
+    )
+
+
+def without_wandb(study: Study) -> list[Cell]:
+    """Return the finished runs that left no events, so that W&B never has them."""
+    return [
+        cell
+        for cell in study.runs.values()
+        if (cell.planned.folder.path / "record.json").exists()
+        and not (cell.planned.folder.path / FOLDER / EVENTS).exists()
+    ]
+
+
+def unsent(study: Study) -> list[Path]:
+    """Return the folders of runs with events that W&B is not known to have."""
+    folders = [cell.planned.folder.path for cell in study.runs.values()]
+    return [
+        folder
+        for folder in folders
+        if (path := folder / FOLDER / EVENTS).exists() and path.stat().st_size > sent(folder)
+    ]
+
+
+def _one_an_arm(study: Study) -> list[Cell]:
+    """Return a run of each arm that has events; the seeds of an arm have equal curves."""
+    found: dict[str, Cell] = {}
+    for cell in study.cells:
+        if (cell.planned.folder.path / FOLDER / EVENTS).exists():
+            found.setdefault(cell.arm, cell)
+    return list(found.values())
+
+
+def _depths(folder: Path) -> Iterator[Depth]:
+    for event in events_of(folder):
+        if event["event"] == "row" and event["axis"].startswith("axis/"):
+            yield from (Depth(key, event["axis"]) for key in event["values"] if key.endswith(DEPTH))
+
+
+def _report(study: Study) -> Document:
+    """Return the study's last report, whose verdicts the dashboard repeats."""
+    path = study.outputs / "reports" / folder_name(study.name) / "report.json"
+    line = f"{program('report')} {' '.join(study.typed)}"
+    if not path.exists():
+        raise UserError(f"{path}: there is no report whose verdicts a dashboard could show; type first: {line}")
+    try:
+        return Document.model_validate(read_json(path))
+    except ValidationError as error:
+        raise UserError(f"{path}: cannot be read as a report ({reason(error)}); type first: {line}") from None
