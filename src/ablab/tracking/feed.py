@@ -90,6 +90,7 @@ class Feed:
         self._defined: set[str] = set()
         self._extremes: dict[str, dict[str, float]] = {}
         self._stored: list[Any] = []
+        self._arms = dict(about.arms)
         self.run.tags = tuple(dict.fromkeys((*(self.run.tags or ()), *about.tags)))  # those given in W&B stay
         self.run.define_metric(STEP, hidden=True)
         self.run.define_metric("*", step_metric=STEP)
@@ -101,6 +102,8 @@ class Feed:
             self.run.summary.update(event["values"])
         elif kind == "model":
             self._store(event, folder)
+        elif kind == "study" and not event[STUDIES].items() <= self._arms.items():
+            self._join(event)
         elif kind in ROWS:
             self._define(event)
             if self._rows >= self._there:
@@ -125,6 +128,12 @@ class Feed:
                 return None
             time.sleep(1.0)
         return f"the server has {there} of {self._rows} rows"
+
+    def _join(self, event: Event) -> None:
+        """Add a study that came to have the run after this process had begun."""
+        self._arms |= event[STUDIES]
+        self.run.config.update({STUDIES: dict(self._arms)}, allow_val_change=True)
+        self.run.tags = tuple(dict.fromkeys((*self.run.tags, *event["tags"])))
 
     def _store(self, event: Event, folder: Path) -> None:
         """Store a model as an artifact; W&B takes equal content once. One that is gone or was changed is left out."""
