@@ -23,7 +23,7 @@ def test_a_finished_run_is_in_each_study_that_has_it(tmp_path, capsys):
     second = fill(
         ("norm=pre", "layerdrop=0,0.2", "seed=1"), {"layerdrop=0": 0.3, "layerdrop=0.2": 0.2}, outputs=tmp_path
     )
-    shared, (not_logged) = first.cells[0].planned.folder, second.cells[1].planned.folder
+    shared, not_logged = first.cells[0].planned.folder, second.cells[1].planned.folder
     assert second.cells[0].planned.folder == shared
     for _ in range(2):
         for study in (first, second):
