@@ -32,6 +32,7 @@ __all__ = ["study"]
         ("ablab train layerdrop=", []),
         ("ablab analyse attention=c", ["attention=cross"]),
         ("ablab report ver", ["verify="]),
+        ("ablab train --c", ["--cfg", "--config-dir"]),
         ("ablab nosuch norm", []),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
+from ablab.commands.habits import VERSION, as_meant, version
 from ablab.errors import (
     BAD_INPUT,
     BUSY,
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wait_politely()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        words, folders = take_folders(words)
+        words, folders = take_folders(as_meant(words))
     except UserError as error:
         return _told(error)
     with _environment(folders):
@@ -49,6 +50,9 @@ def _verb(verb: str = "", *rest: str) -> int:
             from ablab.commands.help import overview
 
             print(overview(), flush=True)  # noqa: T201
+            return DONE
+        if VERSION in (verb, *rest):
+            print(version(), flush=True)  # noqa: T201
             return DONE
         if verb not in VERBS:
             raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")

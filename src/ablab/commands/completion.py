@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ablab.commands.habits import FLAGS
 from ablab.commands.options import OPTIONS
 from ablab.commands.options.base import read_words
 from ablab.commands.options.tools import CompletionOptions
@@ -62,6 +63,8 @@ def candidates(line: str) -> list[str]:
     verb, *typed = before
     if verb not in OPTIONS:
         return []
+    if word.startswith("-") and verb == "train":
+        return [flag for flag in FLAGS if flag.startswith(word) and flag.startswith("--")]
     key, equals, value = word.partition("=")
     if not equals:
         return [f"{name}=" for name in _keys(verb, typed) if name.startswith(word)]

@@ -18,7 +18,7 @@ from ablab.program import program
 from ablab.study.check import Tried, check, tried
 from ablab.study.closing import close
 from ablab.study.definition import define, define_search
-from ablab.study.hydra import check_hydra, hydra_words
+from ablab.study.hydra_words import check_hydra, hydra_words
 from ablab.study.ledger import Entry, State, count
 from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.prospects import prospects

@@ -4,9 +4,8 @@ import os
 import signal
 from collections.abc import Sequence
 
+from ablab.commands.habits import MANY, show, take_flags
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-
-MANY = ("-m", "--multirun")
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -18,6 +17,10 @@ def train(arguments: Sequence[str]) -> int:
         from ablab.stages.worker import run_worker
 
         run_worker()
+    arguments, shown = take_flags(arguments)
+    if shown is not None:
+        show(arguments, shown)
+        return DONE
     if size > 1:
         return _lead(arguments, size)
     if any(word in MANY for word in arguments):

@@ -9,6 +9,7 @@ from hydra.errors import OverrideParseException
 
 from ablab.config.former import GONE, MEANT, key_of_now
 from ablab.config.groups import groups, implied_choices
+from ablab.config.malformed import malformed
 from ablab.errors import UserError, choices
 from ablab.program import program
 
@@ -33,10 +34,7 @@ def parse(arguments: Sequence[str]) -> list[Override]:
         except OverrideParseException:
             if key in groups():
                 raise UserError(_unknown_option(argument, value, key)) from None
-            raise UserError(
-                f"{argument!r}: not an override; allowed: key=value, special characters in quotes "
-                f"that the shell leaves alone: '{key}=\"...\"'"
-            ) from None
+            raise UserError(malformed(argument)) from None
     return parsed
 
 

@@ -114,7 +114,8 @@ def _parse(words: Sequence[str], *, intervals: bool = False) -> list["Override"]
     from ablab.config.overrides import in_words_of_now, parse
     from ablab.config.values import own_hydra
 
-    parse(words)  # raises UserError where a word is malformed
+    for override in parse(words):  # raises UserError where a word is malformed
+        _check_range(override)
     with own_hydra():
         # Expanding a glob requires the options of groups.
         loader = GlobalHydra.instance().config_loader()
@@ -123,6 +124,14 @@ def _parse(words: Sequence[str], *, intervals: bool = False) -> list["Override"]
             for override in OverridesParser.create(config_loader=loader).parse_overrides(list(words))
         ]
         return overrides if intervals else [_listed(override) for override in overrides]
+
+
+def _check_range(override: "Override") -> None:
+    from hydra.core.override_parser.types import RangeSweep
+
+    value = override.value()
+    if isinstance(value, RangeSweep) and value.step == 0:
+        raise UserError(f"{override.input_line}: a range in steps of 0 never ends; allowed: another step")
 
 
 def _listed(override: "Override") -> "Override":

@@ -4,20 +4,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.errors import DONE, FAILED, UserError
+from ablab.errors import DONE, FAILED
 from ablab.launchers.task import perform
 from ablab.parts.shipped import PRIMARY, shipped_conf
-from ablab.search import settings as search_settings
-from ablab.search.settings import Settings
 from ablab.study.definition import define, define_search
+from ablab.study.hydra_words import check_hydra, hydra_words
 from ablab.study.sweep import policy_of
-
-OURS = "hydra_plugins.ablab_hydra."
-"""The package of the launchers that check their settings on construction."""
-
-OPTUNA = "hydra_plugins.ablab_hydra.sweepers.OptunaSweeper"
-"""Hydra's name of the sweeper that searches."""
-
 
 typed: tuple[str, ...] | None = None
 """The words of the sweep that this process was started for, without those of Hydra.
@@ -67,37 +59,3 @@ def task(config: Any) -> int:
     from hydra.core.hydra_config import HydraConfig
 
     return perform(list(HydraConfig.get().overrides.task), log=None)
-
-
-def hydra_words(words: Sequence[str]) -> list[str]:
-    """Return the words that configure Hydra, not the runs."""
-    return [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
-
-
-def check_hydra(words: Sequence[str]) -> Settings | None:
-    """Validate the words for Hydra; return the search settings if the sweeper searches, else None.
-
-    Raises UserError with one line. Hydra itself would print many lines, and only after a run.
-    """
-    from hydra import compose
-    from hydra.errors import HydraException
-    from hydra.utils import get_class
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    from ablab.config.values import own_hydra
-
-    if "hydra/sweeper=optuna" in words:
-        search_settings.check_keys(words)
-    try:
-        with own_hydra():
-            composed = compose(PRIMARY, overrides=list(words), return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        cause = error.__cause__ or error
-        raise UserError(f"{' '.join(words)}: {' '.join(str(cause).split())}") from None
-    settings: Any = OmegaConf.to_container(composed.hydra.launcher, resolve=True)
-    launcher = settings.pop("_target_")
-    if launcher.startswith(OURS):
-        get_class(launcher)(**settings)
-    sweeper = composed.hydra.sweeper
-    return search_settings.of_hydra(sweeper) if sweeper._target_ == OPTUNA else None
