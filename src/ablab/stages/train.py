@@ -114,7 +114,8 @@ def _say_what_is_shrunk(planned: Planned, asked: Corpus, console: Console) -> No
     if "data.vocab_size" in planned.composed.changes:
         check_vocabulary(asked)
     pairs, vocab = planned.config.data.train_pairs, planned.config.data.vocab_size
-    console.say(f"smoke: {pairs:,} pairs at most, and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}")
+    shrunk = f", and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}" if asked.is_read("vocab_size") else ""
+    console.say(f"smoke: {pairs:,} pairs at most{shrunk}")
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:

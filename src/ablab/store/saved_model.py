@@ -46,7 +46,7 @@ class SavedModel:
     """The weights, tokenizers and architecture of a model. `former`: a warning if they have an older schema.
 
     `heads`: by site and layer, the heads that remain of those that the architecture says; None: all. `sha256`: of the
-    file of weights when it was written; None where that was not recorded.
+    file of weights when it was written; None where that was not recorded. `lowercase`: it was trained on lower case.
     """
 
     name: str
@@ -55,6 +55,7 @@ class SavedModel:
     sha256: str | None
     former: str | None = None
     heads: Mapping[str, Sequence[Sequence[int]]] | None = None
+    lowercase: bool = False
 
     @property
     def tokenizers(self) -> Path:
@@ -84,7 +85,8 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     except MissingPartError as error:
         origin = folder.origin_of(error.group)
         raise UserError(f"{folder.run_id}: {error}; it came from {origin}; {folder.parts} keeps its source") from None
-    return SavedModel(folder.run_id, weights, architecture, record.selected.sha256, record.former)
+    lowercase = _is_lowercase(record.settings)
+    return SavedModel(folder.run_id, weights, architecture, record.selected.sha256, record.former, lowercase=lowercase)
 
 
 def of_card(folder: Path) -> SavedModel:
@@ -96,7 +98,20 @@ def of_card(folder: Path) -> SavedModel:
     architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
     former = of_older_schema(card.name, card.schema_version)
     weights = _there(folder / PRUNED)
-    return SavedModel(card.name, weights, _architecture(architecture, folder), card.sha256, former, card.heads)
+    return SavedModel(
+        card.name,
+        weights,
+        _architecture(architecture, folder),
+        card.sha256,
+        former,
+        card.heads,
+        lowercase=_is_lowercase(card.recipe),
+    )
+
+
+def _is_lowercase(settings: Mapping[str, Any]) -> bool:
+    """Return whether settings, or a recipe, ask for text in lower case; those of before the field lack it."""
+    return bool(settings.get("data", {}).get("lowercase", False))
 
 
 def _there(weights: Path) -> Path:

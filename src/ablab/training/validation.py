@@ -12,7 +12,7 @@ from ablab.data.prepared import Prepared
 from ablab.decoding.translator import DecodingConfig, Translator, spread
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer
-from ablab.scoring import bleu
+from ablab.scoring import Scoring, bleu
 from ablab.training.chunks import SPREAD_TOKENS, VALID_TOKENS
 from ablab.training.loss import token_loss
 
@@ -63,12 +63,12 @@ class Validator:
         self.src, self.tgt = prepared.valid
         self.sources = [src for src, _ in prepared.valid_text]
         self.references = [tgt for _, tgt in prepared.valid_text]
-        self.tokenizers = prepared.tokenizers
+        self.tokenizers, self.scoring = prepared.tokenizers, Scoring(**prepared.scoring)
 
     def __call__(self, model: Transformer, step: int) -> tuple[Validation, list[str]]:
         """Return the scores and the translations they are computed from."""
         translations = self._translate(model)
-        return Validation(step, self.loss(model), bleu(translations, self.references)), translations
+        return Validation(step, self.loss(model), bleu(translations, self.references, self.scoring)), translations
 
     def loss(self, model: Transformer) -> float:
         """Return the validation loss in nats per target token."""
@@ -76,7 +76,7 @@ class Validator:
 
     def bleu(self, model: Transformer) -> float:
         """Return the BLEU of greedy search on the validation pairs."""
-        return bleu(self._translate(model), self.references)
+        return bleu(self._translate(model), self.references, self.scoring)
 
     def _translate(self, model: Transformer) -> list[str]:
         return Translator(model, self.tokenizers).best(self.src, self.SEARCH)

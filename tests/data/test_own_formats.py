@@ -1,0 +1,178 @@
+"""Own text in one file, and its splitting: equal text is one corpus, and no sentence is in two parts."""
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from ablab.data.corpus import Corpus
+from ablab.data.splitting import split_pairs
+from ablab.data.tokenizer import given_tokenizer, train_tokenizer
+from ablab.errors import UserError
+from ablab.fields import Role
+from ablab.identity import evaluation
+from ablab.model.tokens import EOS, PAD, UNK
+from ablab.scoring import Scoring, bleu, score
+
+Configured = Callable[..., Corpus]
+PAIRS = [(f"one {n}", f"Eins {n}") for n in range(20)] + [("one 3", "noch eins"), ("", "leer")]
+
+
+def _written(folder: Path) -> dict[str, str]:
+    """Write the pairs in every format; return the value of data.train by format."""
+    for side, language in enumerate(("en", "de")):
+        (folder / f"two.{language}").write_text("".join(f"{pair[side]}\n" for pair in PAIRS))
+    tsv = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
+    (folder / "one.tsv").write_text(tsv)
+    (folder / "one.tsv.gz").write_bytes(gzip.compress(tsv.encode()))
+    records = [{"en": source, "de": target, "id": 1} for source, target in PAIRS]
+    (folder / "flat.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (folder / "nested.jsonl").write_text("".join(json.dumps({"translation": record}) + "\n" for record in records))
+    names = ("two", "one.tsv", "one.tsv.gz", "flat.jsonl", "nested.jsonl")
+    return {name: str(folder / name) for name in names}
+
+
+def test_equal_text_is_one_corpus_in_every_format(tmp_path: Path, configured: Configured) -> None:
+    corpora = [configured("text", train=path, split=[3, 4]) for path in _written(tmp_path).values()]
+    assert len({(corpus.train_digest(), corpus.test_digest()) for corpus in corpora}) == 1
+    for corpus in corpora:
+        corpus.check()
+        corpus.check_pairs()
+        assert corpus.train_split().pairs == corpora[0].train_split().pairs
+        assert corpus.test_split().pairs == corpora[0].test_split().pairs
+        assert [corpus.pairs_in(split) for split in ("valid", "test")] == [3, 4]
+
+
+def test_no_source_sentence_is_in_two_parts_whatever_the_order() -> None:
+    parts = split_pairs(PAIRS, [3, 4])
+    sources = [{source for source, _ in part} for part in parts]
+    assert not sources[0] & sources[1] | sources[0] & sources[2] | sources[1] & sources[2]
+    assert list(map(len, parts[1:])) == [3, 4]
+    backwards = split_pairs(PAIRS[::-1], [3, 4])
+    assert [{source for source, _ in part} for part in backwards] == sources
+    assert split_pairs(PAIRS, [6, 4])[2] == parts[2]  # the test set stays when the validation set grows
+    with pytest.raises(UserError, match="20 different source sentences"):
+        split_pairs(PAIRS, [10, 10])
+
+
+def test_validation_alone_is_split_off_beside_a_test_set(tmp_path: Path, configured: Configured) -> None:
+    path = _written(tmp_path)["one.tsv"]
+    corpus = configured("text", train=path, test=path, split=[3])
+    corpus.check()
+    assert len(corpus.valid_split().pairs) == 3
+    assert len(corpus.test_split().pairs) == len(PAIRS)
+    with pytest.raises(UserError, match=r"data.split takes the test pairs"):
+        configured("text", train=path, test=path, split=[3, 3]).check()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("x.tsv", b"a\tb\na\tb\tc\n", "line 2: 3 columns; allowed: 2"),
+        ("x.tsv", b"a\tb\n\xff\tb\n", "line 2 is not UTF-8"),
+        ("x.tsv", b"", "is empty"),
+        ("x.tsv", b"\tb\n", "has an empty side"),
+        ("x.jsonl", b'{"en": "a", "de": "b"}\n[]\n', "line 2: no JSON object"),
+        ("x.jsonl", b"{\n", "line 1: not readable as JSON"),
+        ("x.jsonl", b'{"en": "a", "fr": "b"}\n', "line 1: no text in the field de"),
+    ],
+)
+def test_a_bad_line_is_named_before_anything_is_prepared(
+    tmp_path: Path, configured: Configured, name: str, content: bytes, told: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=told):
+        configured("text", train=str(tmp_path / name), split=[1, 1]).train_digest()
+
+
+def test_bytes_that_are_no_text_are_found_by_the_digest(tmp_path: Path, configured: Configured) -> None:
+    path = _written(tmp_path)["two"]
+    (tmp_path / "two.de").write_bytes(b"good\n" * 3 + b"b\xe4d\n")
+    with pytest.raises(UserError, match=r"two.de: line 4 is not UTF-8 \(byte 0xe4"):
+        configured("text", train=path, split=[1, 1]).train_digest()
+
+
+def test_defaults_that_came_later_are_in_no_recipe(tmp_path: Path, configured: Configured) -> None:
+    path = _written(tmp_path)["two"]
+    recipe = configured("text", train=path, valid=path, test=path).part(Role.RECIPE)
+    assert not recipe.keys() & {"tokenizer", "lowercase", "bleu_tokenizer", "split", "columns"}
+    assert "vocab_size" in recipe
+
+
+def _model(path: Path, **options: int) -> None:
+    written = io.BytesIO()
+    text = [side for pair in PAIRS for side in pair if side]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_writer=written, vocab_size=26, minloglevel=3, **options
+    )
+    path.write_bytes(written.getvalue())
+
+
+@pytest.mark.parametrize("options", [{}, {"pad_id": 3}, {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3}])
+def test_an_existing_model_cuts_text_as_it_did(tmp_path: Path, options: dict[str, int]) -> None:
+    path = tmp_path / "spm.model"
+    _model(path, **options)
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = given_tokenizer(path)
+    for sentence in ("one 17", "Eins 3", "unseen %"):
+        (ids,) = ours.encode([sentence])
+        known = [
+            piece for piece in theirs.encode(sentence, out_type=str) if not theirs.is_unknown(theirs.piece_to_id(piece))
+        ]
+        assert [piece for piece, i in zip(ours.pieces(ids), ids, strict=True) if i != UNK] == known
+        assert not {PAD, EOS} & set(ids)
+    assert ours.decode(ours.encode(["one 17"])) == ["one 17"]
+
+
+def test_the_content_of_a_model_decides_not_its_path(tmp_path: Path, configured: Configured) -> None:
+    path = _written(tmp_path)["two"]
+    for name, size in (("a", {}), ("b", {}), ("c", {"pad_id": 3})):
+        _model(tmp_path / f"{name}.model", **size)
+
+    def recipe(name: str) -> object:
+        model = str(tmp_path / f"{name}.model")
+        corpus = configured("text", train=path, split=[1, 1], tokenizer=model)
+        corpus.check()
+        return corpus.effective().part(Role.RECIPE)
+
+    assert recipe("a") == recipe("b") != recipe("c")
+    with pytest.raises(UserError, match="no such file"):
+        recipe("d")
+
+
+def test_characters_are_a_vocabulary_of_their_own() -> None:
+    tokenizer = train_tokenizer(["ab ba"] * 10, 8000, "char")
+    assert len(tokenizer) == 4 + 3  # a, b and the space
+    assert tokenizer.decode(tokenizer.encode(["ba ab"])) == ["ba ab"]
+
+
+def test_scores_are_those_of_sacrebleu_and_say_so() -> None:
+    hypotheses, references = (
+        ["我爱北京天安门", "Guten Tag Welt und Mond"],
+        ["我爱北京天安门", "guten tag Welt und Mond"],
+    )
+    chinese = score(hypotheses[:1], references[:1], Scoring(tokenizer="zh"))
+    assert chinese.bleu == pytest.approx(100)
+    assert "tok:zh" in chinese.signatures["bleu"]
+    caseless = score(hypotheses[1:], references[1:], Scoring(lowercase=True))
+    assert caseless.bleu == pytest.approx(100)
+    assert "case:lc" in caseless.signatures["bleu"]
+    assert score(hypotheses[1:], references[1:]).bleu < 100
+    assert bleu(hypotheses[:1], references[:1]) < 100  # 13a sees one word
+
+
+def test_lower_case_is_that_of_text_and_of_scores(tmp_path: Path, configured: Configured) -> None:
+    corpus = configured("text", train=_written(tmp_path)["two"], split=[3, 4], lowercase=True)
+    assert all(target == target.lower() for _, target in corpus.as_read(PAIRS))
+    assert corpus.scoring == {"lowercase": True}
+
+
+def test_only_unusual_scoring_names_an_evaluation() -> None:
+    from ablab.config import compose
+
+    assert "scoring" not in evaluation(compose([]).config)
+    assert evaluation(compose(["data.bleu_tokenizer=zh"]).config)["scoring"] == {"tokenizer": "zh"}
