@@ -1,7 +1,7 @@
 """The `translate` command: translate standard input with the model of a finished run."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,24 @@ def parse(arguments: Sequence[str]) -> TranslateOptions:
 
 
 def translate(arguments: Sequence[str]) -> int:
-    """Read sentences and write translations; progress goes to standard error."""
+    """Read sentences and write translations; progress goes to standard error.
+
+    At a terminal every line is answered when it is typed. What is piped is read whole, and translated in batches.
+    """
     options = parse(arguments)
     saved = find_model(options.run, Path(options.outputs))
-    sentences = _read()
-    _translate(options, saved, sentences)
+    console = Console(stderr=True)
+    if saved.former:
+        console.say(saved.former)
+    if sys.stdin.isatty() and options.attention is None:
+        console.say(f"loading {saved.name} ...")
+        translated = _translator(options, saved, console)
+        console.say("Reads from the keyboard, a sentence on each line; Ctrl-D ends")
+        for line in sys.stdin.buffer:
+            _say(options, translated(_cased(saved, lines_of(line, "standard input"))))
+        return 0
+    sentences = _cased(saved, _read())
+    _say(options, _translator(options, saved, console)(sentences))
     return 0
 
 
@@ -45,34 +58,41 @@ def _read() -> list[str]:
     return lines_of(sys.stdin.buffer.read(), "standard input")
 
 
-def _translate(options: TranslateOptions, saved: SavedModel, sentences: Sequence[str]) -> None:
+def _cased(saved: SavedModel, sentences: list[str]) -> list[str]:
+    return [sentence.lower() for sentence in sentences] if saved.lowercase else sentences
+
+
+def _translator(
+    options: TranslateOptions, saved: SavedModel, console: Console
+) -> Callable[[Sequence[str]], Sequence[Sequence[tuple[float, str]]]]:
+    """Load the model; return what gives score and text of each hypothesis of each sentence."""
     from ablab.decoding.translator import DecodingConfig
 
     search = DecodingConfig(options.beam_size, options.length_penalty, options.max_extra_tokens)
-    console = Console(stderr=True)
-    if saved.former:
-        console.say(saved.former)
     if options.backend == "ctranslate2":
-        _say(options, _by_ctranslate2(saved, sentences, search, console))
-        return
+        return _by_ctranslate2(saved, search, console)
 
     from ablab.build import device_of, load_model
     from ablab.decoding.translator import Translator
 
     translator = Translator(*load_model(saved, device_of(options.device)))
-    encoded = translator.encode(sentences)
-    with console.counting_bar("translating", len(sentences)) as bar:
-        found = translator.hypotheses(encoded, search, bar.advance)
-    best = [beams[: options.n_best] for beams in found]
-    _say(options, [translator.texts(hypotheses) for hypotheses in best])
-    if options.attention is not None:
-        _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], console)
+
+    def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
+        encoded = translator.encode(sentences)
+        with console.counting_bar("translating", len(sentences)) as bar:
+            found = translator.hypotheses(encoded, search, bar.advance)
+        best = [beams[: options.n_best] for beams in found]
+        if options.attention is not None:
+            _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], console)
+        return [translator.texts(hypotheses) for hypotheses in best]
+
+    return translated
 
 
 def _by_ctranslate2(
-    saved: SavedModel, sentences: Sequence[str], search: "DecodingConfig", console: Console
-) -> list[list[tuple[float, str]]]:
-    """Return score and text of each hypothesis; the model is exported first if necessary."""
+    saved: SavedModel, search: "DecodingConfig", console: Console
+) -> Callable[[Sequence[str]], Sequence[Sequence[tuple[float, str]]]]:
+    """Load the exported model; it is exported first if necessary."""
     from ablab.export.translator import CTranslate2Translator
 
     folder = export_folder(saved, "ctranslate2", "float32")
@@ -85,12 +105,17 @@ def _by_ctranslate2(
         console.say(f"{saved.name} is exported to {folder}")
         to_ctranslate2(*load_model(saved, torch.device("cpu")), folder, quantization="float32")
     translator = CTranslate2Translator(folder)
-    ids = translator.source.encode(sentences)
-    found = translator.hypotheses(ids, search, threads=cores())
-    return [
-        list(zip([beam.score for beam in beams], translator.target.decode([beam.ids for beam in beams]), strict=True))
-        for beams in found
-    ]
+
+    def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
+        ids = translator.source.encode(sentences)
+        found = translator.hypotheses(ids, search, threads=cores())
+        texts = (translator.target.decode([beam.ids for beam in beams]) for beams in found)
+        return [
+            list(zip([beam.score for beam in beams], text, strict=True))
+            for beams, text in zip(found, texts, strict=True)
+        ]
+
+    return translated
 
 
 def _say(options: TranslateOptions, found: Sequence[Sequence[tuple[float, str]]]) -> None:
