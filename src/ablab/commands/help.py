@@ -4,6 +4,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
+from shutil import get_terminal_size
 from typing import Any
 
 from ablab.commands.options import OPTIONS
@@ -11,8 +12,8 @@ from ablab.commands.options.base import Options
 from ablab.fields import as_typed
 from ablab.program import is_script
 
-WIDTH = 120
-"""Columns of a page."""
+WIDEST, NARROWEST = 120, 80
+"""Most and fewest columns of a page; without a terminal it has the most."""
 
 
 def overview() -> str:
@@ -58,7 +59,8 @@ def option_lines(options: type[Options]) -> Iterator[str]:
 def _row(name: str, description: str, facts: str) -> list[str]:
     text = f"{description} ({facts})" if facts else description
     start = f"  {name:<16} "
-    return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False)
+    width = max(NARROWEST, min(WIDEST, get_terminal_size((WIDEST, 24)).columns))
+    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False)
 
 
 def _facts(field: Mapping[str, Any], *, is_required: bool) -> list[str]:
