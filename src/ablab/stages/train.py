@@ -106,6 +106,9 @@ def prepare_training(planned: Planned, console: Console) -> Work:
         f"{planned.run_id}  {planned.name}   {parameter_count(start.model):,} parameters, {padding['kept']:,} pairs, "
         f"padding {start.steps.padding_share():.1%}"
     )
+    if (steps := config.training.max_steps) is not None:
+        epoch = start.steps.steps_in(1)
+        console.say(f"{steps:,} steps at most, {steps / epoch:.1f} epochs of {epoch:,} steps")
     return Work(**vars(start), planned=planned, prepared=prepared)
 
 
