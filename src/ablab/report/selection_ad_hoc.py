@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ablab.errors import UserError, choices
+from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection, way_of
 from ablab.report.usual import most_common, shared
+from ablab.store.conditions import conditions as parsed
+from ablab.store.conditions import meeting, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
@@ -24,60 +26,31 @@ def of_runs(runs: str, outputs: Path) -> Selection:
 
 
 def where(conditions: str, outputs: Path) -> Selection:
-    """Select the stored runs whose groups or fields have these values, such as `model=tiny data=multi30k`."""
-    wanted = [_condition(word) for word in conditions.split()]
-    if not wanted:
+    """Select the finished runs that meet these conditions, such as `model=tiny data=multi30k` (`store.conditions`)."""
+    if not conditions.split():
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
+    parsed(conditions)
     records, damage = _readable(all_runs(outputs))
     if not records:
         raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
-    for key, _ in wanted:
-        known = {name for _, record in records for name in _values(record)}
-        if key not in known:
-            raise UserError(f"where={conditions}: no run has {key}; {choices(key, known)}")
-    found = [pair for pair in records if all(_same(_values(pair[1]).get(key), value) for key, value in wanted)]
+    are_meant = meeting([values_of(one.record, one.latest) for one in records], conditions)
+    found = [(one.folder, one.record) for one, is_meant in zip(records, are_meant, strict=True) if is_meant]
     if not found:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
     chosen = _ad_hoc("where", f"where={conditions}", found, outputs)
     return replace(chosen, notes=[*chosen.notes, *damage])
 
 
-def _readable(runs: Iterable[RunFolder]) -> tuple[list[tuple[RunFolder, Record]], list[str]]:
+def _readable(runs: Iterable[RunFolder]) -> tuple[list["_Found"], list[str]]:
     """Return the finished runs whose record, recipe and results can be read, and a note on the others."""
     found, damage = [], []
     for run in runs:
         try:
             if (record := run.record()) is not None:
-                _Found.of(run, record)
-                found.append((run, record))
+                found.append(_Found.of(run, record))
         except UserError as error:
             damage.append(str(error))
     return found, [f"runs that cannot be read are left out: {'; '.join(damage)}"] if damage else []
-
-
-def _condition(word: str) -> tuple[str, str]:
-    key, equals, value = word.partition("=")
-    if not equals:
-        raise UserError(f"where={word}: allowed: key=value")
-    return key, value
-
-
-def _values(record: Record) -> dict[str, str]:
-    """Return groups by their option and fields by their value, as typed on the command line."""
-    fields = {key: _typed(value) for key, value in flatten(record.settings).items()}
-    return {**fields, **record.choices, "seed": str(record.config["seed"])}
-
-
-def _same(there: str | None, wanted: str) -> bool:
-    """Compare numbers by value: 0 equals 0.0, and 1e-3 equals 0.001."""
-    try:
-        return there is not None and float(there) == float(wanted)
-    except ValueError:
-        return there == wanted
-
-
-def _typed(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
 
 
 def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> Selection:
@@ -111,7 +84,7 @@ class _Found:
     folder: RunFolder
     record: Record
     recipe: dict[str, Any]
-    evaluations: Mapping[str, Evaluation]
+    evaluations: dict[str, Evaluation]
     curves: Mapping[str, Curve]
     head_curves: Mapping[str, Curve]
 
@@ -123,6 +96,11 @@ class _Found:
         for curve in folder.curves():
             curves[curve.of_heads][curve.curve_id] = curve
         return cls(folder, record, recipe, whole, curves[False], curves[True])
+
+    @property
+    def latest(self) -> Evaluation | None:
+        """The last evaluation of the whole model."""
+        return next(reversed(self.evaluations.values()), None)
 
     def run(self, way: str, curve: str, head_curve: str) -> Run:
         """Return the run with the evaluation `way` and the curves `curve` and `head_curve`."""

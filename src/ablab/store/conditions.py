@@ -1,0 +1,94 @@
+"""Conditions on runs, such as `model=tiny layerdrop!=0 test_bleu>30`: parsed once, and the same wherever they stand."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import ge, gt, le, lt
+from typing import Any
+
+from ablab.errors import UserError, choices
+from ablab.fields import flatten
+from ablab.store.records import Evaluation, Record
+from ablab.store.scores import COSTS, SCORES
+
+COMPARED: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
+"""Operators that compare numbers."""
+
+CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A value that a run must have, must not have, or must lie above or below."""
+
+    key: str
+    operator: str
+    value: str
+
+    def holds(self, there: str | None) -> bool:
+        """Return whether this value meets it; None where a run has none, which only `!=` accepts."""
+        if self.operator in COMPARED:
+            number = _number(there)
+            return number is not None and COMPARED[self.operator](number, float(self.value))
+        return _same(there, self.value) == (self.operator == "=")
+
+
+def conditions(text: str) -> list[Condition]:
+    """Parse conditions with spaces between; UserError where a word is none. There may be none at all."""
+    return [_condition(word) for word in text.split()]
+
+
+def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
+    """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
+    wanted = conditions(text)
+    known = {*SCORES, *COSTS, "seed", "state"}.union(*found)
+    for one in wanted:
+        if found and one.key not in known:
+            raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
+    return [all(one.holds(values.get(one.key)) for one in wanted) for values in found]
+
+
+def values_of(record: Record, evaluation: Evaluation | None = None) -> dict[str, str]:
+    """Return a run's groups by their option, its fields by their value as typed, its state, and its scores."""
+    scores = {name: score.value(record, evaluation) for name, score in {**SCORES, **COSTS}.items()}
+    return {
+        **typed(record.settings),
+        **record.choices,
+        **{name: str(value) for name, value in scores.items() if value is not None},
+        "state": record.state,
+        "seed": str(record.config["seed"]),
+    }
+
+
+def typed(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return fields by their dotted names, with their values as typed on the command line."""
+    return {key: _typed(value) for key, value in flatten(settings).items()}
+
+
+def _condition(word: str) -> Condition:
+    found = CONDITION.fullmatch(word)
+    if found is None:
+        raise UserError(f"where={word}: allowed: key=value, or with !=, <, <=, > or >= in place of =")
+    one = Condition(*found.groups())
+    if one.operator in COMPARED and _number(one.value) is None:
+        raise UserError(f"where={word}: {one.operator} compares numbers; allowed: {one.key}{one.operator}<number>")
+    return one
+
+
+def _same(there: str | None, wanted: str) -> bool:
+    """Compare numbers by value: 0 equals 0.0, and 1e-3 equals 0.001."""
+    number = _number(wanted)
+    if number is not None and (other := _number(there)) is not None:
+        return number == other
+    return there == wanted
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _typed(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"

@@ -1,0 +1,39 @@
+"""What where= means."""
+
+import pytest
+
+from ablab.errors import UserError
+from ablab.store.conditions import conditions, meeting
+
+RUNS = [{"norm": "pre", "layerdrop": "0.0", "test_bleu": "31.5"}, {"norm": "scalenorm", "layerdrop": "0.1"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("", [True, True]),
+        ("norm=pre", [True, False]),
+        ("norm!=pre", [False, True]),
+        ("layerdrop=0", [True, False]),
+        ("layerdrop=1e-1", [False, True]),
+        ("layerdrop<=0 norm=pre", [True, False]),
+        ("test_bleu>31", [True, False]),
+        ("test_bleu>=31.5", [True, False]),
+        ("test_bleu<99", [True, False]),
+        ("test_bleu!=31.5", [False, True]),
+        ("norm=pre layerdrop=0.1", [False, False]),
+    ],
+)
+def test_which_runs_meet_conditions(text, met):
+    assert meeting(RUNS, text) == met
+
+
+@pytest.mark.parametrize("text", ["norm", "=pre", "test_bleu>much", "<3"])
+def test_what_is_no_condition_is_refused(text):
+    with pytest.raises(UserError, match="allowed: "):
+        conditions(text)
+
+
+def test_a_key_that_no_run_has_is_refused_with_the_nearest():
+    with pytest.raises(UserError, match="did you mean layerdrop"):
+        meeting(RUNS, "layerdrp=0")
