@@ -33,7 +33,7 @@ LEVELS = (
     ("contracts", "launchers"),
     ("study",),
     ("report",),
-    ("dashboard",),
+    ("api", "dashboard"),
     ("commands",),
     ("cli",),
     ("__main__",),
@@ -69,6 +69,6 @@ LIGHT = (
         "statistics",
         "report",
     ),
-    *("commands", "cli"),
+    *("api", "commands", "cli"),
 )
 """What plans, says or reports loads none of the heavy libraries."""

@@ -1,3 +1,15 @@
 """Ablation studies of encoder-decoder Transformers in machine translation."""
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+__all__ = ["Error", "__version__", "open"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return `open` or `Error` of `ablab.api`, which is imported only when one of them is asked for."""
+    if name not in ("Error", "open"):
+        raise AttributeError(f"module 'ablab' has no attribute {name!r}")
+    return getattr(import_module("ablab.api"), name)

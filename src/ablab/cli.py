@@ -25,8 +25,9 @@ from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
 VERBS = (
-    *("train", "study", "report", "prune", "translate", "analyse", "export", "sync", "dashboard"),
-    *("verify", "pack", "new", "check", "selfcheck", "completion"),
+    *("train", "study", "report", "prune", "translate", "analyse", "export"),
+    *("ls", "show", "diff", "rm", "sync", "dashboard", "verify", "pack"),
+    *("new", "check", "selfcheck", "completion"),
 )
 """All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""
 

@@ -113,8 +113,13 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     return ",".join([*parts, f"s{composed.config.seed}"])
 
 
+def parts_of(name: str) -> list[str]:
+    """Return the words of a display name, each list whole."""
+    return re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name)
+
+
 def distinct(names: Sequence[str]) -> list[str]:
     """Return display names without the parts that all of them share."""
-    parts = [re.findall(r"(?:\[[^\]]*\]|[^,\[])+", name) for name in names]  # keeps a list whole
+    parts = [parts_of(name) for name in names]
     common = set.intersection(*(set(mine) for mine in parts)) if len(parts) > 1 else set()
     return [",".join(part for part in mine if part not in common) or "the defaults" for mine in parts]

@@ -29,7 +29,7 @@ from ablab.report.pictures import drawn, write_pictures
 from ablab.report.plain_words import plain_words
 from ablab.report.selection import Selection
 from ablab.report.selection_ad_hoc import of_runs, where
-from ablab.report.selection_of_study import of_study
+from ablab.report.selection_of_study import check_begun, of_study
 from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
@@ -76,7 +76,7 @@ def report(arguments: Sequence[str]) -> int:
         study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
     selection = _asked_for(_ad_hoc(options, words) if study is None else of_study(study), options)
     if selection.origin is None:
-        _check_begun(selection)
+        check_begun(selection)
         selection = checked(selection)
     console = Console()
     if options.verify and not verify_runs(ended_of(selection), console):
@@ -89,13 +89,6 @@ def report(arguments: Sequence[str]) -> int:
         track_report(document, study, console.say)
     _say(document, selection.folder, console)
     return DONE
-
-
-def _check_begun(selection: Selection) -> None:
-    if not selection.where(lambda run: run.folder.path.exists()):
-        first = selection.registered.typed if selection.registered and selection.departed else []
-        launched = f"; launched there was: {' '.join(first)}" if first else ""
-        raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
 
 
 def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:

@@ -67,6 +67,14 @@ def of_study(study: Study) -> Selection:
     )
 
 
+def check_begun(selection: Selection) -> None:
+    """Raise UserError if none of the runs has begun."""
+    if not selection.where(lambda run: run.folder.path.exists()):
+        first = selection.registered.typed if selection.registered and selection.departed else []
+        launched = f"; launched there was: {' '.join(first)}" if first else ""
+        raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
+
+
 def _closed(closing: Closing) -> str:
     return f"{len(closing.runs)} runs were given up on {closing.closed[:10]}: {closing.reason}"
 

@@ -56,7 +56,7 @@ def values_of(record: Record, evaluation: Evaluation | None = None) -> dict[str,
         **record.choices,
         **{name: str(value) for name, value in scores.items() if value is not None},
         "state": record.state,
-        "seed": str(record.config["seed"]),
+        "seed": str(record.config.get("seed")),
     }
 
 

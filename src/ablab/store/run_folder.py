@@ -209,6 +209,16 @@ class RunFolder:
         found = [_read(path, Evaluation) for path in (self.path / "evaluations").glob("*.json")]
         return sorted(found, key=lambda evaluation: (evaluation.ended, evaluation.evaluation_id))
 
+    def latest_evaluation(self) -> Evaluation | None:
+        """Return the latest evaluation of the whole model, or None.
+
+        A pruning curve leaves many more, which take a second to read in a large store: their beginnings show them.
+        """
+        paths = (self.path / "evaluations").glob("*.json")
+        found = [_read(path, Evaluation) for path in paths if not _is_of_pruned(path)]
+        whole = [one for one in found if "kept" not in one.settings]
+        return max(whole, key=lambda one: (one.ended, one.evaluation_id), default=None)
+
     def write_evaluation(
         self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
     ) -> None:
@@ -258,6 +268,17 @@ def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
         return kind.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise UserError(f"{path}: cannot be read as {kind.__name__} of this version ({reason(error)})") from None
+
+
+def _is_of_pruned(path: Path) -> bool:
+    """Return whether an evaluation begins with layers or heads that were kept, as those of pruned models do."""
+    with path.open("rb") as file:
+        settings = file.read(BEGINNING).partition(b'"settings"')[2]
+    return settings.lstrip(b": \n\r\t{").startswith(b'"kept"')
+
+
+BEGINNING = 400
+"""Bytes of an evaluation that tell what it is of."""
 
 
 def all_runs(outputs: Path) -> Iterator[RunFolder]:

@@ -21,6 +21,7 @@ from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.locks import is_running
 from ablab.store.records import Failure, Record, now, read_failure
 from ablab.store.register import Register, ended_runs
+from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
 
 
@@ -81,9 +82,15 @@ def count(entries: Sequence[Entry]) -> Counter[State]:
 
 
 def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure: Failure | None) -> State:
-    folder = planned.folder
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
-    if record is not None and complete:
+    return state_of(planned.folder, record, pulse, failure, is_complete=complete)
+
+
+def state_of(
+    folder: RunFolder, record: Record | None, pulse: Pulse | None, failure: Failure | None, *, is_complete: bool
+) -> State:
+    """Return the state of a run. `is_complete`: it has ended, and lacks nothing that was asked of it."""
+    if record is not None and is_complete:
         return State.DIVERGED if record.state == "diverged" else State.FINISHED
     if is_running(folder, pulse):
         return State.RUNNING

@@ -9,6 +9,7 @@ from ablab.commands.options.base import Options
 from ablab.commands.options.custody import DashboardOptions, PackOptions, SyncOptions, VerifyOptions
 from ablab.commands.options.experiments import ReportOptions, StudyOptions, TrainOptions
 from ablab.commands.options.models import AnalyseOptions, ExportOptions, PruneOptions, TranslateOptions
+from ablab.commands.options.stored import DiffOptions, LsOptions, RmOptions, ShowOptions
 from ablab.commands.options.tools import CheckOptions, CompletionOptions, NewOptions, SelfcheckOptions
 
 OPTIONS: Mapping[str, type[Options]] = {
@@ -23,6 +24,10 @@ OPTIONS: Mapping[str, type[Options]] = {
     "dashboard": DashboardOptions,
     "verify": VerifyOptions,
     "pack": PackOptions,
+    "ls": LsOptions,
+    "show": ShowOptions,
+    "diff": DiffOptions,
+    "rm": RmOptions,
     "new": NewOptions,
     "check": CheckOptions,
     "selfcheck": SelfcheckOptions,

@@ -1,0 +1,4 @@
+from ablab.api import Error as Error
+from ablab.api import open as open
+
+__version__: str

@@ -1,0 +1,205 @@
+"""A run of a store as data: read when asked for, and never changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from ablab.api.tables import Rows
+from ablab.errors import UserError
+from ablab.fields import flatten
+from ablab.store.conditions import typed, values_of
+from ablab.store.finished import find_model
+from ablab.store.heartbeat import read_pulse
+from ablab.store.metrics import read_metrics
+from ablab.store.records import Curve, Evaluation, Failure, Record, Stretch, read_failure
+from ablab.store.run_folder import RunFolder
+from ablab.store.scores import COSTS, SCORES
+from ablab.study.ledger import State, state_of
+
+Scores = dict[str, float]
+
+DAMAGED = "damaged"
+"""State of a run whose recipe, record or evaluation cannot be read; the others are those of a study's ledger."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has begun. Everything but the folder is read when it is first asked for.
+
+    `arm`: the study and arm that the run was last planned as, such as `("norms", "norm=post")`, if any.
+    """
+
+    folder: RunFolder
+    arm: tuple[str, str] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {self.state} {self.name}>"
+
+    @property
+    def id(self) -> str:
+        """The run id, `r` and 11 hex digits."""
+        return self.folder.run_id
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run."""
+        return self.folder.path
+
+    @cached_property
+    def damage(self) -> str | None:
+        """What cannot be read of recipe, record or evaluation, in one line; None for a sound run."""
+        try:
+            _ = self.recipe, self.seed, self.record, self.evaluation, self.settings
+        except (UserError, OSError) as error:
+            return str(error)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            return f"{self.path}: its settings cannot be read ({error})"
+        return None
+
+    @cached_property
+    def record(self) -> Record | None:
+        """The record; None until training has ended. Error where it cannot be read."""
+        return self.folder.record()
+
+    @cached_property
+    def recipe(self) -> dict[str, Any]:
+        """All that decides the selected weights, by dotted names."""
+        return flatten(self.folder.recipe())
+
+    @property
+    def name(self) -> str:
+        """Its differences from the defaults and its seed; until training has ended, its arm and seed, if planned."""
+        if self.damage is None and self.record is not None:
+            return self.record.name
+        return "" if self.arm is None or self.damage is not None else f"{self.arm[1]},s{self.seed}"
+
+    @property
+    def seed(self) -> int:
+        return int(self.recipe["seed"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The configuration by dotted names; until training has ended, only what the recipe has of it."""
+        return self.recipe if self.record is None else flatten(self.record.settings)
+
+    @cached_property
+    def state(self) -> str:
+        """How the run is doing: finished, diverged, trained, running, failed, interrupted, or damaged."""
+        if self.damage is not None:
+            return DAMAGED
+        pulse = read_pulse(self.folder.pulse)
+        judged = self.record is not None and (self.record.selected is None or self.evaluation is not None)
+        return state_of(self.folder, self.record, pulse, self.failure, is_complete=judged).value
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the last attempt failed; None if it did not."""
+        return read_failure(self.folder.failure)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in (State.FINISHED.value, State.DIVERGED.value)
+
+    @cached_property
+    def evaluation(self) -> Evaluation | None:
+        """The latest evaluation of the whole model, which scores are of; None without one."""
+        return self.folder.latest_evaluation()
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """All evaluations, oldest first, those of pruned models included: their `settings` have `kept`."""
+        return self.folder.evaluations()
+
+    @property
+    def scores(self) -> Scores:
+        """The scores and costs that the run has, by the names that experiments use."""
+        if self.record is None:
+            return {}
+        found = {name: score.value(self.record, self.evaluation) for name, score in {**SCORES, **COSTS}.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """The parts of training that one process each computed, in order: more than one if training was resumed."""
+        return [] if self.record is None else self.record.stretches
+
+    @property
+    def curves(self) -> list[Curve]:
+        """All pruning curves, oldest first."""
+        return self.folder.curves()
+
+    def curve(self, what: Literal["layers", "heads"] = "layers") -> Rows:
+        """Return the latest pruning curve, a row for each model; no rows where none was measured.
+
+        Columns: encoder and decoder (numbers of layers that remain) and, of a curve of heads, heads; parameters, bytes,
+        bleu, chrf, valid_bleu, valid_loss (nats per token), sentences_per_second, and speed_ratio to the full model.
+        """
+        found = [curve for curve in self.curves if curve.of_heads == (what == "heads")]
+        rows = []
+        for point in found[-1].points if found else ():
+            row: dict[str, Any] = {"encoder": len(point.encoder), "decoder": len(point.decoder)}
+            if point.heads is not None:
+                row["heads"] = sum(len(kept) for layers in point.heads.values() for kept in layers)
+            rows.append({**row, **point.model_dump(exclude={"encoder", "decoder", "heads", "evaluation_id"})})
+        return Rows(rows)
+
+    def training_curve(self) -> Rows:
+        """Return the rows of metrics.csv: step, seconds, loss, learning_rate, valid_bleu and others, where measured."""
+        return Rows(read_metrics(self.folder.metrics) if self.folder.metrics.exists() else ())
+
+    def hypotheses(self, evaluation: str | None = None) -> list[str]:
+        """Return the translations of the test set, one per sentence, of the latest or the named evaluation."""
+        if evaluation is None and self.evaluation is None:
+            return []
+        latest = "" if self.evaluation is None else self.evaluation.evaluation_id
+        return self.folder.hypotheses(evaluation or latest)
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        *,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_tokens: int = 50,
+        device: Literal["cpu", "gpu"] = "cpu",
+    ) -> list[str]:
+        """Translate sentences with the selected weights. Error for a run that has none. Loads torch."""
+        if isinstance(sentences, str):
+            raise UserError(f"translate({sentences!r}): allowed: a list of sentences")
+        saved = find_model(str(self.path), self.folder.outputs)
+        from ablab.build import device_of, load_model
+        from ablab.decoding.translator import DecodingConfig, Translator
+
+        translator = Translator(*load_model(saved, device_of(device)))
+        search = DecodingConfig(beam_size, length_penalty, max_extra_tokens)
+        found = translator.hypotheses(translator.encode(sentences), search, lambda count: None)
+        return [translator.texts(beams[:1])[0][1] for beams in found]
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """What conditions are about: groups, fields, seed, state and scores, as typed."""
+        if self.damage is not None:
+            return {"state": self.state}
+        if self.record is None:
+            return {**_groups(self.recipe), **typed(self.recipe), "state": self.state}
+        return {**values_of(self.record, self.evaluation), "state": self.state}
+
+    def row(self) -> dict[str, Any]:
+        """Return the run as a row of a table: what it is, its scores, its groups and its settings."""
+        head: dict[str, Any] = {"id": self.id, "name": self.name, "state": self.state}
+        if self.damage is not None:
+            return {**head, "damage": self.damage}
+        head["seed"] = self.seed
+        if self.record is None:
+            return {**head, **self.settings}
+        head |= {"condition": self.record.condition_id, "ended": self.record.ended}
+        if self.evaluation is not None:
+            head["test_set"] = self.evaluation.test_name
+        return {**head, **self.scores, **self.record.choices, **self.settings}
+
+
+def _groups(recipe: dict[str, Any]) -> dict[str, str]:
+    """Return the groups of which a recipe names the kind; the options of others are known once training has ended."""
+    return {key.removesuffix(".kind"): str(kind) for key, kind in recipe.items() if key.endswith(".kind")}

@@ -1,0 +1,120 @@
+"""A store opened: its runs, chosen by conditions, and its studies."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from ablab.api.run import Run
+from ablab.api.tables import Rows
+from ablab.errors import UserError
+from ablab.files import read_json
+from ablab.store.conditions import conditions, meeting
+from ablab.store.finished import find_run
+from ablab.store.run_folder import RunFolder, all_runs
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ablab.api.study import Study
+
+
+def open(outputs: str | Path = "outputs") -> "Store":
+    """Open the store in this folder, for reading; Error where there is none."""
+    path = Path(outputs)
+    if not path.is_dir():
+        raise UserError(f"outputs={outputs}: no such folder")
+    return Store(path)
+
+
+class Runs(Sequence[Run]):
+    """Runs in the order of their ids, or as sorted."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._runs = tuple(runs)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Runs": ...
+    def __getitem__(self, index: int | slice) -> "Run | Runs":
+        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __repr__(self) -> str:
+        return f"Runs({len(self)})"
+
+    def table(self) -> Rows:
+        """Return a row for each run: id, name, state, seed, scores, then groups and settings."""
+        return Rows(run.row() for run in self)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the table as a DataFrame; Error where pandas is not installed."""
+        return self.table().to_pandas()
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of all runs and studies."""
+
+    path: Path
+
+    def runs(self, where: str = "") -> Runs:
+        """Return the runs that meet these conditions, such as `model=tiny test_bleu>30`; all without any.
+
+        Damaged runs are among all; of their values conditions know only the state. Error for what is no condition, and
+        for a key that no run has.
+        """
+        conditions(where)
+        arms = self._arms()
+        found = [Run(folder, arms.get(folder.run_id)) for folder in all_runs(self.path)]
+        if not where.split():
+            return Runs(found)
+        are_meant = meeting([run.values for run in found], where)
+        return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
+
+    def run(self, reference: str) -> Run:
+        """Return the run with this id, unambiguous beginning of an id, display name, or path; Error otherwise."""
+        folder = find_run(reference, self.path)
+        return Run(folder, self._arms().get(folder.run_id))
+
+    def study(self, name: str, *words: str) -> "Study":
+        """Return the study of an experiment file, by its name or path; `words`: others that it was launched with.
+
+        Error where there is no such file, or none of its runs has begun here.
+        """
+        from ablab.api.study import study_of  # a report's statistics, which lists of runs do without
+
+        return study_of((f"experiment={name}", *words, f"outputs={self.path}"))
+
+    @property
+    def studies(self) -> list[str]:
+        """The names of studies that were launched here."""
+        return sorted(path.parent.name for path in self.path.glob("studies/*/runs.json"))
+
+    def of_study(self, name: str) -> set[str]:
+        """Return the ids of the runs that a launched study has planned."""
+        return {run for run, _ in _planned(self.path / "studies" / name / "runs.json")}
+
+    def _arms(self) -> dict[str, tuple[str, str]]:
+        """Return the study and the arm of each planned run, by its id."""
+        return {
+            run: (name, arm) for name in self.studies for run, arm in _planned(self.path / f"studies/{name}/runs.json")
+        }
+
+    def folder(self, run_id: str) -> RunFolder:
+        """Return the folder that a run of this id has, or would have."""
+        return RunFolder(self.path / "runs" / run_id)
+
+
+def _planned(path: Path) -> list[tuple[str, str]]:
+    """Return id and arm of each planned run; nothing of a damaged file, which only names runs."""
+    try:
+        return [(str(each["run_id"]), str(each["arm"])) for each in read_json(path)]
+    except (UserError, OSError, LookupError, TypeError):
+        return []

@@ -1,0 +1,84 @@
+"""A study as data: its arms, claims with their verdicts, and tables, as the report has them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ablab.api.tables import Rows
+from ablab.report.build import findings
+from ablab.report.document import ArmLine, ClaimLine, Document
+from ablab.report.flaws import checked
+from ablab.report.latex import latex
+from ablab.report.selection import Selection
+from ablab.report.selection_of_study import check_begun, of_study
+from ablab.study.definition import define
+
+if TYPE_CHECKING:
+    import pandas
+
+RESAMPLES = 10_000
+"""Resamples of each resampling test, as of `ablab report`."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study that was launched. Its report is computed when something of it is first asked for; nothing is written."""
+
+    selection: Selection
+
+    def __repr__(self) -> str:
+        return f"<Study {self.name}: {self.question}>"
+
+    @property
+    def name(self) -> str:
+        return self.selection.name
+
+    @property
+    def question(self) -> str:
+        return self.selection.question
+
+    @cached_property
+    def document(self) -> Document:
+        """The whole report as data, the same that `report.json` has."""
+        return findings(self.selection, RESAMPLES)
+
+    @property
+    def arms(self) -> list[ArmLine]:
+        """Each arm with its mean, interval and runs."""
+        return self.document.arms
+
+    @property
+    def claims(self) -> list[ClaimLine]:
+        """Each claim with its verdict: `outcome`, `words`, `difference`, `interval`, `p`."""
+        return self.document.claims
+
+    def table(self) -> Rows:
+        """Return a row for each run of each arm: arm, id, seed, state, score of the study's metric, valid_loss."""
+        return Rows(
+            {
+                "arm": arm.name,
+                "is_baseline": arm.is_baseline,
+                "id": run.run_id,
+                "seed": run.seed,
+                "state": run.state,
+                self.document.metric: run.score,
+                "valid_loss": run.valid_loss,
+            }
+            for arm in self.arms
+            for run in arm.runs
+        )
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the table as a DataFrame; Error where pandas is not installed."""
+        return self.table().to_pandas()
+
+    def to_latex(self) -> str:
+        """Return the report's tables in LaTeX, as report.tex has them."""
+        return latex(self.document)
+
+
+def study_of(words: tuple[str, ...]) -> Study:
+    """Open the study that these words define; Error where they define none, or none of its runs has begun."""
+    selection = of_study(define(words))
+    check_begun(selection)
+    return Study(checked(selection))

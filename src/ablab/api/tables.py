@@ -1,0 +1,47 @@
+"""Rows of data, which become a pandas DataFrame when asked to."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from ablab.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = Mapping[str, Any]
+
+
+class Rows(Sequence[Row]):
+    """An unchanging table: a mapping from column to value for each row."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Rows": ...
+    def __getitem__(self, index: int | slice) -> "Row | Rows":
+        return Rows(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Rows({len(self)} of {', '.join(self.columns) or 'no columns'})"
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns, in the order in which rows first have them."""
+        return list(dict.fromkeys(key for row in self._rows for key in row))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the rows as a DataFrame; Error where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise UserError("to_pandas: pandas is not installed; pip install 'ablab[pandas]'") from None
+        return pandas.DataFrame([dict(row) for row in self._rows], columns=self.columns)

@@ -1,0 +1,124 @@
+"""The `ls` command: the runs of a store as a table."""
+
+import csv
+import shutil
+import sys
+from collections.abc import Sequence
+
+from ablab.api import open as open_store
+from ablab.api.listing import Listed, check_columns, listing, table_of
+from ablab.api.run import DAMAGED, Run
+from ablab.commands.options.base import read_words
+from ablab.commands.options.stored import LsOptions
+from ablab.console import Console, aligned
+from ablab.errors import DONE, UserError
+from ablab.identity import parts_of
+from ablab.store.scores import COSTS, SCORES
+
+COLUMNS = ("id", "state", "seed", "test_bleu", "test_chrf", "valid_loss", "ended", "name")
+"""The columns of a table, unless others are asked for."""
+
+SPARE = ("valid_loss", "test_chrf", "ended")
+"""Columns that go where the terminal is too narrow, in this order."""
+
+NAME = 24
+"""Characters that a name has at least before columns go for it."""
+
+
+def ls(arguments: Sequence[str]) -> int:
+    """List runs."""
+    options = read_words(LsOptions, arguments)
+    if options.format == "json" and options.columns is not None:
+        raise UserError(f"columns={options.columns}: not with format=json, which has all; allowed: text, csv")
+    found = open_store(options.outputs).runs(options.where)
+    listed = listing(found, options.sort, options.limit)
+    if options.format == "json":
+        print(listed.model_dump_json(indent=1))  # noqa: T201
+        return DONE
+    by_id = {run.id: run for run in found}
+    columns = list(COLUMNS) if options.columns is None else options.columns.split(",")
+    if options.columns is not None:
+        fields = {key for run in found if run.damage is None for key in run.settings}
+        check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *SCORES, *COSTS])
+    if options.format == "csv":
+        _write_csv(listed.runs, columns, by_id)
+        return DONE
+    _say(listed.runs, columns, by_id, is_free=options.columns is None)
+    return DONE
+
+
+def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str, Run]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[column] for column in columns] for row in table_of(listed, columns, runs))
+
+
+def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, is_free: bool) -> None:
+    console = Console()
+    if not listed:
+        console.say("no runs")
+        return
+    rows = [[_cell(column, row[column]) for column in columns] for row in table_of(listed, columns, runs)]
+    shared = _shared([one.name for one in listed if one.name])
+    for row, one in zip(rows, listed, strict=True):
+        if "name" in columns:
+            row[columns.index("name")] = one.damage or _without(one.name, shared)
+    table = _fitted([columns, *rows], shutil.get_terminal_size().columns) if is_free else [columns, *rows]
+    numbers = {"seed", *SCORES, *COSTS}
+    left = [column not in numbers for column in table[0]]
+    for line in aligned(_padded(table, left), left=len(left)):
+        console.say(line.rstrip())
+    if shared:
+        console.say(f"all have: {', '.join(shared)}")
+    for line in _notes(listed, runs):
+        console.say(line)
+
+
+def _shared(names: Sequence[str]) -> list[str]:
+    """Return the words that all of several names have."""
+    first, *others = [parts_of(name) for name in names] or [[]]
+    return [word for word in first if all(word in other for other in others)] if others else []
+
+
+def _without(name: str, shared: Sequence[str]) -> str:
+    return ",".join(word for word in parts_of(name) if word not in shared)
+
+
+def _cell(column: str, value: object) -> str:
+    if value is None:
+        return ""
+    score = {**SCORES, **COSTS}.get(column)
+    if score is not None and isinstance(value, float):
+        return f"{value:,.{score.digits}f}"
+    return str(value)[:10] if column == "ended" else str(value)
+
+
+def _padded(table: Sequence[Sequence[str]], left: Sequence[bool]) -> list[list[str]]:
+    """Put numbers to the right of their columns."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        [cell if is_left else cell.rjust(width) for cell, width, is_left in zip(row, widths, left, strict=True)]
+        for row in table
+    ]
+
+
+def _fitted(table: list[list[str]], width: int) -> list[list[str]]:
+    """Leave out columns, and cut names, until a line has at most `width` characters. The name is the last column."""
+    for spare in ("", *SPARE):
+        if spare in table[0]:
+            place = table[0].index(spare)
+            table = [[*row[:place], *row[place + 1 :]] for row in table]
+        used = sum(2 + max(map(len, column)) for column in list(zip(*table, strict=True))[:-1])
+        if width - used >= min(NAME, max(len(row[-1]) for row in table)):
+            break
+    room = max(width - used, 8)
+    return [[*row[:-1], row[-1] if len(row[-1]) <= room else f"{row[-1][: room - 1]}…"] for row in table]
+
+
+def _notes(listed: Sequence[Listed], runs: dict[str, Run]) -> list[str]:
+    damaged = [one.id for one in listed if one.state == DAMAGED]
+    judged = [runs[one.id].evaluation for one in listed if one.damage is None]
+    ways = {repr(evaluation.settings) for evaluation in judged if evaluation is not None}
+    several = f"scores are of {len(ways)} test sets or searches: compare those of one (ablab show run=<id>)"
+    broken = f"damaged: {', '.join(damaged[:3])}{', ...' * (len(damaged) > 3)} (ablab show run=<id>)"
+    return [*([several] if len(ways) > 1 else []), *([broken] if damaged else [])]

@@ -1,0 +1,94 @@
+"""The options of the verbs about the runs of a store: ls, show, diff, rm."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ablab.commands.options.base import Options
+
+
+class LsOptions(Options):
+    """List the runs of a store, finished or not.
+
+    Shows of each run its id, state, seed, scores of the latest evaluation, and name. A damaged run is a marked row.
+
+      ablab ls where='norm=scalenorm test_bleu>30' sort=-test_bleu
+      ablab ls columns=id,seed,optim.lr,valid_loss format=csv
+    """
+
+    usage = ("ablab ls [where='key=value ...'] [key=value ...]",)
+
+    where: str = ""
+    """conditions with spaces between: groups, fields, seed, state and scores, with =, !=, <, <=, > or >="""
+    sort: str | None = None
+    """column to sort by, the lowest first; -test_bleu: the highest first"""
+    columns: str | None = None
+    """columns of the table, with commas between: id, name, state, study, arm, ended, scores, groups, and fields"""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """number of runs to list at most"""
+    format: Literal["text", "json", "csv"] = "text"
+    """format of the output; text fits the terminal, the others cut nothing off"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class ShowOptions(Options):
+    """Show one run: what it is, what it has, and how it was trained.
+
+    How it differs from the defaults; its scores, evaluations, curves, pruned models, analyses and exports; each stretch
+    of its training, with machine and code; and whether what it rests on is what the register has.
+    """
+
+    usage = ("ablab show run=<id> [key=value ...]",)
+
+    run: str
+    """a run: its id, a prefix of it, its display name, or its path"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class DiffOptions(Options):
+    """Compare two runs: recipe, code, libraries, machine and scores.
+
+    ablab diff r1a2b r3c4d
+    """
+
+    usage = ("ablab diff <id> <id> [key=value ...]", "ablab diff runs=<id>,<id> [key=value ...]")
+
+    runs: str | None = None
+    """the two runs, with a comma between"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class RmOptions(Options):
+    """Set runs aside, or delete for ever what was set aside.
+
+    Moves runs to superseded/ in the folder of outputs, and enters that in its register, so that reports and verify say
+    what became of them. Names the studies, reports and runs that rest on them. Runs that go on are refused.
+
+      ablab rm run=r1a2b dry_run=true
+      ablab rm where='state=failed'
+      ablab rm run=r1a2b forever=true
+    """
+
+    usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
+
+    run: str | None = None
+    """a run: its id, a prefix of it, or its display name"""
+    runs: str | None = None
+    """several of them, with commas between"""
+    where: str | None = None
+    """conditions with spaces between, as of ablab ls: all runs that meet them"""
+    dry_run: bool = False
+    """true: only say what would be done"""
+    forever: bool = False
+    """true: delete the runs, and what earlier was set aside of them; nothing brings them back"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""

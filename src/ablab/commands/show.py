@@ -1,0 +1,102 @@
+"""The `show` command: one run, what it is, has, and rests on."""
+
+from collections.abc import Iterator, Sequence
+
+from ablab.api import open as open_store
+from ablab.api.card import RunCard, card
+from ablab.commands.options.base import read_words
+from ablab.commands.options.stored import ShowOptions
+from ablab.console import Console, duration
+from ablab.errors import DONE
+from ablab.program import program
+from ablab.store.scores import COSTS, SCORES, Score
+
+
+def show(arguments: Sequence[str]) -> int:
+    """Show a run."""
+    options = read_words(ShowOptions, arguments)
+    told = card(open_store(options.outputs).run(options.run))
+    if options.format == "json":
+        print(told.model_dump_json(indent=1))  # noqa: T201
+        return DONE
+    console = Console()
+    for key, value in _lines(told):
+        console.say(f"{key:<12}{value}".rstrip())
+    if told.state in ("finished", "diverged"):
+        console.say(f"Next: {program('verify')} run={told.id}")
+    console.say(f"Results: {told.folder}")
+    return DONE
+
+
+def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
+    yield "run", f"{told.id}  {told.name}"
+    yield "state", told.state + ("" if told.reason in (None, "steps") else f": {told.reason}")
+    if told.damage is not None:
+        yield "damage", told.damage
+    if told.failure is not None and told.state == "failed":
+        yield "failure", f"{told.failure.kind}: {told.failure.line}"
+    if told.study is not None:
+        yield "planned as", f"{told.arm} of {told.study}"
+    if told.ended is not None:
+        words = [f"{key}={value}" for key, value in told.differs.items()]
+        yield from _listed("differs by", words or ["nothing: the defaults"])
+    if told.origin is not None:
+        yield "began from", f"weights {told.origin}"
+    if told.seconds is not None:
+        steps = "none" if not told.selected_steps else ", ".join(map(str, told.selected_steps))
+        yield "training", f"{duration(told.seconds)}, {told.parameters:,} parameters, selected step: {steps}"
+        yield "ended", told.ended or ""
+    scores = {name: f"{score.title} {told.scores[name]:,.{score.digits}f}" for name, score in _known(told)}
+    yield from _listed("scores", list(scores.values()))
+    yield from _what_it_has(told)
+    yield from _stretches(told)
+    if told.ended is not None:
+        yield "custody", told.custody or "every digest is the one on record"
+
+
+def _known(told: RunCard) -> Iterator[tuple[str, Score]]:
+    return ((name, score) for name, score in {**SCORES, **COSTS}.items() if name in told.scores)
+
+
+def _what_it_has(told: RunCard) -> Iterator[tuple[str, str]]:
+    for one in told.evaluations:
+        search = ", ".join(f"{key}={value}" for key, value in one.decoding.items())
+        yield "evaluation", f"{one.id}  {one.test_set} ({one.sentences:,} sentences), {search}: BLEU {one.bleu:.2f}"
+    for each in told.curves:
+        yield "curve", f"{each.id}  {each.label}, {each.models} models on {each.test_set}"
+    yield from _listed("pruned", told.pruned)
+    yield from _listed("exports", told.exports)
+    yield from _listed("analyses", told.artefacts)
+    if told.wandb is not None:
+        yield "W&B", "all events are sent" if told.wandb else f"has events to send ({program('sync')})"
+    yield "on disk", size_of(told.bytes)
+
+
+def _stretches(told: RunCard) -> Iterator[tuple[str, str]]:
+    for number, one in enumerate(told.stretches, 1):
+        steps = f"steps {one.first_step:,} to {one.last_step:,}"
+        yield f"stretch {number}", f"{steps}, {one.device}, {one.threads} threads, code {one.code}"
+    if told.mixed is not None:
+        yield "mixed", f"{told.mixed} changed between stretches"
+
+
+def _listed(key: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield words on as many lines as they need, the key before the first."""
+    line: list[str] = []
+    for word in words:
+        if line and len(", ".join([*line, word])) > 100:
+            yield key, f"{', '.join(line)},"
+            key, line = "", []
+        line.append(word)
+    if line:
+        yield key, ", ".join(line)
+
+
+def size_of(count: int) -> str:
+    """Format bytes as `12.3 MB`."""
+    value, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"

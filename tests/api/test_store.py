@@ -1,0 +1,69 @@
+"""What ablab.open gives."""
+
+import sys
+
+import pytest
+
+import ablab
+
+
+def test_runs_scores_and_curves(place, ids):
+    store = ablab.open("outputs")
+    assert sorted(run.id for run in store.runs()) == sorted(ids)
+    run = store.run(ids[0])
+    assert (run.state, run.seed, run.record.run_id) == ("finished", 1, run.id)
+    assert run.scores["test_bleu"] == run.evaluation.bleu
+    assert [row["decoder"] for row in run.curve()] == [4, 3, 2, 1]
+    assert run.curve()[0]["bleu"] == run.scores["test_bleu"]
+    assert [row["step"] for row in run.training_curve()] == list(range(100, 1001, 100))
+    assert len(run.hypotheses()) == run.evaluation.sentences
+    assert len(run.evaluations) == 4
+
+
+def test_the_latest_evaluation_is_never_of_a_pruned_model(place, ids):
+    folder = ablab.open("outputs").run(ids[0]).folder
+    whole = [one for one in folder.evaluations() if "kept" not in one.settings]
+    assert folder.latest_evaluation() == whole[-1]
+
+
+def test_conditions_choose_runs_as_they_do_in_a_report(place, ids):
+    store = ablab.open("outputs")
+    assert [run.id for run in store.runs("state=interrupted")] == [ids[3]]
+    assert {run.id for run in store.runs("layerdrop=0.1")} >= {ids[2]}
+    best = max(store.runs("state=finished"), key=lambda run: run.scores["test_bleu"])
+    others = store.runs(f"test_bleu<{best.scores['test_bleu']}")
+    assert best not in others
+    assert len(others) == 2
+
+
+def test_what_is_wrong_is_one_line(place, tmp_path):
+    store = ablab.open("outputs")
+    for wrong in (
+        lambda: ablab.open(tmp_path / "nowhere"),
+        lambda: store.run("r0"),
+        lambda: store.runs("layerdrp=0"),
+        lambda: store.study("nosuch"),
+    ):
+        with pytest.raises(ablab.Error) as caught:
+            wrong()
+        assert "\n" not in str(caught.value)
+
+
+def test_a_study_has_the_verdicts_of_its_report(place, ids):
+    study = ablab.open("outputs").study("tried.yaml")
+    assert [arm.name for arm in study.arms] == ["layerdrop=0", "layerdrop=0.1"]
+    assert [claim.outcome for claim in study.claims] == [study.document.claims[0].outcome]
+    assert {row["id"] for row in study.table()} == set(ids)
+    assert "tabular" in study.to_latex()
+
+
+def test_tables_become_data_frames(place, ids):
+    frame = ablab.open("outputs").runs().to_pandas()
+    assert list(frame["id"]) == sorted(ids)
+    assert frame["test_bleu"].notna().sum() == 3
+
+
+def test_without_pandas_one_line_says_what_to_install(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ablab.Error, match=r"pip install 'ablab\[pandas\]'"):
+        ablab.open("outputs").runs().to_pandas()

@@ -1,0 +1,117 @@
+"""ls, show, diff and rm: what they tell, what they leave alone."""
+
+import csv
+import io
+import json
+import os
+
+import pytest
+
+import ablab
+from ablab.cli import main
+from ablab.store.chain import Chain
+from ablab.store.locks import locked
+
+
+def _json(capsys, *words):
+    assert main([*words, "format=json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def _tree(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+def test_a_list_tells_of_every_run(place, ids, capsys):
+    told = _json(capsys, "ls")["runs"]
+    assert {one["id"]: one["state"] for one in told} == {
+        **dict.fromkeys(ids[:3], "finished"),
+        ids[3]: "interrupted",
+    }
+    main(["ls", "sort=-test_bleu", "limit=2", "columns=id,test_bleu,model.d_model", "format=csv"])
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert float(rows[0]["test_bleu"]) >= float(rows[1]["test_bleu"])
+    assert all(row["model.d_model"].isdigit() for row in rows)
+
+
+def test_a_list_fits_80_columns(place, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["ls"]) == 0
+    table = capsys.readouterr().out.splitlines()[:5]
+    assert all(len(line) <= 80 for line in table)
+
+
+def test_a_damaged_run_is_a_marked_row(place, ids, capsys):
+    (place / "outputs" / "runs" / ids[0] / "record.json").write_text("{")
+    told = {one["id"]: one for one in _json(capsys, "ls")["runs"]}
+    assert told[ids[0]]["state"] == "damaged"
+    assert "record.json" in told[ids[0]]["damage"]
+    assert {told[run]["state"] for run in ids[1:3]} == {"finished"}
+    assert main(["show", f"run={ids[0]}"]) == 0
+
+
+def test_a_run_is_shown_with_all_it_has(place, ids, capsys):
+    told = _json(capsys, "show", f"run={ids[2]}")
+    assert told["differs"] == {"layerdrop": "0.1"}
+    assert (told["study"], told["arm"]) == (ablab.open("outputs").studies[0], "layerdrop=0.1")
+    assert [curve["models"] for curve in told["curves"]] == [4]
+    assert told["bytes"] > 0
+    assert main(["show", f"run={ids[2]}"]) == 0
+    assert "layerdrop=0.1,s1" in capsys.readouterr().out
+
+
+def test_two_runs_differ_by_what_their_recipes_say(place, ids, capsys):
+    told = _json(capsys, "diff", ids[0], ids[2])
+    assert {pair["key"] for pair in told["recipe"]} == {f"layerdrop.{key}" for key in ("encoder", "decoder", "rates")}
+    (bleu,) = [pair for pair in told["scores"] if pair["key"] == "test_bleu"]
+    assert bleu["difference"] == pytest.approx(bleu["second"] - bleu["first"])
+    assert _json(capsys, "diff", f"runs={ids[2]},{ids[0]}")["first"] == ids[2]
+    seeds = _json(capsys, "diff", ids[0], ids[1])
+    assert seeds["recipe"] == []
+    assert "noise" in seeds["notes"][0]
+
+
+def test_a_dry_run_removes_nothing_and_names_what_rests_on_the_run(place, ids, capsys):
+    before = _tree(place)
+    (one,) = _json(capsys, "rm", f"run={ids[0]}", "dry_run=true")["runs"]
+    assert one["run"] == ids[0]
+    assert any(line.startswith("study ") for line in one["hangs"])
+    assert _json(capsys, "rm", f"run={ids[0]}", "dry_run=true", "forever=true")["freed"] == 0
+    assert _tree(place) == before
+
+
+def test_a_run_is_set_aside_whole_then_erased_and_the_register_stays_true(place, ids, capsys):
+    outputs = place / "outputs"
+    record = (outputs / "runs" / ids[0] / "record.json").read_bytes()
+    _json(capsys, "rm", f"run={ids[0]}")
+    assert not (outputs / "runs" / ids[0]).exists()
+    assert (outputs / "superseded" / f"{ids[0]}-1" / "record.json").read_bytes() == record
+    assert Chain.of(outputs).histories[ids[0]].times_set_aside == 1
+    done = _json(capsys, "rm", f"run={ids[0]}", "forever=true")
+    assert done["freed"] > len(record)
+    assert list((outputs / "superseded").iterdir()) == []
+    chain = Chain.of(outputs)
+    assert (chain.broken, chain.unreadable) == ([], [])
+    assert ids[0] in chain.ended
+    assert main(["verify", f"run={ids[2]}"]) in (0, 1)
+    notes = ablab.open("outputs").study("tried.yaml").document.notes
+    assert f"runs that had ended were set aside (rerun): {ids[0]}" in notes
+
+
+def test_a_run_that_goes_on_is_refused_and_so_are_those_beside_it(place, ids, capsys):
+    folder = ablab.open("outputs").run(ids[3]).folder
+    with locked(folder):
+        assert main(["rm", "where=layerdrop.encoder>=0"]) != 0
+    assert "being worked on" in capsys.readouterr().err
+    assert len(ablab.open("outputs").runs()) == 4
+
+
+def test_nothing_outside_the_store_is_removed(place, ids, tmp_path, capsys):
+    elsewhere = tmp_path / "elsewhere"
+    os.rename(place / "outputs" / "runs" / ids[0], elsewhere)
+    (place / "outputs" / "runs" / ids[0]).symlink_to(elsewhere)
+    before = _tree(tmp_path)
+    for words in ([f"run={elsewhere}"], [f"run={ids[0]}"], [f"run={ids[0]}", "forever=true"], ["run=../elsewhere"]):
+        assert main(["rm", *words]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert _tree(tmp_path) == before
