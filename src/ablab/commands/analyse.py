@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ablab.commands.options.base import split_words
 from ablab.commands.options.models import AnalyseOptions
+from ablab.commands.outputs import AnalysedRun, AnalysedRuns, Analysis, say_json
 from ablab.commands.schedules import DRAW, draw_schedules
 from ablab.config.groups import groups
 from ablab.console import Console
@@ -50,10 +51,12 @@ def analyse(arguments: Sequence[str]) -> int:
         raise UserError(f"sentences={options.sentences}: only masked heads need them; allowed: with heads=true")
     runs = open_runs(options.run, options.runs, Path(options.outputs), selected=True)
     opened = [_open(run, options, words) for run in runs]
-    console = Console(bars=all(one.planned.config.trainer.progress for one in opened))
-    for one in opened:
-        _analyse(one, console)
+    as_json = options.format == "json"
+    console = Console(bars=all(one.planned.config.trainer.progress for one in opened), stderr=as_json)
+    analysed = [_analyse(one, console) for one in opened]
     _say_what_is_next(opened, console)
+    if as_json:
+        say_json(AnalysedRuns(runs=analysed))
     return 0
 
 
@@ -63,7 +66,7 @@ def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _O
     return _Opened(planned, run.record, wanted(planned, run.record, asked))
 
 
-def _analyse(one: _Opened, console: Console) -> None:
+def _analyse(one: _Opened, console: Console) -> AnalysedRun:
     folder = one.planned.folder
     console.say(f"{folder.run_id}  {one.record.name}")
     if one.record.former:
@@ -79,8 +82,12 @@ def _analyse(one: _Opened, console: Console) -> None:
         else:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)
+    found = []
     for each in one.wanted:
-        console.say(f"  {each.key:<19} {_summary(there[each.key])}")
+        summary = _summary(there[each.key])
+        console.say(f"  {each.key:<19} {summary}")
+        found.append(Analysis(key=each.key, summary=summary, file=str(folder.artefacts / f"{each.key}.json")))
+    return AnalysedRun(run=folder.run_id, name=one.record.name, artefacts=found)
 
 
 def _summary(artefact: Artefact) -> str:

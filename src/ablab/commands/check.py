@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ablab.commands.options.base import split_words
 from ablab.commands.options.tools import CheckOptions
+from ablab.commands.outputs import LawChecked, PartsChecked, say_json
 from ablab.config import Config, compose
 from ablab.config.kinds import outside_parts
 from ablab.config.options import OPTIONS
@@ -27,7 +28,7 @@ OF_NO_MODEL = ("schedule", "optim", "data", "pruning", "logger")
 
 def check(arguments: Sequence[str]) -> int:
     """Run every law of the parts that the words choose; return 0 if all hold."""
-    _, words = split_words(CheckOptions, arguments)
+    options, words = split_words(CheckOptions, arguments)
     chosen = {word.partition("=")[0].partition(".")[0] for word in words} & {*OPTIONS, "data"}
     if not chosen:
         raise UserError("check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm")
@@ -35,14 +36,18 @@ def check(arguments: Sequence[str]) -> int:
     line = [*words, *(word for word in SMALL if word.partition("=")[0] not in typed)]
     config = compose(line).config
     config.data.check()
-    console = Console()
+    console = Console(stderr=options.format == "json")
     reasons: list[str] = []
+    laws = []
     for law in _laws(chosen, line):
         reason = _broken(law, config)
         said = "as above" if reason in reasons else reason
         console.say(f"holds   {law.sentence}" if reason is None else f"BROKEN  {law.sentence}: {said}")
+        laws.append(LawChecked(law=law.sentence, broken=reason))
         reasons += [] if reason is None else [reason]
     console.say(f"{' '.join(words)}: {_count(len(reasons))}")
+    if options.format == "json":
+        say_json(PartsChecked(holds=not reasons, laws=laws))
     return FAILED if reasons else DONE
 
 

@@ -6,6 +6,7 @@ from ablab.api import open as open_store
 from ablab.api.differences import Pair, RunDifference, difference
 from ablab.commands.options.base import split_words
 from ablab.commands.options.stored import DiffOptions
+from ablab.commands.outputs import say_json
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.fields import as_typed
@@ -24,7 +25,7 @@ def diff(arguments: Sequence[str]) -> int:
     first, second = (store.run(reference) for reference in references)
     found = difference(first, second)
     if options.format == "json":
-        print(found.model_dump_json(indent=1))  # noqa: T201
+        say_json(found)
         return DONE
     _say(found, Console())
     return DONE

@@ -10,6 +10,7 @@ from ablab.api.listing import Listed, check_columns, listing, table_of
 from ablab.api.run import DAMAGED, Run
 from ablab.commands.options.base import read_words
 from ablab.commands.options.stored import LsOptions
+from ablab.commands.outputs import say_json
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.identity import parts_of
@@ -33,7 +34,7 @@ def ls(arguments: Sequence[str]) -> int:
     found = open_store(options.outputs).runs(options.where)
     listed = listing(found, options.sort, options.limit)
     if options.format == "json":
-        print(listed.model_dump_json(indent=1))  # noqa: T201
+        say_json(listed)
         return DONE
     by_id = {run.id: run for run in found}
     columns = list(COLUMNS) if options.columns is None else options.columns.split(",")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ablab.commands.options.base import split_words
 from ablab.commands.options.models import PruneOptions
+from ablab.commands.outputs import PrunedRun, PrunedRuns, say_json
 from ablab.config import Config
 from ablab.config.groups import default_choices
 from ablab.config.options import RulePruning, WandbLogger, removes_heads
@@ -34,16 +35,23 @@ def prune(arguments: Sequence[str]) -> int:
     runs = open_runs(options.run, options.runs, Path(options.outputs), selected=True)
     opened = [(_reopened(run, words), run.record) for run in runs]
     _check(opened, options)
-    console = Console(bars=all(planned.config.trainer.progress for planned, _ in opened))
+    as_json = options.format == "json"
+    console = Console(bars=all(planned.config.trainer.progress for planned, _ in opened), stderr=as_json)
     for former in (record.former for _, record in opened if record.former):
         console.say(former)
     curves = [_curve(planned, record, console) for planned, record in opened]
+    pruned = []
     for (planned, record), curve in zip(opened, curves, strict=True):
         console.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
         console.curve(curve)
-        for line in _save(planned, record, curve, options.save, console):
+        place, lines = _save(planned, record, curve, options.save, console)
+        for line in lines:
             console.say(line)
-    _draw(opened, curves, options, console)
+        saved = None if place is None else str(place)
+        pruned.append(PrunedRun(run=planned.run_id, name=record.name, curve=curve, saved=saved))
+    drawn = _draw(opened, curves, options, console)
+    if as_json:
+        say_json(PrunedRuns(runs=pruned, picture=str(drawn)))
     return 0
 
 
@@ -94,13 +102,15 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
             return prune_curve(planned, record, callbacks)
 
 
-def _save(planned: Planned, record: Record, curve: Curve, wanted: str, console: Console) -> list[str]:
-    """Save the requested model; return lines about the result and the next command."""
+def _save(
+    planned: Planned, record: Record, curve: Curve, wanted: str, console: Console
+) -> tuple[Path | None, list[str]]:
+    """Save the requested model; return its folder, if any, and lines about the result and the next command."""
     if wanted == "none":
-        return []
+        return None, []
     point = _smallest_within(curve, TOLERANCE) if wanted == "auto" else _of_shape(curve, wanted)
     if point is None:
-        return [
+        return None, [
             f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's: none is saved "
             f"(save={'heads' if curve.of_heads else 'encoder+decoder'} saves any of the table, "
             f"such as save={_shape(curve.points[-1])})"
@@ -111,7 +121,7 @@ def _save(planned: Planned, record: Record, curve: Curve, wanted: str, console: 
         place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)
         _track(planned, place, console)
     full, what = curve.points[0], "heads" if curve.of_heads else "layers"
-    return [
+    return place, [
         f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
         f"{point.valid_bleu:.2f} of {full.valid_bleu:.2f}",
         f"Next: echo 'a sentence' | {program('translate')} run={place}",
@@ -148,12 +158,13 @@ def _of_shape(curve: Curve, wanted: str) -> Point:
 
 def _draw(
     opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: PruneOptions, console: Console
-) -> None:
+) -> Path:
+    """Draw the curves, say where, and return the picture."""
     if len(opened) == 1 and options.picture is None:
         ((planned, _),) = opened
         drawn = picture(planned.folder, curves[0])
         console.say(f"Results: {drawn}, {drawn.with_suffix('.csv')}")
-        return
+        return drawn
     shown = [
         Pruned(planned.run_id, record.name, comparable(planned.folder.curves(), curve))
         for (planned, record), curve in zip(opened, curves, strict=True)
@@ -161,4 +172,6 @@ def _draw(
     heads = "heads-" if curves[0].of_heads else ""
     runs = "-".join(planned.run_id for planned, _ in opened)
     default = Path(options.outputs) / "curves" / f"{heads}{runs}.png"
-    console.say(f"Results: {draw_several(shown, Path(options.picture or default))}")
+    drawn = draw_several(shown, Path(options.picture or default))
+    console.say(f"Results: {drawn}")
+    return drawn

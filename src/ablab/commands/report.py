@@ -12,6 +12,7 @@ from typing import Any
 
 from ablab.commands.options.base import split_words
 from ablab.commands.options.experiments import ReportOptions
+from ablab.commands.outputs import say_json
 from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
@@ -33,7 +34,7 @@ from ablab.report.selection_of_study import check_begun, of_study
 from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
-from ablab.report.verify import ended_of, verify_runs
+from ablab.report.verify import all_hold, ended_of, verify_runs
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
@@ -78,8 +79,8 @@ def report(arguments: Sequence[str]) -> int:
     if selection.origin is None:
         check_begun(selection)
         selection = checked(selection)
-    console = Console()
-    if options.verify and not verify_runs(ended_of(selection), console):
+    console = Console(stderr=options.format == "json")
+    if options.verify and not all_hold(verify_runs(ended_of(selection), console)):
         console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
@@ -87,7 +88,10 @@ def report(arguments: Sequence[str]) -> int:
     is_news = _write(document, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):
         track_report(document, study, console.say)
-    _say(document, selection.folder, console)
+    if options.format == "json":
+        say_json(document)
+    else:
+        _say(document, selection.folder, console)
     return DONE
 
 

@@ -7,6 +7,7 @@ from ablab.api import open as open_store
 from ablab.api.removal import Removal, Removed, aside_ids, erase, set_aside
 from ablab.commands.options.base import read_words
 from ablab.commands.options.stored import RmOptions
+from ablab.commands.outputs import say_json
 from ablab.commands.show import size_of
 from ablab.console import Console
 from ablab.errors import DONE, UserError
@@ -24,7 +25,7 @@ def rm(arguments: Sequence[str]) -> int:
     if options.forever:
         done = _erased(store, done, aside, dry_run=options.dry_run)
     if options.format == "json":
-        print(done.model_dump_json(indent=1))  # noqa: T201
+        say_json(done)
         return DONE
     _say(done, Console(), forever=options.forever)
     return DONE

@@ -6,6 +6,7 @@ from ablab.api import open as open_store
 from ablab.api.card import RunCard, card
 from ablab.commands.options.base import read_words
 from ablab.commands.options.stored import ShowOptions
+from ablab.commands.outputs import say_json
 from ablab.console import Console, duration
 from ablab.errors import DONE
 from ablab.program import program
@@ -17,7 +18,7 @@ def show(arguments: Sequence[str]) -> int:
     options = read_words(ShowOptions, arguments)
     told = card(open_store(options.outputs).run(options.run))
     if options.format == "json":
-        print(told.model_dump_json(indent=1))  # noqa: T201
+        say_json(told)
         return DONE
     console = Console()
     for key, value in _lines(told):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ablab.commands.options.base import read_words
 from ablab.commands.options.custody import SyncOptions
+from ablab.commands.outputs import ToSend, Unsent, say_json
 from ablab.config import compose
 from ablab.console import Console
 from ablab.errors import LostError, UserError
@@ -30,14 +31,16 @@ def sync(arguments: Sequence[str]) -> int:
     outputs = Path(options.outputs)
     if not outputs.is_dir():
         raise UserError(f"outputs={outputs}: no such folder")
-    console = Console()
+    console = Console(stderr=options.format == "json")
     missing = list(unsent(outputs))
     console.say(f"{len(missing)} runs and studies of {outputs} have something to send")
     if missing and not options.dry_run:
         _check_server()
+    listed = []
     for number, folder in enumerate(missing, 1):
         card = _card(folder)
         where = f"{card.entity}/{card.project}" if card.entity else card.project
+        listed.append(ToSend(folder=str(folder), project=where))
         where += f" as {card.id_there}" * (card.id_there != folder.name)
         console.say(f"[{number}/{len(missing)}] {folder.name} to {where}{': not sent' * options.dry_run}")
         if not options.dry_run and (problem := _send(folder)) is not None:
@@ -46,6 +49,8 @@ def sync(arguments: Sequence[str]) -> int:
         console.say("Next: ablab sync")
     elif former := _of_earlier_versions(outputs):
         console.say(f"{former} sessions are of an earlier version: wandb sync {outputs}/runs/*/wandb/offline-run-*")
+    if options.format == "json":
+        say_json(Unsent(dry_run=options.dry_run, missing=listed))
     return 0
 
 

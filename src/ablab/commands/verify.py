@@ -6,11 +6,12 @@ from tempfile import TemporaryDirectory
 
 from ablab.commands.options.base import split_words
 from ablab.commands.options.custody import VerifyOptions
+from ablab.commands.outputs import Verified, say_json
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.report.selection_ad_hoc import of_runs
 from ablab.report.selection_of_study import of_study
-from ablab.report.verify import ended_of, verify_runs
+from ablab.report.verify import all_hold, ended_of, verify_runs
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack
@@ -25,16 +26,20 @@ def verify(arguments: Sequence[str]) -> int:
     given = [key for key in ("run", "runs", "archive") if getattr(options, key) is not None]
     if len(given) + bool(words) != 1:
         raise UserError("verify: say one of run=<id>, runs=<id>,<id>, experiment=<name>, and archive=<file>")
-    console = Console()
+    console = Console(stderr=options.format == "json")
     if options.archive is not None:
-        holds = _archive(Path(options.archive), console)
+        told = _archive(Path(options.archive), console)
     else:
-        holds = _selected(options, [*words, f"outputs={options.outputs}"], console)
-    console.say("All of it holds." if holds else "Not all of it holds: the first broken link of each run stands above.")
-    return DONE if holds else FAILED
+        told = _selected(options, [*words, f"outputs={options.outputs}"], console)
+    console.say(
+        "All of it holds." if told.holds else "Not all of it holds: the first broken link of each run stands above."
+    )
+    if options.format == "json":
+        say_json(told)
+    return DONE if told.holds else FAILED
 
 
-def _selected(options: VerifyOptions, words: Sequence[str], console: Console) -> bool:
+def _selected(options: VerifyOptions, words: Sequence[str], console: Console) -> Verified:
     if options.run is None and options.runs is None:
         selection = of_study(define(tuple(words)))
     else:
@@ -45,16 +50,18 @@ def _selected(options: VerifyOptions, words: Sequence[str], console: Console) ->
     found = ended_of(selection)
     if not found and not damage:
         raise UserError(f"{selection.name}: none of its runs has ended in {selection.outputs}")
-    return verify_runs(found, console) and not damage
+    runs = verify_runs(found, console)
+    return Verified(holds=all_hold(runs) and not damage, runs=runs, damage=damage)
 
 
-def _archive(path: Path, console: Console) -> bool:
+def _archive(path: Path, console: Console) -> Verified:
     """Verify an archive in a folder of its own: no store is needed, and nothing in it is imported or run."""
     with TemporaryDirectory(prefix="ablab-verify-") as folder:
         index = unpack(path, Path(folder))
         chain = Chain.of(Path(folder))
         console.say(f"{path}: {index.name}, packed {index.made}, {len(index.files)} files as they were packed")
         broken = [*chain.unreadable, *chain.broken]
+        fault = None
         if broken or chain.stamp != index.stamp:
             fault = f"line {broken[0]} does not follow" if broken else "its end is not the one that was packed"
             console.say(f"{REGISTER}: {fault}")
@@ -62,4 +69,5 @@ def _archive(path: Path, console: Console) -> bool:
             console.say(f"register {chain.stamp}: its lines follow each other")
         runs = [RunFolder(Path(folder) / "runs" / run) for run in index.runs]
         found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
-        return verify_runs(found, console, lacks=index.lacks) and not broken and chain.stamp == index.stamp
+        verified = verify_runs(found, console, lacks=index.lacks)
+        return Verified(holds=all_hold(verified) and fault is None, runs=verified, register_fault=fault)

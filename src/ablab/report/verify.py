@@ -3,9 +3,12 @@
 A test loss would need the model.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain as joined
 from pathlib import Path
+from typing import Any
+
+from pydantic import Field
 
 from ablab.console import Console
 from ablab.report.selection import Selection
@@ -13,12 +16,34 @@ from ablab.scoring import Scoring, score
 from ablab.store.chain import Chain
 from ablab.store.custody import GONE, Link, links
 from ablab.store.finished import FinishedRun
-from ablab.store.records import Evaluation, Point
+from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder
 from ablab.store.stored_text import stored_text
 
 TOLERANCE = 1e-9
 """Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""
+
+
+class RunVerified(Strict):
+    """A run: the number of its links, the first broken one, and the evaluations that were scored again.
+
+    `mismatches`: where an evaluation is not what its texts give.
+    """
+
+    run: str
+    links: int
+    broken: str | None
+    evaluations: int = 0
+    mismatches: list[str] = Field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return self.broken is None and not self.mismatches
+
+
+def all_hold(runs: Iterable[RunVerified]) -> bool:
+    """Return whether nothing is broken of any run."""
+    return all(run.holds for run in runs)
 
 
 def ended_of(selection: Selection) -> list[FinishedRun]:
@@ -27,53 +52,57 @@ def ended_of(selection: Selection) -> list[FinishedRun]:
     return [FinishedRun(run.folder, run.record) for run in runs if run.record is not None]
 
 
-def verify_runs(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False) -> bool:
-    """Print the first broken link of each run, each mismatch of scores, and their numbers; return whether all hold.
+def verify_runs(
+    runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False
+) -> list[RunVerified]:
+    """Print the first broken link of each run, each mismatch of scores, and their numbers; return them for each run.
 
     `lacks`: whether a file is not missed.
     """
-    held = _links_hold(runs, console, lacks)
-    return _scores_hold(runs, console) and held
+    verified = _links(runs, console, lacks)
+    return [one.model_copy(update=again) for one, again in zip(verified, _scored_again(runs, console), strict=True)]
 
 
-def _links_hold(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool]) -> bool:
+def _links(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool]) -> list[RunVerified]:
     chains = {store: Chain.of(store) for store in {run.folder.outputs for run in runs}}
     for store in (store for store, chain in chains.items() if not chain.digests):
         console.say(f"{store} has no register: what was entered there cannot be compared")
-    count = broken = 0
+    verified = []
     with console.counting_bar("checking digests", len(runs)) as bar:
         for run in runs:
             found = [link for link in links(run.folder, chains[run.folder.outputs]) if not _is_left_out(link, lacks)]
-            count += len(found)
-            fault = next((link for link in found if link.fault is not None), None)
+            fault = next((f"{link.file} {link.fault}" for link in found if link.fault is not None), None)
             if fault is not None:
-                broken += 1
-                console.say(f"{run.run_id}: {fault.file} {fault.fault}")
+                console.say(f"{run.run_id}: {fault}")
+            verified.append(RunVerified(run=run.run_id, links=len(found), broken=fault))
             bar.advance(1)
+    count, broken = sum(one.links for one in verified), sum(one.broken is not None for one in verified)
     state = {0: "none is broken", 1: "1 run has a broken one"}.get(broken, f"{broken} runs have a broken one")
     console.say(f"{count:,} links of {len(runs)} runs checked: {state}")
-    return not broken
+    return verified
 
 
 def _is_left_out(link: Link, lacks: Callable[[str], bool]) -> bool:
     return link.fault == GONE and lacks(link.file)
 
 
-def _scores_hold(runs: Sequence[FinishedRun], console: Console) -> bool:
-    """Score all evaluations again, those of pruned models too."""
+def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[str, Any]]:
+    """Score all evaluations again, those of pruned models too; return their number and mismatches for each run."""
     wrong = checked = 0
+    told = []
     with console.counting_bar("scoring again", len(runs)) as bar:
         for run in runs:
-            for found in _of_run(run.folder):
-                lines = list(found)
-                for line in lines:
-                    console.say(f"{run.run_id}: {line}")
-                checked += 1
-                wrong += bool(lines)
+            each = [list(found) for found in _of_run(run.folder)]
+            mismatches = [line for lines in each for line in lines]
+            for line in mismatches:
+                console.say(f"{run.run_id}: {line}")
+            checked += len(each)
+            wrong += sum(map(bool, each))
+            told.append({"evaluations": len(each), "mismatches": mismatches})
             bar.advance(1)
     differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
     console.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
-    return not wrong
+    return told
 
 
 def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from typing import Literal
+
 from ablab.commands.options.base import Options
 
 
@@ -16,6 +18,8 @@ class SyncOptions(Options):
 
     dry_run: bool = False
     """true: only list what is missing there"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
@@ -63,6 +67,8 @@ class VerifyOptions(Options):
     """several of them, with commas between"""
     archive: str | None = None
     """archive that ablab pack has written; no store is needed"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 

@@ -86,5 +86,7 @@ class ReportOptions(Options):
     """number of resamples of each resampling test"""
     verify: bool = False
     """true: first compute BLEU and chrF again from the stored translations and the raw references"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
     outputs: str = "outputs"
     """folder of all runs and studies"""

@@ -44,6 +44,8 @@ class PruneOptions(Options):
     encoder+decoder layers, such as 6+3; or a number of heads, such as 24"""
     picture: Annotated[str, AfterValidator(_picture)] | None = None
     """file for the picture of several runs, a .png; a .csv is written beside it"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
@@ -110,6 +112,8 @@ class AnalyseOptions(Options):
     schedule: bool = False
     """true: draw learning rate and DropHead rate of the run that the other words describe, as for train.py, at each
     step; another word schedule=<option> is that group"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 

@@ -1,6 +1,6 @@
 """The options of the verbs for parts of one's own, for checks of the program, and for the shell."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,9 @@ class CheckOptions(Options):
     """
 
     usage = ("ablab check group=option [key=value ...]",)
+
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
 
 
 class SelfcheckOptions(Options):
