@@ -66,7 +66,7 @@ class Listing(Strict):
 
 def listing(runs: Runs, sort: str | None = None, limit: int | None = None) -> Listing:
     """List runs. `sort`: a column, such as `test_bleu`, or `-test_bleu` for the highest first; runs without it last."""
-    listed = [Listed.of(run) for run in runs]
+    listed = [Listed.of(run) for run in (runs if sort is not None else runs[:limit])]
     if sort is not None:
         key = sort.removeprefix("-")
         check_columns([key], listed, f"sort={sort}")

@@ -49,9 +49,9 @@ class Run:
 
     @cached_property
     def damage(self) -> str | None:
-        """What cannot be read of recipe, record or evaluation, in one line; None for a sound run."""
+        """What cannot be read of record or evaluation, or of a recipe without record, in one line; None if sound."""
         try:
-            _ = self.recipe, self.seed, self.record, self.evaluation, self.settings
+            _ = self.record, self.seed, self.evaluation  # the recipe, slow to read, only where there is no record
         except (UserError, OSError) as error:
             return str(error)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def seed(self) -> int:
-        return int(self.recipe["seed"])
+        return int(self.recipe["seed"] if self.record is None else self.record.config["seed"])
 
     @property
     def settings(self) -> dict[str, Any]:
