@@ -1,0 +1,46 @@
+"""The notebook runs from the store to the figures, on a study of smoke runs."""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from ablab.cli import main
+from tests.made_once import made_once
+
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "from_store_to_figures.ipynb"
+EXPERIMENT = """
+question: Does the notebook run?
+common: [smoke=true, logger=none, trainer.threads=1]
+factors: {norm: [pre, scalenorm]}
+seeds: [1]
+"""
+
+
+def _make(place: Path) -> None:
+    (place / "smoke.yaml").write_text(EXPERIMENT)
+    words = [f"experiment={place / 'smoke.yaml'}", f"outputs={place / 'outputs'}"]
+    assert main(["train", "-m", *words]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
+def test_every_cell_of_the_notebook_runs(tmp_path_factory, monkeypatch):
+    place, _ = made_once("notebook", _make, tmp_path_factory)
+    monkeypatch.setenv("ABLAB_STORE", str(place / "outputs"))
+    monkeypatch.setenv("ABLAB_STUDY", str(place / "smoke.yaml"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    notebook = nbformat.read(NOTEBOOK, 4)
+    NotebookClient(notebook, timeout=250, resources={"metadata": {"path": str(place)}}).execute()
+    figures = [out for cell in notebook.cells for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
+    assert len(figures) == 2
+
+
+def test_the_notebook_is_committed_with_its_outputs():
+    cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in cells)
+    assert sum("image/png" in out.get("data", {}) for cell in cells for out in cell.outputs) == 2
+    assert not [out for cell in cells for out in cell.outputs if out.output_type == "error"]
