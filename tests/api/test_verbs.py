@@ -115,3 +115,9 @@ def test_nothing_outside_the_store_is_removed(place, ids, tmp_path, capsys):
         assert main(["rm", *words]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert _tree(tmp_path) == before
+
+
+def test_a_damaged_recipe_keeps_no_other_run_from_being_told_of_or_set_aside(place, ids, capsys):
+    (place / "outputs" / "runs" / ids[0] / "recipe.yaml").write_text("[")
+    assert "recipe.yaml" in _json(capsys, "show", f"run={ids[0]}")["damage"]
+    assert _json(capsys, "rm", f"run={ids[1]}")["runs"][0]["run"] == ids[1]

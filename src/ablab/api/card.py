@@ -97,8 +97,9 @@ def card(run: Run) -> RunCard:
         "wandb": _is_sent(run.path),
     }
     if run.damage is None:
-        what |= {"seed": run.seed, "differs": differs(run), "origin": run.recipe.get("init_from")}
+        what |= {"seed": run.seed, "differs": differs(run)}
         try:
+            what["origin"] = run.recipe.get("init_from")
             what |= _trained(run) if run.record is not None else {}
         except UserError as error:
             what["damage"] = str(error)

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from pydantic import Field
@@ -66,8 +66,9 @@ def _began_from(store: Store, run: Run) -> Iterator[Run]:
     except (UserError, OSError, LookupError, TypeError):
         digests = set()
     for other in store.runs():
-        if other.id != run.id and other.damage is None and other.recipe.get("init_from") in digests - {None}:
-            yield other
+        with suppress(UserError):  # what cannot be read names no origin
+            if other.id != run.id and digests and other.recipe.get("init_from") in digests - {None}:
+                yield other
 
 
 def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Removal:
