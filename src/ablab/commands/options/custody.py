@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-from typing import Literal
-
 from ablab.commands.options.base import Options
 
 
