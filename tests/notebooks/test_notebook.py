@@ -1,4 +1,4 @@
-"""The notebook runs from the store to the figures, on a study of smoke runs."""
+"""The notebook runs from the store to the figures, on a study of runs of 100 steps."""
 
 import os
 from pathlib import Path
@@ -13,15 +13,18 @@ from tests.made_once import made_once
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "from_store_to_figures.ipynb"
 EXPERIMENT = """
 question: Does the notebook run?
-common: [smoke=true, logger=none, trainer.threads=1]
+common:
+  [training.max_steps=100, training.valid_every=50, optim.lr=0.01, optim.batch_tokens=256, schedule.warmup_steps=20,
+   data.vocab_size=120, data.max_tokens=60, data.train_size=300, data.valid_size=4, data.test_size=4, model.d_model=16,
+   model.d_ff=32, model.num_heads=2, model.encoder_layers=2, model.decoder_layers=2, trainer.threads=1, logger=none]
 factors: {norm: [pre, scalenorm]}
 seeds: [1]
 """
 
 
 def _make(place: Path) -> None:
-    (place / "smoke.yaml").write_text(EXPERIMENT)
-    words = [f"experiment={place / 'smoke.yaml'}", f"outputs={place / 'outputs'}"]
+    (place / "short.yaml").write_text(EXPERIMENT)
+    words = [f"experiment={place / 'short.yaml'}", f"outputs={place / 'outputs'}"]
     assert main(["train", "-m", *words]) == 0
 
 
@@ -30,7 +33,7 @@ def _make(place: Path) -> None:
 def test_every_cell_of_the_notebook_runs(tmp_path_factory, monkeypatch):
     place, _ = made_once("notebook", _make, tmp_path_factory)
     monkeypatch.setenv("ABLAB_STORE", str(place / "outputs"))
-    monkeypatch.setenv("ABLAB_STUDY", str(place / "smoke.yaml"))
+    monkeypatch.setenv("ABLAB_STUDY", str(place / "short.yaml"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     notebook = nbformat.read(NOTEBOOK, 4)
