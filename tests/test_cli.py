@@ -13,7 +13,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from ablab.cli import VERBS, main
-from ablab.commands.help import option_lines, overview
+from ablab.commands.help import option_lines, overview, summary
 from ablab.commands.options import OPTIONS
 from ablab.commands.options.base import Options
 from ablab.commands.options.experiments import ReportOptions
@@ -58,7 +58,18 @@ def test_the_package_is_a_command_too(tmp_path):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_the_help_of_train_names_every_group_option_and_field(capsys):
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("words", [[], *([verb, "--help"] for verb in VERBS)])
+def test_a_page_fits_the_terminal(words, columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    # What is typed is not folded: it would be copied with a line end in it.
+    assert not [line for line in lines if len(line) > columns and "ablab" not in line]
+
+
+def test_the_help_of_train_names_every_group_option_and_field(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     assert main(["train", "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for group, options in groups().items():
@@ -92,9 +103,10 @@ def test_the_page_begins_with_usage_and_the_line_of_the_overview(verb, capsys, m
     lines = capsys.readouterr().out.splitlines()
     usage = list(OPTIONS[verb].usage)
     assert lines[: len(usage)] == usage
-    (line,) = [line for line in overview().splitlines() if f" ablab {verb} " in line]
-    assert line.endswith(f"  {lines[len(usage) + 1]}")
-    assert max(map(len, [*lines, line])) <= 120
+    first = summary(OPTIONS[verb])
+    assert " ".join(lines[len(usage) + 1 :]).startswith(first)
+    assert f" ablab {verb} " in overview()
+    assert first in " ".join(overview().split())
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -34,6 +34,12 @@ __all__ = ["study"]
         ("ablab report ver", ["verify="]),
         ("ablab train --c", ["--cfg", "--config-dir"]),
         ("ablab nosuch norm", []),
+        ("ablab train --c", ["--config-dir", "--cfg"]),
+        ("ablab train --cfg ", ["job", "hydra", "all"]),
+        ("ablab train --cfg job norm=sc", ["norm=scalenorm", "norm=scalenorm_fixnorm"]),
+        ("ablab train --info s", ["searchpath"]),
+        ("ablab report --c", ["--config-dir"]),
+        ("ablab train data=pairs data.sp", ["data.split="]),
     ],
 )
 def test_what_may_follow(line, expected):
@@ -101,6 +107,7 @@ def test_the_shell_asks_and_understands(shell, tmp_path):
     start = "" if shell == "bash" else "norm="
     assert asked("ablab train norm=sc") == [f"{start}scalenorm", f"{start}scalenorm_fixnorm"]
     assert asked("ablab trai") == ["train"]
+    assert asked("ablab train --cf") == ["--cfg"]
 
 
 def test_every_shell_has_its_script(capsys):

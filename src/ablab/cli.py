@@ -19,7 +19,7 @@ from ablab.errors import (
     choices,
 )
 from ablab.files import OF_THE_DISK
-from ablab.lines import one_line, visible
+from ablab.lines import one_line, shortened, visible
 from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
 
@@ -92,7 +92,7 @@ LESS_MEMORY = "; allowed: a smaller optim.batch_tokens, or the same with trainer
 
 
 def _told(error: UserError) -> int:
-    print(f"error: {visible(one_line(str(error)))}", file=sys.stderr)  # noqa: T201
+    print(f"error: {shortened(visible(one_line(str(error))))}", file=sys.stderr)  # noqa: T201
     codes = {BusyError: BUSY, LostError: FAILED}
     return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
 

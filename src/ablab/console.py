@@ -1,5 +1,9 @@
 """Console output of a run: progress bars, a line per validation, and a table of results at the end."""
 
+import os
+import re
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -139,14 +143,47 @@ def _layers(kept: Sequence[int], depth: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
-    """Yield rows with aligned columns: the first `left` to the left, the others to the right. Nothing is cut off."""
+    """Yield rows with aligned columns: the first `left` to the left, the others to the right. Nothing is cut off.
+
+    On a terminal that is too narrow, texts are folded within their columns.
+    """
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    _narrow(widths, left)
     for row in rows:
-        cells = [
-            cell.ljust(width) if number < left else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells)
+        folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for number in range(max(map(len, folded))):
+            cells = [lines[number] if number < len(lines) else "" for lines in folded]
+            yield "  ".join(
+                cell.ljust(width) if column < left else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            )
+
+
+NARROWEST = 14
+"""Columns below which no text is folded."""
+
+
+def _narrow(widths: list[int], left: int) -> None:
+    """Take from the widest columns of text what the terminal lacks."""
+    if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
+        return  # a file or a pipe has no width
+    lacking = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
+    texts = range(min(left, len(widths)))
+    while lacking > 0 and texts and max(widths[column] for column in texts) > NARROWEST:
+        widths[max(texts, key=lambda column: widths[column])] -= 1
+        lacking -= 1
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """Return the lines of a cell, folded after spaces and commas, or anywhere in a word that is too long."""
+    lines = [""]
+    for piece in re.findall(r"[^\s,]*[\s,]+|[^\s,]+", cell):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
 
 
 def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapping[str, str]:

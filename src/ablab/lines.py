@@ -36,6 +36,36 @@ def one_line(sentence: str) -> str:
     return sentence.replace("\r\n", " ").replace("\r", " ").replace("\n", " ").lstrip("\ufeff")
 
 
+def counted(numbers: Iterable[int]) -> str:
+    """Return numbers as a person would list them: `1, 2, 3`, `1 to 300`, and of many others the first and the last."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    listed = [text for each in ranges for text in _named(each)]
+    total = sum(map(len, ranges))
+    return ", ".join(listed if len(listed) <= MOST_LISTED else [*listed[:3], "...", f"{listed[-1]} ({total} in all)"])
+
+
+def _named(consecutive: list[int]) -> list[str]:
+    few = len(consecutive) < RANGE_FROM
+    return list(map(str, consecutive)) if few else [f"{consecutive[0]} to {consecutive[-1]}"]
+
+
+RANGE_FROM = 6
+"""Consecutive numbers from which they are named by the first and the last."""
+MOST_LISTED = 20
+"""Numbers that a line lists."""
+
+
+def shortened(message: str) -> str:
+    """Return a message in which no list of values is repeated whole: people know what they typed."""
+    values = re.sub(r"\S{200,}", lambda found: f"{found[0][:120]}..." if "," in found[0] else found[0], message)
+    return re.sub(r"((?:[-+.\w]+, ){20})(?:[-+.\d]+, ){20,}[-+.\d]+", r"\1...", values)
+
+
 def visible(text: str) -> str:
     r"""Return a text for a screen: what would move its cursor, colour it or reverse its order is written out, as \x1b.
 

@@ -1,10 +1,10 @@
 """The help pages, generated from the options of each verb and from the configuration folder, without heavy imports."""
 
 import re
+import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import cleandoc
-from shutil import get_terminal_size
 from typing import Any
 
 from ablab.commands.options import OPTIONS
@@ -12,8 +12,13 @@ from ablab.commands.options.base import Options
 from ablab.fields import as_typed
 from ablab.program import is_script
 
-WIDEST, NARROWEST = 120, 80
-"""Most and fewest columns of a page; without a terminal it has the most."""
+WIDEST = 120
+"""Most columns of a page: longer lines are hard to read."""
+
+
+def _columns() -> int:
+    """Return the columns of a page: those of the terminal, or 80 where it does not tell."""
+    return max(40, min(WIDEST, shutil.get_terminal_size((80, 24)).columns))
 
 
 def overview() -> str:
@@ -24,7 +29,11 @@ def overview() -> str:
         [
             "ablab: ablation studies of encoder-decoder Transformers in machine translation",
             "",
-            *(f"  {starts[verb]:<{width}}  {summary(options)}" for verb, options in OPTIONS.items()),
+            *(
+                line
+                for verb, options in OPTIONS.items()
+                for line in _hanging(f"  {starts[verb]:<{width}}  ", summary(options))
+            ),
             "",
             "ablab <verb> --help lists the options of a verb.",
             "In a checkout: python train.py, study.py, report.py, prune.py, translate.py.",
@@ -40,7 +49,7 @@ def summary(options: type[Options]) -> str:
 def page(verb: str, words: Sequence[str]) -> str:
     """Return the help page of a verb; those of train and prune depend on the other words."""
     options = OPTIONS[verb]
-    lines = [*options.usage, "", _text(options)]
+    lines = [*options.usage, "", *_paragraphs(_text(options))]
     if listed := list(option_lines(options)):
         lines += ["", "Options (* is the default):", *listed]
     text = "\n".join([*lines, *MORE.get(verb, _nothing)(words)])
@@ -57,10 +66,37 @@ def option_lines(options: type[Options]) -> Iterator[str]:
 
 
 def _row(name: str, description: str, facts: str) -> list[str]:
-    text = f"{description} ({facts})" if facts else description
-    start = f"  {name:<16} "
-    width = max(NARROWEST, min(WIDEST, get_terminal_size((WIDEST, 24)).columns))
-    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False)
+    return _hanging(f"  {name:<16} ", f"{description} ({facts})" if facts else description)
+
+
+def _hanging(start: str, text: str) -> list[str]:
+    """Return a text behind its start, folded so that nothing stands below the start."""
+    indent = " " * len(start)
+    return textwrap.wrap(
+        text, _columns(), initial_indent=start, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the lines of a text, folded anew; of indented lines, examples, only what is said behind them."""
+    for number, paragraph in enumerate(text.split("\n\n")):
+        if number:
+            yield ""
+        lines = paragraph.split("\n")
+        if any(line.startswith(" ") for line in lines):
+            # A line that goes on with what stands behind an example is one with it.
+            joined = re.sub(r"\n {20,}(?=\S)", "  ", paragraph) if " ablab " in paragraph else paragraph
+            examples = (re.fullmatch(r"( +\S.*? {2,})(\S.*)", line) or line for line in joined.split("\n"))
+            for line in examples:
+                yield from [line] if isinstance(line, str) else _hanging(line[1], " ".join(line[2].split()))
+        else:
+            yield from _hanging("", " ".join(lines))
+
+
+def _field(line: str) -> list[str]:
+    """Return a line of a YAML file, its comment folded behind where it begins."""
+    start, mark, comment = line.partition(" # ")
+    return _hanging(f"{start}{mark}", comment) if len(line) > _columns() and mark else [line]
 
 
 def _facts(field: Mapping[str, Any], *, is_required: bool) -> list[str]:
@@ -106,11 +142,12 @@ def _groups_and_fields(words: Sequence[str]) -> Iterator[str]:
     width = max(len(group) for group in defaults)
     yield from ("", "Groups (group=option; * is the default):")
     for group, default in defaults.items():
-        yield f"  {group:<{width}}  {_marked(groups()[group], default)}"
+        yield from _hanging(f"  {group:<{width}}  ", _marked(groups()[group], default))
     chosen = typed_choices(words)
     others = " ".join(f"{group}={option}" for group, option in chosen.items() if option != defaults[group])
-    yield from ("", f"Fields and their defaults with {others or 'the default options'}; other options bring others:")
-    yield from (f"  {line}" for line in listed_fields(chosen))
+    title = f"Fields and their defaults with {others or 'the default options'}; other options bring others:"
+    yield from ("", *_hanging("", title))
+    yield from (folded for line in listed_fields(chosen) for folded in _field(f"  {line}"))
 
 
 def _pruning(words: Sequence[str]) -> Iterator[str]:
@@ -123,8 +160,9 @@ def _pruning(words: Sequence[str]) -> Iterator[str]:
     chosen = default if chosen == "none" else chosen
     strategies = [option for option in groups()[group] if option != "none"]
     yield from _row(group, "strategy that chooses the layers to keep", _marked(strategies, default))
-    yield from ("", f"Fields of pruning={chosen} and their defaults; those of decoding and trainer can be set too:")
-    yield from (f"  {group}.{line}" for line in fields_of_group(group, chosen))
+    title = f"Fields of pruning={chosen} and their defaults; those of decoding and trainer can be set too:"
+    yield from ("", *_hanging("", title))
+    yield from (folded for line in fields_of_group(group, chosen) for folded in _field(f"  {group}.{line}"))
 
 
 def _marked(options: Sequence[str], default: str | None) -> str:

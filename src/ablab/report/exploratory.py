@@ -1,5 +1,6 @@
 """Why a claim is exploratory: results were, or could have been, known before it was fixed."""
 
+from ablab.lines import counted
 from ablab.report.selection import Selection
 from ablab.study.claims import Settled, asked
 
@@ -20,4 +21,4 @@ def exploratory(selection: Selection, claim: Settled) -> str | None:
     if selection.late:
         return f"{len(selection.late)} runs were given up, and finished after that"
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
-    return f"seeds {', '.join(map(str, added))} were added after the first launch" if added else None
+    return f"seeds {counted(added)} were added after the first launch" if added else None

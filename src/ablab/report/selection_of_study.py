@@ -10,6 +10,7 @@ from ablab.config.options import removes_heads
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
+from ablab.lines import counted
 from ablab.plan import Planned
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Registered, Selection, way_of
@@ -139,7 +140,7 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         departures.append(f"arms of the first launch are left out: {', '.join(gone)}")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):
         aside += ["seeds", *map(str, study.seeds)]
-        departures.append(f"seeds {', '.join(map(str, left_out))} of the first launch are left out")
+        departures.append(f"seeds {counted(left_out)} of the first launch are left out")
     return aside, "; ".join(departures) or None
 
 
@@ -152,7 +153,7 @@ def _choosing(experiment: Experiment) -> str | None:
         by = f"by {', '.join(search.objectives)}, with seed {search.training_seed}"
         chosen = f"The arm {BEST} was chosen among {search.trials} trials ({search.sampler}) on validation, {by}"
     elif (tune := experiment.tune) is not None:
-        by = f"on validation {tune.metric}, with seeds {', '.join(str(seed) for seed in tune.seeds)}"
+        by = f"on validation {tune.metric}, with seeds {counted(tune.seeds)}"
         chosen = f"{tune.key} of each arm was chosen among {len(tune.values)} values {by}"
     else:
         return None

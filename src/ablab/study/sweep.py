@@ -12,6 +12,7 @@ from ablab.config.options import WandbLogger
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
+from ablab.lines import counted
 from ablab.program import program
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_line, summary
@@ -66,7 +67,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     """Run everything of the study that is missing and return the exit code."""
     board = Board(study)
     ready(study.cells[0].planned.config.logger, console.say)
-    console.say(f"{study.name}: {len(study.arms)} arms, seeds {', '.join(map(str, study.seeds))}")
+    console.say(f"{study.name}: {len(study.arms)} arms, seeds {counted(study.seeds)}")
     for prospect in prospects(study) if study.claims else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
