@@ -34,12 +34,7 @@ __all__ = ["study"]
         ("ablab report ver", ["verify="]),
         ("ablab train --c", ["--cfg", "--config-dir"]),
         ("ablab nosuch norm", []),
-        ("ablab train --c", ["--config-dir", "--cfg"]),
-        ("ablab train --cfg ", ["job", "hydra", "all"]),
         ("ablab train --cfg job norm=sc", ["norm=scalenorm", "norm=scalenorm_fixnorm"]),
-        ("ablab train --info s", ["searchpath"]),
-        ("ablab report --c", ["--config-dir"]),
-        ("ablab train data=pairs data.sp", ["data.split="]),
     ],
 )
 def test_what_may_follow(line, expected):

@@ -33,7 +33,7 @@ def test_every_verb_that_offers_json_has_a_schema():
         for verb, options in OPTIONS.items()
         if (field := options.model_fields.get("format")) is not None and "json" in str(field.annotation)
     }
-    assert offering == set(OUTPUTS)
+    assert offering - {"dashboard"} == set(OUTPUTS)  # that prints a specification, which is W&B's
 
 
 @pytest.mark.parametrize("verb", LINES)

@@ -35,7 +35,7 @@ EVALUATION = {
 OF_CORPUS = {
     "numbers": {Role.EVALUATION: {"test", "test_size"}, Role.RUNTIME: set()},
     "multi30k": {Role.EVALUATION: {"test"}, Role.RUNTIME: {"path", "url"}},
-    "text": {Role.EVALUATION: set(), Role.RUNTIME: {"train", "valid", "test"}},
+    "text": {Role.EVALUATION: set(), Role.RUNTIME: {"train", "valid", "test", "columns"}},
     "mtdata": {Role.EVALUATION: {"test"}, Role.RUNTIME: {"path"}},
 }
 """Everything not named here decides the weights. A new field that does not must be put here on purpose."""

@@ -237,6 +237,9 @@ class _Stdin:
     def __init__(self, content: bytes) -> None:
         self.buffer = io.BytesIO(content)
 
+    def isatty(self) -> bool:
+        return False
+
 
 def _translate(store, capsys, monkeypatch, content: bytes, *words: str):
     monkeypatch.setattr(sys, "stdin", _Stdin(content))

@@ -40,7 +40,7 @@ def validator():
         for _ in range(2)
     ]
     texts = [(str(number), f"{number + 10} {number + 12} {number + 9}") for number in range(7)]
-    return Validator(SimpleNamespace(valid=sides, valid_text=texts, tokenizers=(Spelt(), Spelt())))
+    return Validator(SimpleNamespace(valid=sides, valid_text=texts, tokenizers=(Spelt(), Spelt()), scoring={}))
 
 
 def with_everything_that_drops():

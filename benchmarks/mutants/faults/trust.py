@@ -24,7 +24,7 @@ TRUST = [
     ),
     Fault(
         "sender: tables and pictures do not count as rows",
-        "tracking/sender.py",
+        "tracking/feed.py",
         "            self._rows += 1\n",
         '            self._rows += kind == "row"\n',
         SENDING,
