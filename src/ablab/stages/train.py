@@ -31,7 +31,7 @@ from ablab.identity import condition_id
 from ablab.parts.load import load
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
-from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
+from ablab.stages.callbacks import AttentionMapCallback, SearchCallback, epochs_line
 from ablab.stages.worker import WorkerSpec
 from ablab.store.metrics import read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, Stretch, now
@@ -107,8 +107,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
         f"padding {start.steps.padding_share():.1%}"
     )
     if (steps := config.training.max_steps) is not None:
-        epoch = start.steps.steps_in(1)
-        console.say(f"{steps:,} steps at most, {steps / epoch:.1f} epochs of {epoch:,} steps")
+        console.say(epochs_line(steps, start.steps.steps_in(1)))
     return Work(**vars(start), planned=planned, prepared=prepared)
 
 
