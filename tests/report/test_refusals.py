@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
         (["where=layerdrp=0.1"], "did you mean layerdrop?"),
         (["where=layerdrop=0.9"], "none of the 20 finished runs"),
         (["where=layerdrop"], "allowed: key=value"),
+        (["where=layerdrop=0.1 test_bleu>30"], "choosing runs by it"),
         (["runs=nobody"], "no such run"),
         (["runs=r1", "norm=pre"], "norm=pre: with runs=, where= and table= allowed"),
         (["runz=r1"], "runz: no such key; did you mean runs?"),

@@ -17,6 +17,7 @@ from ablab.store.conditions import meeting, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.store.scores import COSTS, SCORES
 
 
 def of_runs(runs: str, outputs: Path) -> Selection:
@@ -29,7 +30,7 @@ def where(conditions: str, outputs: Path) -> Selection:
     """Select the finished runs that meet these conditions, such as `model=tiny data=multi30k` (`store.conditions`)."""
     if not conditions.split():
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
-    parsed(conditions)
+    _check_blind(conditions)
     records, damage = _readable(all_runs(outputs))
     if not records:
         raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
@@ -39,6 +40,16 @@ def where(conditions: str, outputs: Path) -> Selection:
         raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
     chosen = _ad_hoc("where", f"where={conditions}", found, outputs)
     return replace(chosen, notes=[*chosen.notes, *damage])
+
+
+def _check_blind(text: str) -> None:
+    """Raise UserError for a condition on a score: a report on runs chosen by their scores would show the choice."""
+    for condition in parsed(text):
+        if condition.key in {*SCORES, *COSTS}:
+            raise UserError(
+                f"where={text}: {condition.key} is a result, and choosing runs by it would make the report's own; "
+                "allowed: settings, seed and state (ablab ls takes scores too)"
+            )
 
 
 def _readable(runs: Iterable[RunFolder]) -> tuple[list["_Found"], list[str]]:
