@@ -106,7 +106,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
         f"{planned.run_id}  {planned.name}   {parameter_count(start.model):,} parameters, {padding['kept']:,} pairs, "
         f"padding {start.steps.padding_share():.1%}"
     )
-    if (steps := config.training.max_steps) is not None:
+    if (steps := config.training.max_steps) is not None and not config.smoke:
         console.say(epochs_line(steps, start.steps.steps_in(1)))
     return Work(**vars(start), planned=planned, prepared=prepared)
 
