@@ -5,6 +5,7 @@
 #   make test-all     with the slow tests: those that learn something, and every arm end to end
 #   make test-faults  each write of a run fails in turn, by a kill or an error of the disk; signals; damaged files
 #   make test-input   tens of thousands of command lines, experiment files, records, corpora and names of every kind
+#   make docs         the documentation site, in site/
 #   make audit        known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all test-faults test-input audit lint clean
+.PHONY: help install train test test-all test-faults test-input docs audit lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -38,6 +39,10 @@ test-faults: $(VENV)/.installed-dev
 
 test-input: $(VENV)/.installed-dev
 	ABLAB_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 --dist loadfile -m '' -o timeout=14400 tests/input
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
+	@echo "Results: site/index.html"
 
 audit: $(VENV)/.installed-dev
 	$(BIN)/pip-audit --skip-editable

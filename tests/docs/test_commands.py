@@ -1,0 +1,78 @@
+"""What the documentation tells people to type can be typed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ablab.cli import VERBS
+from ablab.commands.options import OPTIONS
+from ablab.commands.options.base import read_words, split_words
+from ablab.config import compose
+from ablab.config.groups import groups
+from ablab.config.overrides import parse
+from ablab.config.schema import OF_A_SWEEP, all_fields
+from tests.docs.pages import PAGES, ROOT, commands, files, quick, typed
+
+RUNS = ("train", "study", "report", "verify", "pack", "analyse", "check", "prune", "dashboard")
+"""Verbs that take words of a run beside their own options."""
+
+
+COMPOSED = [page for page in PAGES if page.name not in ("extending.md", "own_part.md")]
+"""The others name parts that their reader writes first; those are executed, here and in tests/parts."""
+
+
+@pytest.mark.parametrize("command", commands(COMPOSED), ids=lambda command: f"{command.page}: {command.line[:60]}")
+def test_a_command_of_the_docs_is_one(command):
+    verb, *words = command.words
+    assert verb in VERBS
+    words = [
+        word
+        for word in words
+        if word not in ("-m", "--help", "schedule=true") and not word.startswith(("hydra.", "hydra/"))
+    ]
+    if verb in ("new", "completion", "selfcheck"):
+        return
+    if verb == "diff":  # takes two runs without a key, too
+        words = [word for word in words if "=" in word]
+        words += [] if any(word.startswith("runs=") for word in words) else ["runs=a,b"]
+    kind = OPTIONS[verb]
+    if verb not in RUNS:
+        read_words(kind, words)
+        return
+    rest = split_words(kind, words)[1] if "schedule=true" not in command.words else words
+    overrides = parse(rest)
+    if verb == "train" and "-m" not in command.words:
+        compose([word for word in rest if not word.startswith("init_from=")])
+    for override in overrides:
+        assert override.key_or_group in {*groups(), *all_fields(), *OF_A_SWEEP, "experiment"}, override.key_or_group
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tutorial.md", "how_to/own_part.md"])
+def test_its_commands_end_well_one_after_the_other(name, tmp_path):
+    text = quick((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    for path, content in files(text).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content, encoding="utf-8")
+    script = "\n".join(["set -e", f'ablab() {{ {sys.executable} -m ablab "$@"; }}', "export -f ablab", *typed(text)])
+    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=_environment())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    for page in ("index", "tutorial", "reference/settings", "reference/verbs", "questions"):
+        html = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
+        assert "https://fonts" not in html
+        assert "unpkg.com" not in html
+    assert "learn_g" in (tmp_path / "reference" / "settings.html").read_text(encoding="utf-8")
+
+
+def _environment():
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": paths, "NO_MKDOCS_2_WARNING": "1"}
