@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from inspect import cleandoc
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ablab import errors
 from ablab.commands.help import option_lines
 from ablab.commands.options import OPTIONS
@@ -111,7 +113,11 @@ def _table(kind: type[Group], written: Mapping[str, tuple[str, str]]) -> Iterato
             continue
         default, comment = written.get(name, ("", ""))
         needs = f" (with {marks.read_if.needs})" if marks.read_if is not None else ""
-        cells = [f"`{name}`", f"`{default}`" if default else "", _allowed(schema.get(name, {})), marks.role.value]
+        # A validator of its own hides a field's type from the schema; the annotation has it.
+        allowed = schema.get(name, {})
+        if not {"type", "anyOf", "enum", "const"} & set(allowed):
+            allowed = TypeAdapter(kind.model_fields[name].annotation).json_schema()
+        cells = [f"`{name}`", f"`{default}`" if default else "", _allowed(allowed), marks.role.value]
         about = (comment + needs).strip().replace("<", "&lt;")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in [*cells, about]) + " |"
 
@@ -133,7 +139,12 @@ def _one(kind: Mapping[str, Any]) -> str:
         ("maximum", "at most"),
         ("exclusiveMaximum", "below"),
     ]
-    return " ".join([named, *(f"{word} {kind[key]}" for key, word in bounds if key in kind)])
+    return " ".join([named, *(f"{word} {_figure(kind[key])}" for key, word in bounds if key in kind)])
+
+
+def _figure(bound: float) -> str:
+    """Return a bound as a person would write it."""
+    return "2^63" if bound == 2**63 else str(bound)
 
 
 if __name__ == "__main__":
