@@ -21,7 +21,7 @@ def _words(lines: list[str]) -> list[str]:
 def test_a_table_is_folded_to_the_terminal_and_loses_nothing(columns, monkeypatch):
     whole = list(aligned(ROWS, left=2))
     assert max(map(len, whole)) > 80
-    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("ablab.console.terminal_columns", lambda: columns)
     folded = list(aligned(ROWS, left=2))
     assert max(map(len, folded)) <= columns
     assert _words(folded) == _words(whole)
@@ -29,7 +29,7 @@ def test_a_table_is_folded_to_the_terminal_and_loses_nothing(columns, monkeypatc
 
 
 def test_a_pipe_gets_a_line_a_row(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
     assert len(list(aligned(ROWS, left=2))) == len(ROWS)
 
 
@@ -47,7 +47,7 @@ def test_numbers_as_a_person_would_list_them(numbers, text):
     assert counted(numbers) == text
 
 
-@pytest.mark.parametrize("words", [["layerdrop={}"], ["seed=[{}]"], ["seed=[{}"], ["-m", "seed=[{}]"], ["nothing={}"]])
+@pytest.mark.parametrize("words", [["layerdrop={}"], ["seed=[{}]"], ["seed=[{}"], ["nothing={}"]])
 def test_a_thousand_values_are_not_printed_back(words, capsys):
     values = ",".join(map(str, range(3000)))
     assert main(["train", *(word.format(values) for word in words)]) == 2

@@ -1,6 +1,5 @@
 """Console output of a run: progress bars, a line per validation, and a table of results at the end."""
 
-import os
 import re
 import shutil
 import sys
@@ -163,11 +162,17 @@ NARROWEST = 14
 """Columns below which no text is folded."""
 
 
+def terminal_columns() -> int | None:
+    """Return the width of the terminal; None for a file or a pipe, which have none, whatever COLUMNS says."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def _narrow(widths: list[int], left: int) -> None:
     """Take from the widest columns of text what the terminal lacks."""
-    if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
-        return  # a file or a pipe has no width
-    lacking = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
+    columns = terminal_columns()
+    if columns is None:
+        return
+    lacking = sum(widths) + 2 * (len(widths) - 1) - columns
     texts = range(min(left, len(widths)))
     while lacking > 0 and texts and max(widths[column] for column in texts) > NARROWEST:
         widths[max(texts, key=lambda column: widths[column])] -= 1
