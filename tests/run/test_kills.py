@@ -150,6 +150,7 @@ def left(run):
     return found, texts, curves
 
 
+@pytest.mark.slow
 def test_the_undisturbed_run_ends_by_patience(undisturbed):
     """Or the kills around the end would not be where they say."""
     assert undisturbed.record().reason == "patience"
@@ -161,11 +162,8 @@ def test_the_undisturbed_run_ends_by_patience(undisturbed):
     assert undisturbed.curves()
 
 
-OFTEN = ("with the record entered and without its name",)
-"""In every run of the tests, beside the interruptions in the midst of training of test_interruption."""
-
-
-@pytest.mark.parametrize("where", [pytest.param(w, marks=[] if w in OFTEN else pytest.mark.slow) for w in KILLS])
+@pytest.mark.slow
+@pytest.mark.parametrize("where", KILLS)
 def test_a_kill_leaves_no_trace(where, undisturbed, tmp_path):
     shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")  # made once
     line = (*LINE, f"outputs={tmp_path}")
