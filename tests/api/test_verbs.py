@@ -71,13 +71,26 @@ def test_two_runs_differ_by_what_their_recipes_say(place, ids, capsys):
     assert "noise" in seeds["notes"][0]
 
 
-def test_a_dry_run_removes_nothing_and_names_what_rests_on_the_run(place, ids, capsys):
+def test_a_dry_run_removes_nothing_and_names_what_depends_on_the_run(place, ids, capsys):
     before = _tree(place)
     (one,) = _json(capsys, "rm", f"run={ids[0]}", "dry_run=true")["runs"]
     assert one["run"] == ids[0]
-    assert any(line.startswith("study ") for line in one["hangs"])
-    assert _json(capsys, "rm", f"run={ids[0]}", "dry_run=true", "forever=true")["freed"] == 0
+    assert any(line.startswith("study ") for line in one["dependents"])
     assert _tree(place) == before
+
+
+@pytest.mark.parametrize("words", ["run={}", "runs={}", "where=seed=1"])
+def test_only_what_was_set_aside_is_deleted_for_ever_by_the_same_line(words, place, ids, capsys):
+    word, before = words.format(ids[0]), _tree(place)
+    assert main(["rm", word, "forever=true"]) == 2
+    assert "superseded" in capsys.readouterr().err
+    assert _tree(place) == before
+    aside = {one["run"] for one in _json(capsys, "rm", word)["runs"]}
+    assert ids[0] in aside
+    assert {one["run"] for one in _json(capsys, "rm", word, "forever=true", "dry_run=true")["runs"]} == aside
+    assert len(list((place / "outputs" / "superseded").iterdir())) == len(aside)
+    assert {one["run"] for one in _json(capsys, "rm", word, "forever=true")["runs"]} == aside
+    assert {path.name for path in (place / "outputs" / "runs").glob("r*")} == set(ids) - aside
 
 
 def test_a_run_is_set_aside_whole_then_erased_and_the_register_stays_true(place, ids, capsys):
@@ -96,6 +109,44 @@ def test_a_run_is_set_aside_whole_then_erased_and_the_register_stays_true(place,
     assert main(["verify", f"run={ids[2]}"]) in (0, 1)
     notes = ablab.open("outputs").study("tried.yaml").document.notes
     assert f"runs that had ended were set aside (rerun): {ids[0]}" in notes
+
+
+def test_what_was_set_aside_comes_back_as_it_was(place, ids, capsys):
+    def runs():
+        return {path: content for path, content in _tree(place / "outputs" / "runs").items() if path.suffix != ".lock"}
+
+    before, notes = runs(), ablab.open("outputs").study("tried.yaml").document.notes
+    _json(capsys, "rm", "where=seed=1")
+    assert runs() != before
+    _json(capsys, "rm", "where=seed=1", "undo=true", "dry_run=true")
+    assert runs() != before
+    _json(capsys, "rm", "where=seed=1", "undo=true")
+    assert runs() == before
+    chain = Chain.of(place / "outputs")
+    assert (chain.broken, chain.unreadable, chain.histories[ids[0]].times_set_aside) == ([], [], 0)
+    assert ablab.open("outputs").study("tried.yaml").document.notes == notes
+    assert main(["verify", f"run={ids[0]}"]) == 0
+
+
+def test_a_run_that_was_edited_while_it_lay_aside_is_not_known_when_it_comes_back(place, ids, capsys):
+    _json(capsys, "rm", f"run={ids[0]}")
+    record = place / "outputs" / "superseded" / f"{ids[0]}-1" / "record.json"
+    record.write_text(record.read_text().replace('"seed": 1', '"seed": 2', 1) + " ")
+    _json(capsys, "rm", f"run={ids[0]}", "undo=true")
+    assert not Chain.of(place / "outputs").histories[ids[0]].has_ended
+    assert main(["verify", f"run={ids[0]}"]) == 1
+
+
+def test_nothing_comes_back_over_a_run_that_was_begun_again(place, ids, capsys):
+    runs = place / "outputs" / "runs"
+    _json(capsys, "rm", f"run={ids[0]}")
+    (runs / ids[0]).mkdir()
+    (runs / ids[0] / "recipe.yaml").write_text("seed: 1")
+    before = _tree(place)
+    assert main(["rm", f"run={ids[0]}", "undo=true"]) == 2
+    assert "lies in" in capsys.readouterr().err
+    assert main(["rm", f"run={ids[0]}", "undo=true", "forever=true"]) == 2
+    assert _tree(place) == before
 
 
 def test_a_run_that_goes_on_is_refused_and_so_are_those_beside_it(place, ids, capsys):

@@ -1,11 +1,8 @@
-"""Removal of runs: first aside, to superseded/, where nothing is lost; for ever only when asked for."""
+"""Removal of runs: aside, to superseded/, where nothing is lost."""
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-
-from pydantic import Field
 
 from ablab.api.card import size
 from ablab.api.run import Run
@@ -14,32 +11,31 @@ from ablab.errors import BusyError, UserError
 from ablab.files import read_json
 from ablab.store.locks import locked
 from ablab.store.records import Strict
-from ablab.store.register import Register
 
 ASIDE = "superseded"
 
 
 class Removed(Strict):
-    """A run that is removed. `to`: where it was set aside, `erased`: folders deleted for ever; `bytes`: in all."""
+    """A run that is removed, or brought back. `to`: where it lies then; `erased`: the folder that is deleted."""
 
     run: str
     name: str
     bytes: int
-    hangs: list[str]
+    dependents: list[str]
     to: str | None = None
-    erased: list[str] = Field(default_factory=list)
+    erased: str | None = None
 
 
 class Removal(Strict):
-    """What was, or with `dry_run` would be, removed. `freed`: bytes of what was deleted for ever."""
+    """What was, or with `dry_run` would be, removed or brought back. `freed`: bytes of what was deleted."""
 
     dry_run: bool
     runs: list[Removed]
     freed: int = 0
 
 
-def hangs_on(store: Store, run: Run) -> list[str]:
-    """Return what rests on a run, a line for each: studies, reports, runs that began from it, and pruned models."""
+def dependents_of(store: Store, run: Run) -> list[str]:
+    """Return what depends on a run, a line for each: studies, reports, runs that began from it, and pruned models."""
     found = [f"study {name}" for name in store.studies if run.id in store.of_study(name)]
     found += [
         f"report {path.parent.name}" for path in sorted(store.path.glob("reports/*/report.json")) if _names(path, run)
@@ -77,8 +73,10 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
     Nothing is moved unless all can be. Error for a run that does not lie in this store.
     """
     for run in runs:
-        _check_inside(store, run.path)
-    removed = [Removed(run=run.id, name=run.name, bytes=size(run.path), hangs=hangs_on(store, run)) for run in runs]
+        check_inside(store, run.path)
+    removed = [
+        Removed(run=run.id, name=run.name, bytes=size(run.path), dependents=dependents_of(store, run)) for run in runs
+    ]
     if any(run.state == "running" for run in runs):
         busy = next(run.id for run in runs if run.state == "running")
         raise BusyError(f"{busy} is being worked on by another process; wait for it, or stop it")
@@ -93,28 +91,7 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
     return Removal(dry_run=False, runs=moved)
 
 
-def erase(store: Store, run_id: str, *, dry_run: bool = False) -> Removed | None:
-    """Delete for ever what lies of a run in superseded/; None if nothing does. The register keeps that it was there."""
-    places = [path for path in sorted((store.path / ASIDE).glob(f"{run_id}-*")) if path.is_dir()]
-    places = [path for path in places if path.name.rpartition("-")[0] == run_id]
-    if not places:
-        return None
-    for path in places:
-        _check_inside(store, path)
-    total = sum(map(size, places))
-    for path in places if not dry_run else ():
-        shutil.rmtree(path)
-        Register(store.path).append("erased", run=run_id)
-    return Removed(run=run_id, name="", bytes=total, hangs=[], erased=[str(path) for path in places])
-
-
-def aside_ids(store: Store) -> list[str]:
-    """Return the ids of runs that lie in superseded/."""
-    folders = [path for path in (store.path / ASIDE).glob("r*-*") if path.is_dir()]
-    return sorted({path.name.rpartition("-")[0] for path in folders})
-
-
-def _check_inside(store: Store, path: Path) -> None:
+def check_inside(store: Store, path: Path) -> None:
     """Raise UserError for a folder that is a link, or lies outside the store that is named."""
     inside = path.resolve().parent in {(store.path / name).resolve() for name in ("runs", ASIDE)}
     in_store = path.resolve().is_relative_to(store.path.resolve())

@@ -1,10 +1,11 @@
-"""The `rm` command: set runs aside, or delete for ever what was set aside."""
+"""The `rm` command: set runs aside, bring them back, or delete what was set aside."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ablab.api import Run, Store
 from ablab.api import open as open_store
-from ablab.api.removal import Removal, Removed, aside_ids, erase, set_aside
+from ablab.api.removal import ASIDE, Removal, set_aside
+from ablab.api.superseded import erase, find_superseded, restore, superseded
 from ablab.commands.options.base import read_words
 from ablab.commands.options.stored import RmOptions
 from ablab.commands.outputs import say_json
@@ -19,63 +20,69 @@ def rm(arguments: Sequence[str]) -> int:
     given = [key for key in ("run", "runs", "where") if getattr(options, key) is not None]
     if len(given) != 1:
         raise UserError("rm: say one of run=<id>, runs=<id>,<id>, and where='key=value'")
+    if options.forever and options.undo:
+        raise UserError("rm: forever=true deletes what undo=true would bring back; say one of them")
     store = open_store(options.outputs)
-    chosen, aside = _chosen(store, options)
-    done = set_aside(store, chosen, dry_run=options.dry_run)
-    if options.forever:
-        done = _erased(store, done, aside, dry_run=options.dry_run)
+    if options.undo:
+        done = restore(store, _aside(store, options), dry_run=options.dry_run)
+    elif options.forever:
+        done = erase(store, _aside(store, options), dry_run=options.dry_run)
+    else:
+        done = set_aside(store, _there(store, options), dry_run=options.dry_run)
     if options.format == "json":
         say_json(done)
         return DONE
-    _say(done, Console(), forever=options.forever)
+    _say(done, Console(), options)
     return DONE
 
 
-def _chosen(store: Store, options: RmOptions) -> tuple[list[Run], list[str]]:
-    """Return the runs that are meant, and the ids of those that lie in superseded/ already."""
+def _there(store: Store, options: RmOptions) -> list[Run]:
+    """Return the runs in runs/ that are meant."""
     if options.where is not None:
-        if not options.where.split():
-            raise UserError("where=: say which runs, such as where='state=failed'")
-        found = list(store.runs(options.where))
-        if not found:
-            raise UserError(f"where={options.where}: no run in {store.path}/runs is like that")
-        return found, []
-    references = [options.run] if options.run is not None else [one for one in (options.runs or "").split(",") if one]
-    if not references:
+        return _meant(options.where, store.runs, f"{store.path}/runs")
+    return _distinct(store.run(reference) for reference in _references(options))
+
+
+def _aside(store: Store, options: RmOptions) -> list[Run]:
+    """Return the runs in superseded/ that are meant: nothing else is deleted or brought back."""
+    if options.where is not None:
+        return _meant(options.where, lambda where: superseded(store, where), f"{store.path}/{ASIDE}")
+    return _distinct(run for reference in _references(options) for run in find_superseded(store, reference))
+
+
+def _meant(where: str, find: Callable[[str], Sequence[Run]], place: str) -> list[Run]:
+    if not where.split():
+        raise UserError("where=: say which runs, such as where='state=failed'")
+    if not (found := list(find(where))):
+        raise UserError(f"where={where}: no run in {place} is like that")
+    return found
+
+
+def _references(options: RmOptions) -> list[str]:
+    if options.run is not None:
+        return [options.run]
+    if not (references := [one for one in (options.runs or "").split(",") if one]):
         raise UserError(f"runs={options.runs}: names no run; allowed: run ids with commas between")
-    there = aside_ids(store) if options.forever else []
-    aside = [reference for reference in references if reference in there]
-    runs = [store.run(reference) for reference in references if reference not in aside or _is_there(store, reference)]
-    return list({run.id: run for run in runs}.values()), aside
+    return references
 
 
-def _is_there(store: Store, run_id: str) -> bool:
-    return (store.folder(run_id).path / "recipe.yaml").exists()
+def _distinct(runs: Iterable[Run]) -> list[Run]:
+    return list({run.id: run for run in runs}.values())
 
 
-def _erased(store: Store, done: Removal, aside: Sequence[str], *, dry_run: bool) -> Removal:
-    ids = dict.fromkeys([*(one.run for one in done.runs), *aside])
-    moved = {one.run: one for one in done.runs}
-    found: list[Removed] = []
-    for run_id in ids:
-        gone, before = erase(store, run_id, dry_run=dry_run), moved.get(run_id)
-        if before is not None and gone is not None:
-            more = before.bytes if dry_run else 0  # of a dry run, the run itself lies in runs/ still
-            gone = before.model_copy(update={"bytes": gone.bytes + more, "to": None, "erased": gone.erased})
-        found += [one for one in (gone or before,) if one is not None]
-    return Removal(dry_run=dry_run, runs=found, freed=0 if dry_run else sum(one.bytes for one in found))
-
-
-def _say(done: Removal, console: Console, *, forever: bool) -> None:
+def _say(done: Removal, console: Console, options: RmOptions) -> None:
+    what = "brought back" if options.undo else "deleted" if options.forever else "set aside"
     for one in done.runs:
-        what = "would be " * done.dry_run + ("deleted for ever" if forever else "set aside")
-        console.say(f"{one.run}  {one.name}  {what}, {size_of(one.bytes)}".replace("    ", "  "))
-        for line in one.hangs:
-            console.say(f"  on it hangs: {line}")
+        said = "would be " * done.dry_run + what
+        console.say("  ".join(filter(None, (one.run, one.name, said, size_of(one.bytes)))))
+        for line in one.dependents:
+            console.say(f"  depends on it: {line}")
     if done.dry_run:
         console.say("Nothing was done: dry_run=true")
-    elif forever:
+    elif options.forever:
         console.say(f"{size_of(done.freed)} freed; the same train line trains such a run again")
-    else:
-        console.say("Nothing was deleted; to free the disk: the same line with forever=true")
-        console.say(f"Results: {', '.join(one.to for one in done.runs if one.to)}")
+    elif not options.undo:
+        console.say("Nothing was deleted. The same line with undo=true brings the runs back, with forever=true it")
+        console.say("deletes them.")
+    if where := ", ".join(one.to for one in done.runs if one.to and not done.dry_run):
+        console.say(f"Results: {where}")

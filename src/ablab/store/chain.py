@@ -18,7 +18,8 @@ class History:
 
     `is_older`: the run ended before the register began. `files`: the digest of each file since the run was last begun.
     `times_set_aside`: after it had ended. `replaced`: digests of records that another followed although the run had not
-    been set aside; None for one older than the register. `made_again`: files that were entered twice.
+    been set aside; None for one older than the register. `made_again`: files that were entered twice. `aside`: what
+    was known of the run each time that it was set aside, without those that were brought back.
     """
 
     is_older: bool = False
@@ -26,6 +27,7 @@ class History:
     times_set_aside: int = 0
     replaced: list[str | None] = field(default_factory=list)
     made_again: set[str] = field(default_factory=set)
+    aside: list[tuple[bool, dict[str, str]]] = field(default_factory=list)
 
     @property
     def has_ended(self) -> bool:
@@ -40,9 +42,21 @@ class History:
         """Add the next entry of the run."""
         if entry.what == "set aside":
             self.times_set_aside += self.has_ended
+            self.aside.append((self.is_older, self.files))
             self.is_older, self.files = False, {}
+        elif entry.what == "restored":
+            self._restored(entry.digest)
         elif entry.what == "written" and entry.file is not None and entry.digest is not None:
             self._written(entry.file, entry.digest)
+
+    def _restored(self, digest: str | None) -> None:
+        """Know again what was known of the run with this record; one that was never entered stays unknown."""
+        for at, (is_older, files) in reversed([*enumerate(self.aside)]):
+            if is_older or files.get(RECORD) == digest:
+                del self.aside[at]
+                self.is_older, self.files = is_older, files
+                self.times_set_aside -= self.has_ended
+                return
 
     def _written(self, file: str, digest: str) -> None:
         if file == RECORD:

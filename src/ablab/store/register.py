@@ -37,9 +37,10 @@ WAITING = "entering"
 class Entry(BaseModel):
     """A line of the register.
 
-    `what`: begun, written (a file of a run), registered or closed (a study), set aside or erased (a run). `digest`: of
-    the bytes of the file. `runs`, `files`: of the first entry, the runs that had ended before the register began, and
-    the digests of the files of studies. `before`: digest of the line before.
+    `what`: begun, written (a file of a run), registered or closed (a study), set aside, restored or erased (a run).
+    `digest`: of the bytes of the file; of a run that is restored, of its record. `runs`, `files`: of the first entry,
+    the runs that had ended before the register began, and the digests of the files of studies. `before`: digest of the
+    line before.
     """
 
     model_config = ConfigDict(frozen=True)

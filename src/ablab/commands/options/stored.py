@@ -66,14 +66,15 @@ class DiffOptions(Options):
 
 
 class RmOptions(Options):
-    """Set runs aside, or delete for ever what was set aside.
+    """Set runs aside, bring them back, or delete what was set aside.
 
-    Moves runs to superseded/ in the folder of outputs, and enters that in its register, so that reports and verify say
-    what became of them. Names the studies, reports and runs that rest on them. Runs that go on are refused.
+    Moves runs to superseded/ in the folder of outputs and enters that in its register, so that reports and verify say
+    what became of them. Names the studies, reports and runs that depend on them. Refuses runs that are being trained.
 
       ablab rm run=r1a2b dry_run=true
       ablab rm where='state=failed'
-      ablab rm run=r1a2b forever=true
+      ablab rm where='state=failed' undo=true
+      ablab rm where='state=failed' forever=true
     """
 
     usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
@@ -86,8 +87,10 @@ class RmOptions(Options):
     """conditions with spaces between, as of ablab ls: all runs that meet them"""
     dry_run: bool = False
     """true: only say what would be done"""
+    undo: bool = False
+    """true: bring back these runs, which were set aside"""
     forever: bool = False
-    """true: delete the runs, and what earlier was set aside of them; nothing brings them back"""
+    """true: delete these runs, which were set aside; nothing brings them back then"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
