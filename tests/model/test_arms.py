@@ -195,7 +195,7 @@ def test_decoding_step_by_step_is_the_full_pass(arm):
 )
 @torch.no_grad()
 def test_reordered_hypotheses_and_kept_sentences_decode_on(arm, lengths):
-    """Beams continue one another, one sentence ends, the beams change again."""
+    """One hypothesis a sentence becomes three, they continue one another, a sentence ends, they change again."""
     model = arm.build().eval()
     beams = 3
     src, tgt = source(*lengths), target(*[7] * 3 * beams).unflatten(0, (3, beams))
@@ -206,19 +206,20 @@ def test_reordered_hypotheses_and_kept_sentences_decode_on(arm, lengths):
         for t in range(start, end):
             assert_close(model.step(tgt[:, :, t], state), expected[:, :, t], **CLOSE)
 
-    run(0, 2)
-    state.reorder(torch.tensor([1, 1, 0, 3, 5, 4, 8, 8, 8]))
-    tgt[0, :, :2], tgt[1, :, :2], tgt[2, :, :2] = (
-        tgt[0, [1, 1, 0], :2],
-        tgt[1, [0, 2, 1], :2],
-        tgt[2, [2, 2, 2], :2],
-    )
+    def follow(origin: list[list[int]], end: int) -> None:
+        state.follow(torch.tensor(origin))
+        tgt[:, :, :end] = tgt.gather(1, torch.tensor(origin)[:, :, None].expand(-1, -1, 7))[:, :, :end]
+
+    tgt[:, :, 0] = tgt[:, :1, 0]
+    assert_close(model.step(tgt[:, :1, 0], state), full(model, src, tgt)[:, :1, 0], **CLOSE)
+    follow([[0, 0, 0]] * 3, 1)
+    run(1, 2)
+    follow([[1, 1, 0], [0, 2, 1], [2, 2, 2]], 2)
     run(2, 4)
     state.keep(torch.tensor([2, 0]))
     src, tgt = src[[2, 0]], tgt[[2, 0]]
     run(4, 5)
-    state.reorder(torch.tensor([2, 0, 1, 4, 4, 3]))
-    tgt[0, :, :5], tgt[1, :, :5] = tgt[0, [2, 0, 1], :5], tgt[1, [1, 1, 0], :5]
+    follow([[2, 0, 1], [1, 1, 0]], 5)
     run(5, 7)
 
 

@@ -4,6 +4,7 @@ from benchmarks.mutants.fault import Fault
 
 BATCHES = ("decoding/test_batches.py",)
 SEARCH = ("decoding/test_search.py",)
+WORDS = ("decoding/test_words.py",)
 
 DECODING = [
     Fault(
@@ -37,23 +38,37 @@ DECODING = [
     ),
     Fault(
         "beam: scores are renormalised after what is forbidden",
-        "decoding/beam.py",
-        "        normaliser = logits.logsumexp(dim=-1, keepdim=True)\n        logits = forbid(logits)\n",
-        "        logits = forbid(logits)\n        normaliser = logits.logsumexp(dim=-1, keepdim=True)\n",
-        SEARCH,
+        "decoding/words.py",
+        " + (forbidden - most).exp().sum(dim=-1, keepdim=True)",
+        "",
+        (*SEARCH, *WORDS),
+    ),
+    Fault(
+        "beam: the best words are sought in a group too few",
+        "decoding/words.py",
+        "chosen = grouped.amax(dim=-1).topk(count, dim=-1)",
+        "chosen = grouped.amax(dim=-1).topk(max(1, count - 1), dim=-1)",
+        WORDS,
     ),
     Fault(
         "beam: a hypothesis keeps the past of its place, not of what it continues",
         "decoding/beam.py",
-        "        _follow(state, origin)\n",
-        "",
+        "        state.follow(origin)\n",
+        "        state.follow(torch.arange(beam_size).expand_as(origin) * (position > 0))\n",
         SEARCH,
+    ),
+    Fault(
+        "beam: a hypothesis attends to all of its sentence",
+        "model/kv_cache.py",
+        "own = torch.eye(hypotheses, dtype=like.dtype, device=like.device).log()",
+        "own = like.new_zeros(hypotheses, hypotheses)",
+        (*SEARCH, "model/test_arms.py"),
     ),
     Fault(
         "beam: every hypothesis must end a token early",
         "decoding/beam.py",
-        "beams.advance(logits, limits[rows] == position, position)",
-        "beams.advance(logits, limits[rows] <= position + 1, position)",
+        "beams.advance(beam_size, logits, limits[rows] == position, position)",
+        "beams.advance(beam_size, logits, limits[rows] <= position + 1, position)",
         (*SEARCH, *BATCHES),
     ),
     Fault(

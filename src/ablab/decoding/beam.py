@@ -4,13 +4,15 @@ import math
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ablab.decoding.greedy import forbid, length_limits
+from ablab.decoding.greedy import length_limits
 from ablab.decoding.hypotheses import Ended, Finished, Hypothesis, length_penalty, of_beams
+from ablab.decoding.words import next_words
 from ablab.model.tokens import BOS, EOS
-from ablab.model.transformer import DecoderState, Transformer
+from ablab.model.transformer import Transformer
 
 COMPACT_BELOW = 0.8  # as in greedy search
 
@@ -35,14 +37,14 @@ def beam_search(
     longest = int(limits.max()) + 1
     # Scores are summed over a sentence, in single precision at least.
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
-    beams = _Beams.start(len(src), beam_size, longest, dtype, src.device)
+    beams = _Beams.start(len(src), longest, dtype, src.device)
     finished = Finished.none(len(src), beam_size, longest, dtype, src.device)
     state = model.start(src, beams=beam_size, max_len=longest)
     rows = torch.arange(len(src), device=src.device)  # which sentence each row still searches
 
     for position in range(longest):
         logits = model.step(beams.last(position), state).to(dtype)
-        ended, beams, origin = beams.advance(logits, limits[rows] == position, position)
+        ended, beams, origin = beams.advance(beam_size, logits, limits[rows] == position, position)
         finished.add(rows, ended, penalty=length_penalty(position + 1, alpha), length=position)
         # Finished sentences stay in the batch until it is compacted, and must not produce hypotheses.
         beams.abandon(finished.full(rows))
@@ -50,19 +52,12 @@ def beam_search(
         left = int(going.sum())
         if left == 0:
             break
-        _follow(state, origin)
+        state.follow(origin)
         if left < COMPACT_BELOW * len(rows):
             kept = going.nonzero()[:, 0]
             state.keep(kept)
             beams, rows = beams.rows(kept), rows[kept]
     return finished.hypotheses()
-
-
-def _follow(state: DecoderState, origin: Int[Tensor, "batch beams"]) -> None:
-    """Give every hypothesis the past of the one it continues; most steps of a beam of 1 need no copy."""
-    batch, beams = origin.shape
-    if beams > 1:
-        state.reorder((torch.arange(batch, device=origin.device)[:, None] * beams + origin).flatten())
 
 
 @dataclass
@@ -73,11 +68,10 @@ class _Beams:
     tokens: Int[Tensor, "batch beams longest"]
 
     @classmethod
-    def start(cls, batch: int, beams: int, longest: int, dtype: torch.dtype, device: torch.device) -> "_Beams":
-        """Return one empty hypothesis per sentence; its continuations will fill the other beams."""
-        log_probs = torch.full((batch, beams), -math.inf, dtype=dtype, device=device)
-        log_probs[:, 0] = 0.0
-        return cls(log_probs, torch.full((batch, beams, longest), EOS, device=device))
+    def start(cls, batch: int, longest: int, dtype: torch.dtype, device: torch.device) -> "_Beams":
+        """Return one empty hypothesis per sentence."""
+        log_probs = torch.zeros(batch, 1, dtype=dtype, device=device)
+        return cls(log_probs, torch.full((batch, 1, longest), EOS, device=device))
 
     def last(self, position: int) -> Int[Tensor, "batch beams"]:
         """Return the decoder's input tokens at `position`."""
@@ -98,24 +92,23 @@ class _Beams:
         return self.log_probs[:, 0] > -math.inf
 
     def advance(
-        self, logits: Float[Tensor, "batch beams vocab"], must_end: Bool[Tensor, "batch"], position: int
-    ) -> tuple[Ended, "_Beams", Int[Tensor, "batch beams"]]:
+        self, size: int, logits: Float[Tensor, "batch beams vocab"], must_end: Bool[Tensor, "batch"], position: int
+    ) -> tuple[Ended, "_Beams", Int[Tensor, "batch size"]]:
         """Return the hypotheses that end at `position`, those that continue, and the beam each of these extends."""
-        _batch, size, vocab = logits.shape
-        # At most `size` of 2 * size candidates are ends, one per beam, so `size` others remain.
-        wanted, each = 2 * size, min(2 * size, vocab)
-        # Normalise before tokens are forbidden, so that scores are the model's own probabilities.
-        normaliser = logits.logsumexp(dim=-1, keepdim=True)
-        logits = forbid(logits)
-        if bool(must_end.any()):
-            no_word = torch.full_like(logits, -math.inf)
-            no_word[..., EOS] = logits[..., EOS]
-            logits = torch.where(must_end[:, None, None], no_word, logits)
-        best, tokens = logits.topk(each, dim=-1)
-        candidates = (self.log_probs[:, :, None] + best - normaliser).flatten(1)
+        # At most `size` of 2 * size candidates are ends, one per beam, so `size` others remain. Of one beam, the end
+        # and `size` others can be among them.
+        wanted, each = 2 * size, min(size + 1, logits.size(2))
+        words = next_words(logits, each)
+        best = words.log_probs.masked_fill(must_end[:, None, None], -math.inf)
+        best[..., 0] = torch.where(must_end[:, None], words.end, best[..., 0])
+        tokens = words.tokens.clone()
+        tokens[..., 0] = torch.where(must_end[:, None], EOS, tokens[..., 0])
+        candidates, tokens = (self.log_probs[:, :, None] + best).flatten(1), tokens.flatten(1)
+        if (missing := wanted - candidates.size(1)) > 0:  # of the first token, or of a small vocabulary
+            candidates, tokens = F.pad(candidates, (0, missing), value=-math.inf), F.pad(tokens, (0, missing))
         log_probs, index = candidates.topk(wanted, dim=-1)
-        origin = index // each
-        token = tokens.flatten(1).gather(1, index)
+        origin = (index // each).clamp(max=logits.size(1) - 1)
+        token = tokens.gather(1, index)
 
         is_end = token == EOS
         ended = Ended(log_probs[:, :size].masked_fill(~is_end[:, :size], -math.inf), origin[:, :size], self.tokens)

@@ -1,11 +1,10 @@
-"""Greedy search, and the limits of every search: the maximum length and the forbidden tokens."""
-
-import math
+"""Greedy search, and the maximum length of every search."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
+from ablab.decoding.words import forbid
 from ablab.model.tokens import BOS, EOS, PAD
 from ablab.model.transformer import Transformer
 
@@ -13,12 +12,6 @@ from ablab.model.transformer import Transformer
 def length_limits(src: Int[Tensor, "batch src_len"], max_extra_tokens: int) -> Int[Tensor, "batch"]:
     """Return the most target tokens of each sentence, without its end: source tokens + `max_extra_tokens`."""
     return ((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens
-
-
-def forbid(logits: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:
-    """Exclude padding and begin-of-sentence as the next token. Changes `logits` in place."""
-    logits[..., [PAD, BOS]] = -math.inf
-    return logits
 
 
 COMPACT_BELOW = 0.8  # share of unfinished sentences below which the finished are dropped; compacting copies, too

@@ -49,7 +49,7 @@ class Ended:
 
     log_probs: Float[Tensor, "batch beams"]
     origin: Int[Tensor, "batch beams"]
-    tokens: Int[Tensor, "batch beams longest"]
+    tokens: Int[Tensor, "batch before longest"]
 
     def sentences(self) -> Int[Tensor, "some"]:
         """Return the indices of the sentences with a hypothesis that ends."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ablab.model.attention_norms import AttentionNorm
 from ablab.model.dot_product import attend, weights
 from ablab.model.dropout import Dropout
-from ablab.model.kv_cache import KeysValues, KVCache
+from ablab.model.kv_cache import KeysValues, KVCache, Tree
 from ablab.model.positions import AttentionPosition
 from ablab.model.projection import Projection
 
@@ -84,7 +84,7 @@ class Attention(nn.Module):
         mask: Bool[Tensor, "..."] | None,
         *,
         causal: bool = False,
-        bias: Float[Tensor, "heads length seen"] | None = None,
+        bias: Float[Tensor, "#batch #heads #length seen"] | None = None,
     ) -> Float[Tensor, "batch length d_model"]:
         """Attend, apply DropHead, concatenate the heads and project the result."""
         heads = attend(queries, memory.keys, memory.values, mask, causal=causal, dropout=self.dropout, bias=bias)
@@ -139,11 +139,17 @@ class SelfAttention(Attention):
         bias = self.position_bias(0, length, length)
         return weights(queries, memory.keys, mask, causal=causal, bias=bias)
 
-    def step(self, x: Float[Tensor, "rows 1 d_model"], past: KVCache, position: int) -> Float[Tensor, "rows 1 d_model"]:
-        """Attend from the token at `position` alone to the past; adds its key and value to `past`."""
-        queries, (keys, values) = self.project_all(x, position)
-        past.write(position, keys[:, :, 0], values[:, :, 0])
-        return self.mix(queries, past.until(position), None, bias=self.position_bias(position, 1, position + 1))
+    def step(
+        self, x: Float[Tensor, "batch hypotheses d_model"], past: KVCache, tree: Tree
+    ) -> Float[Tensor, "batch hypotheses d_model"]:
+        """Attend from the newest token of each hypothesis to its path in `tree`; adds its key and value to `past`."""
+
+        def by_sentence(rows: Float[Tensor, "rows heads 1 d_head"]) -> Float[Tensor, "batch heads hypotheses d_head"]:
+            return rows[:, :, 0].unflatten(0, x.shape[:2]).transpose(1, 2)
+
+        queries, (keys, values) = self.project_all(x.flatten(0, 1)[:, None], tree.position)
+        past.write(KeysValues(by_sentence(keys), by_sentence(values)), tree.nodes)
+        return self.mix(by_sentence(queries), past.until(tree.nodes), None, bias=self.bias_in(tree))
 
     def project_all(
         self, x: Float[Tensor, "batch length d_model"], start: int
@@ -155,9 +161,19 @@ class SelfAttention(Attention):
             queries, keys = self.position.rotate(queries, start), self.position.rotate(keys, start)
         return queries, KeysValues(keys, values)
 
-    def position_bias(self, start: int, length: int, seen: int) -> Float[Tensor, "heads length seen"] | None:
+    def position_bias(self, start: int, length: int, seen: int) -> Float[Tensor, "1 heads length seen"] | None:
         """Return what positions add to the scores, if anything."""
-        return None if self.position is None else self.position.bias(start, length, seen)
+        bias = None if self.position is None else self.position.bias(start, length, seen)
+        return None if bias is None else bias[None]
+
+    def bias_in(self, tree: Tree) -> Float[Tensor, "#batch #heads #hypotheses nodes"] | None:
+        """Return what is added to the scores of the newest tokens: what hides other paths, and what positions add."""
+        hidden = None if tree.hidden is None else tree.hidden[:, None]
+        bias = self.position_bias(tree.position, 1, tree.position + 1)
+        if bias is None:
+            return hidden
+        bias = bias[..., tree.depths]
+        return bias if hidden is None else bias.to(hidden.dtype) + hidden
 
 
 class CrossAttention(Attention):

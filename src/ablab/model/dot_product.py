@@ -21,7 +21,7 @@ def attend(
     *,
     causal: bool,
     dropout: Dropout,
-    bias: Float[Tensor, "heads length seen"] | None = None,
+    bias: Float[Tensor, "#batch #heads #length seen"] | None = None,
 ) -> Float[Tensor, "batch heads length d_head"]:
     """Return the values weighted by attention.
 
@@ -35,7 +35,7 @@ def attend(
     if dropout.rate:
         dropout.reseed_default()
     if bias is not None:
-        mask, causal = _visible(bias[None], mask, causal=causal).to(queries.dtype), False
+        mask, causal = _visible(bias, mask, causal=causal).to(queries.dtype), False
     return F.scaled_dot_product_attention(
         queries, keys, values, attn_mask=mask, dropout_p=dropout.rate, is_causal=causal
     )
@@ -47,7 +47,7 @@ def weights(
     mask: Bool[Tensor, "..."] | None,
     *,
     causal: bool = False,
-    bias: Float[Tensor, "heads length seen"] | None = None,
+    bias: Float[Tensor, "#batch #heads #length seen"] | None = None,
 ) -> Float[Tensor, "batch heads length seen"]:
     """Return the attention weights softmax(Q K^T / sqrt(d_k) + bias); each row sums to 1."""
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.size(-1))

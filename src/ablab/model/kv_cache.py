@@ -1,5 +1,6 @@
 """Keys and values: of one input, and of the target so far while it is decoded."""
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -18,34 +19,67 @@ class KeysValues(NamedTuple):
         return KeysValues(self.keys.index_select(0, index), self.values.index_select(0, index))
 
 
-class KVCache:
-    """Keys and values of the target so far, for token-by-token decoding without gradients.
+@dataclass
+class Tree:
+    """The tokens decoded so far. The hypotheses of a sentence share beginnings, so that their tokens form a tree.
 
-    Holds two pairs of buffers, [max_len, rows, heads, d_head] each. Positions come first, so that each write fills one
-    contiguous block. The second pair lets `reorder` copy the rows once instead of twice. `like`: the type and width of
-    a head's vectors, [..., d_head].
+    A step adds a node per hypothesis, all at one position. A hypothesis attends to the nodes on its own path:
+    `hidden` is 0 there and -inf elsewhere, [batch, hypotheses, nodes], or None while each sentence has one hypothesis.
+    Nodes never move: when hypotheses continue others, only `hidden` changes. `position`: that of the newest nodes.
     """
 
-    def __init__(self, like: Tensor, max_len: int, rows: int, heads: int) -> None:
-        shape = (max_len, rows, heads, like.size(-1))
-        self.here = KeysValues(like.new_empty(shape), like.new_empty(shape))
-        self.there = KeysValues(like.new_empty(shape), like.new_empty(shape))
+    nodes: int = 0
+    position: int = -1
+    hidden: Tensor | None = None
+    depths: list[int] = field(default_factory=list)
 
-    def write(
-        self, position: int, keys: Float[Tensor, "rows heads d_head"], values: Float[Tensor, "rows heads d_head"]
-    ) -> None:
-        """Store the keys and values of the token at `position`."""
-        self.here.keys[position] = keys
-        self.here.values[position] = values
+    def grow(self, like: Float[Tensor, "batch hypotheses d_model"]) -> None:
+        """Add a node to the path of every hypothesis. `like`: their vectors, whose type and device are taken."""
+        batch, hypotheses = like.shape[:2]
+        if hypotheses > 1:
+            own = torch.eye(hypotheses, dtype=like.dtype, device=like.device).log()
+            before = like.new_zeros(batch, hypotheses, self.nodes) if self.hidden is None else self.hidden
+            self.hidden = torch.cat([before, own.expand(batch, -1, -1)], dim=2)
+        self.nodes += hypotheses
+        self.position += 1
+        self.depths += hypotheses * [self.position]
 
-    def until(self, position: int) -> KeysValues:
-        """Return keys and values up to and including `position`, [rows, heads, length, d_head]."""
-        return KeysValues(*(buffer[: position + 1].permute(1, 2, 0, 3) for buffer in self.here))
+    def follow(self, origin: Int[Tensor, "batch hypotheses"], like: Tensor) -> None:
+        """Let hypothesis i of each sentence continue the one that was number `origin[:, i]`."""
+        batch, hypotheses = origin.shape
+        if self.hidden is not None:
+            self.hidden = self.hidden.gather(1, origin[:, :, None].expand(-1, -1, self.nodes))
+        elif hypotheses > 1:
+            self.hidden = like.new_zeros(batch, hypotheses, self.nodes)
 
-    def reorder(self, rows: Int[Tensor, "rows"], written: int) -> None:
-        """Replace row i by row `rows[i]`, for the first `written` positions; `rows` may be shorter than before."""
-        for old, new in zip(self.here, self.there, strict=True):
-            torch.index_select(old[:written], 1, rows, out=new[:written, : len(rows)])
-        self.here, self.there = (
-            KeysValues(*(buffer[:, : len(rows)] for buffer in pair)) for pair in (self.there, self.here)
-        )
+    def keep(self, sentences: Int[Tensor, "kept"]) -> None:
+        """Keep only these sentences."""
+        if self.hidden is not None:
+            self.hidden = self.hidden.index_select(0, sentences)
+
+
+class KVCache:
+    """Keys and values of a layer for the nodes of a `Tree`, for token-by-token decoding without gradients.
+
+    Holds buffers [batch, heads, most, d_head]. `like`: the type and width of a head's vectors, [batch, ..., d_head];
+    `most`: the most nodes.
+    """
+
+    def __init__(self, like: Tensor, heads: int, most: int) -> None:
+        shape = (len(like), heads, most, like.size(-1))
+        self.held = KeysValues(like.new_empty(shape), like.new_empty(shape))
+
+    def write(self, new: KeysValues, nodes: int) -> None:
+        """Store the keys and values of the newest nodes, [batch, heads, hypotheses, d_head]; `nodes`: all with them."""
+        for buffer, vectors in zip(self.held, new, strict=True):
+            buffer[:, :, nodes - vectors.size(2) : nodes] = vectors
+
+    def until(self, nodes: int) -> KeysValues:
+        """Return keys and values of all nodes."""
+        return KeysValues(*(buffer[:, :, :nodes] for buffer in self.held))
+
+    def keep(self, sentences: Int[Tensor, "kept"], nodes: int) -> None:
+        """Keep only these sentences, so that finished ones cost nothing further."""
+        for buffer in self.held:
+            buffer[: len(sentences), :, :nodes] = buffer[:, :, :nodes].index_select(0, sentences)
+        self.held = KeysValues(*(buffer[: len(sentences)] for buffer in self.held))

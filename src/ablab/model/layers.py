@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ablab.model.attention import CrossAttention, SelfAttention
-from ablab.model.kv_cache import KeysValues, KVCache
+from ablab.model.kv_cache import KeysValues, KVCache, Tree
 from ablab.model.residual import Residual
 
 
@@ -60,17 +60,13 @@ class DecoderLayer(nn.Module):
 
     def step(
         self,
-        x: Float[Tensor, "batch beams d_model"],
+        x: Float[Tensor, "batch hypotheses d_model"],
         past: KVCache,
-        position: int,
+        tree: Tree,
         memory: KeysValues,
         mask: Bool[Tensor, "batch 1 1 src_len"] | None,
-    ) -> Float[Tensor, "batch beams d_model"]:
-        """Compute one target position. Each beam has its own past; the beams of a sentence share its memory.
-
-        Self-attention therefore gets batch * beams rows of one query, cross-attention batch rows of `beams` queries.
-        """
-        attend = self.self_attention.step
-        x = self.around_self_attention(x, lambda y: attend(y.flatten(0, 1)[:, None], past, position).view_as(y))
+    ) -> Float[Tensor, "batch hypotheses d_model"]:
+        """Compute one target position. The hypotheses of a sentence share its memory, and `tree` and `past`."""
+        x = self.around_self_attention(x, lambda y: self.self_attention.step(y, past, tree))
         x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, mask))
         return self.around_feed_forward(x, self.feed_forward)

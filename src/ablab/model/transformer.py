@@ -1,16 +1,15 @@
 """The encoder-decoder Transformer: embeddings, encoder and decoder stacks, and single decoding steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ablab.model.embedding import InputEmbedding, TiedEmbeddings
-from ablab.model.kv_cache import KeysValues, KVCache
+from ablab.model.kv_cache import KeysValues, KVCache, Tree
 from ablab.model.layerdrop import LayerDrop
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.tokens import PAD
@@ -45,28 +44,31 @@ class Encoder(nn.Module):
 
 @dataclass
 class DecoderState:
-    """The state between two decoding steps, for `batch` sentences with `beams` hypotheses each.
+    """The state between two decoding steps, for the hypotheses of each sentence of a batch.
 
-    `past`: per layer, keys and values of the target so far, batch * beams rows.
+    `past`: per layer, keys and values of the target so far, for the nodes of `tree`.
     `memory`: per layer, keys and values of the source, [batch, heads, src_len, d_head].
     """
 
     past: list[KVCache]
     memory: list[KeysValues]
     mask: Tensor | None
-    beams: int
-    position: int = 0
+    tree: Tree = field(default_factory=Tree)
 
-    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
-        """Give each hypothesis the past of the one it continues; `rows` indexes batch * beams."""
-        for layer in self.past:
-            layer.reorder(rows, self.position)
+    @property
+    def position(self) -> int:
+        """Position of the next token."""
+        return self.tree.position + 1
+
+    def follow(self, origin: Int[Tensor, "batch hypotheses"]) -> None:
+        """Let hypothesis i of each sentence continue the one that was number `origin[:, i]`; there may be more now."""
+        self.tree.follow(origin, self.memory[0].keys)
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
         """Keep only these sentences, so that finished ones cost nothing further."""
-        offsets = torch.arange(self.beams, device=sentences.device)
-        rows = (sentences[:, None] * self.beams + offsets).flatten()
-        self.reorder(rows)
+        for layer in self.past:
+            layer.keep(sentences, self.tree.nodes)
+        self.tree.keep(sentences)
         self.memory = [layer.rows(sentences) for layer in self.memory]
         if self.mask is not None:
             self.mask = self.mask.index_select(0, sentences)
@@ -104,23 +106,23 @@ class Decoder(nn.Module):
         beams: int,
         max_len: int,
     ) -> DecoderState:
-        """Return the initial state: an empty past of `max_len` positions per beam, and each layer's source memory."""
+        """Return the initial state: an empty past for `max_len` steps of `beams` hypotheses, each layer's memory."""
         layers = [cast(DecoderLayer, layer) for layer in self.layers]
         seen = [layer.cross_attention.project_memory(memory) for layer in layers]
         # Where heads were removed, self-attention may have other numbers of them than cross-attention.
         past = [
-            KVCache(keys, max_len, len(keys) * beams, layer.self_attention.num_heads)
+            KVCache(keys, layer.self_attention.num_heads, max_len * beams)
             for layer, (keys, _) in zip(layers, seen, strict=True)
         ]
-        return DecoderState(past, seen, mask, beams)
+        return DecoderState(past, seen, mask)
 
     def step(
-        self, x: Float[Tensor, "batch beams d_model"], state: DecoderState
-    ) -> Float[Tensor, "batch beams d_model"]:
+        self, x: Float[Tensor, "batch hypotheses d_model"], state: DecoderState
+    ) -> Float[Tensor, "batch hypotheses d_model"]:
         """Compute the next target position of every hypothesis and advance `state`."""
+        state.tree.grow(x)
         for index in self.layerdrop():
-            x = self.layers[index].step(x, state.past[index], state.position, state.memory[index], state.mask)
-        state.position += 1
+            x = self.layers[index].step(x, state.past[index], state.tree, state.memory[index], state.mask)
         return self.final_norm(x)
 
 
@@ -174,13 +176,15 @@ class Transformer(nn.Module):
         return F.linear(hidden, self.words.output_matrix(), self.output_bias)
 
     def start(self, src: Int[Tensor, "batch src_len"], *, beams: int, max_len: int) -> DecoderState:
-        """Encode and return the state to decode up to `max_len` tokens with `beams` hypotheses per sentence."""
+        """Encode and return the state to decode up to `max_len` tokens with up to `beams` hypotheses per sentence."""
         memory, mask = self.encode(src)
         return self.decoder.start(memory, mask, beams=beams, max_len=max_len)
 
-    def step(self, tokens: Int[Tensor, "batch beams"], state: DecoderState) -> Float[Tensor, "batch beams vocab"]:
+    def step(
+        self, tokens: Int[Tensor, "batch hypotheses"], state: DecoderState
+    ) -> Float[Tensor, "batch hypotheses vocab"]:
         """Return the logits of the token that follows `tokens`, the last one of every hypothesis."""
         embedded = self.words.target(tokens)
-        batch, beams, width = embedded.shape
-        rows = self.target_input(embedded.reshape(batch * beams, 1, width), start=state.position)
-        return self.logits(self.decoder.step(rows.view(batch, beams, width), state))
+        batch, hypotheses, width = embedded.shape
+        rows = self.target_input(embedded.reshape(batch * hypotheses, 1, width), start=state.position)
+        return self.logits(self.decoder.step(rows.view(batch, hypotheses, width), state))
