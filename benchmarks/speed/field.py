@@ -14,14 +14,14 @@ from ablab.data.corpus import Corpus
 from ablab.data.prepared import prepare
 from ablab.files import write_lines
 from ablab.threads import cores
-from benchmarks.speed.task import ROOT, WORDS
+from benchmarks.speed.task import MODEL, ROOT, WORDS
 
 CACHE = Path.home() / ".cache" / "ablab" / "benchmarks"
 TORCH = "torch==2.13.0"
 PACKAGES = {
     # It names neither importlib_metadata nor setuptools, and fails with newer SentencePiece.
     "joeynmt": ("joeynmt==2.3.0", "importlib_metadata", "setuptools", "sentencepiece<0.2.1"),
-    "transformers": ("transformers==4.57.1", "numpy"),
+    "transformers": ("transformers==5.23.0", "numpy"),
 }
 """What each peer's environment holds, beside torch."""
 
@@ -32,7 +32,7 @@ class Field:
 
     words: tuple[str, ...]
     threads: int
-    work: Path = field(default=CACHE / "work")
+    work: Path = field(default=CACHE / f"work_{MODEL}")
 
     @classmethod
     def typed(cls, **usual: str) -> tuple[dict[str, str], "Field"]:
@@ -71,7 +71,7 @@ class Field:
         (self.work / "vocabulary.txt").write_text(pieces, encoding="utf-8")
         return found.folder
 
-    def run(self, command: list[str], python: Path | str = sys.executable) -> str:
+    def run(self, command: list[str], python: Path | str = sys.executable, **variables: str) -> str:
         """What a command prints; its errors, and this command's end, where it fails."""
         environment = {
             **os.environ,
@@ -79,15 +79,16 @@ class Field:
             "OMP_NUM_THREADS": str(self.threads),
             "GOMP_SPINCOUNT": "5000",  # ablab's own setting, for everybody: a busy neighbour costs all alike
             "TOKENIZERS_PARALLELISM": "false",
+            **variables,
         }
         done = subprocess.run([str(python), *command], capture_output=True, text=True, env=environment, check=False)
         if done.returncode:
             sys.exit(f"error: {' '.join(command)}\n{done.stderr[-2000:]}")
         return done.stdout
 
-    def said(self, command: list[str], python: Path | str = sys.executable) -> dict[str, Any]:
+    def said(self, command: list[str], python: Path | str = sys.executable, **variables: str) -> dict[str, Any]:
         """The last line of what a command prints, as JSON."""
-        found: dict[str, Any] = json.loads(self.run(command, python).strip().splitlines()[-1])
+        found: dict[str, Any] = json.loads(self.run(command, python, **variables).strip().splitlines()[-1])
         return found
 
 

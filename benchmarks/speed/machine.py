@@ -4,7 +4,9 @@ python -m benchmarks.speed.machine fp32|bf16      one JSON line
 """
 
 import json
+import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.speed.task import BATCH_TOKENS, D_FF, D_MODEL, LAYERS, VOCAB
+from benchmarks.speed.task import BATCH_TOKENS, D_FF, D_MODEL, LAYERS, ROOT, VOCAB
 
 SECONDS = 0.6
 
@@ -37,6 +39,20 @@ def main() -> None:
             seconds += often * best(product)
             flops += often * 2 * tokens * inner * outer
     print(json.dumps({"tokens_per_second": BATCH_TOKENS / seconds, "gflops": flops / seconds / 1e9}))
+
+
+def conditions(threads: int) -> dict[str, object]:
+    """The machine, the threads, PyTorch's version and the commit, for the results of a race."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return {
+        "machine": name_of_machine(),
+        "threads": threads,
+        "torch": torch.__version__,
+        "commit": commit.stdout.strip(),
+        "load": os.getloadavg()[0],
+    }
 
 
 def name_of_machine() -> str:

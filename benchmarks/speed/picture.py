@@ -21,8 +21,8 @@ def main() -> None:
     mpl.use("Agg")
     figure, axes = plt.subplots(1, 3, figsize=(16, 3.6), layout="constrained")
     for axis, name, unit in (
-        (axes[0], "training", "target tokens/s in training"),
-        (axes[1], "decoding", "sentences/s, beam 4"),
+        (axes[0], "training_small", "target tokens/s in training"),
+        (axes[1], "decoding_small", "sentences/s"),
         (axes[2], "sweeps", "seconds, four runs of five steps"),
     ):
         medians: dict[str, float] = json.loads((RESULTS / f"{name}.json").read_text())["medians"]

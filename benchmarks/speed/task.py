@@ -1,16 +1,25 @@
-"""The task that all are given: Multi30k, English to German, a Transformer of 3 + 3 layers, 4,096 tokens a step."""
+"""The task of every system: Multi30k, English to German, a Transformer of one of two sizes.
 
+The variable RACE_MODEL says which: `small`, or `tiny`, what people start with.
+"""
+
+import os
 from pathlib import Path
 
-D_MODEL, D_FF, HEADS, LAYERS, VOCAB = 256, 1024, 4, 3, 8000
-DROPOUT, SMOOTHING, BATCH_TOKENS = 0.1, 0.1, 4096
+SIZES = {"small": (256, 1024, 4, 3, 4096), "tiny": (128, 256, 4, 4, 1024)}
+"""Model -> width, inner width, heads, layers of encoder and decoder, padded target tokens a step."""
+
+MODEL = os.environ.get("RACE_MODEL", "small")
+D_MODEL, D_FF, HEADS, LAYERS, BATCH_TOKENS = SIZES[MODEL]
+VOCAB = 8000
+DROPOUT, SMOOTHING = 0.1, 0.1
 PEAK_RATE, WARMUP = 1e-3, 200
 LOOK = 10
-"""Steps between two looks at the clock."""
+"""Steps between two measurements."""
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
-    *("data=multi30k", f"data.vocab_size={VOCAB}", "model=small", f"optim.batch_tokens={BATCH_TOKENS}"),
+    *("data=multi30k", f"data.vocab_size={VOCAB}", f"model={MODEL}", f"optim.batch_tokens={BATCH_TOKENS}"),
     *(f"schedule.warmup_steps={WARMUP}", f"optim.lr={PEAK_RATE}", "pruning=none", "trainer.progress=false"),
 )
-"""The same in ablab's words; `model=small` has the sizes above."""
+"""The same as overrides of ablab; `model=small` and `model=tiny` have the sizes above."""

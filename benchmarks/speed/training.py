@@ -1,9 +1,11 @@
 """Target tokens a second in training, beside others: medians, everybody in turns, the machine's limit in the same run.
 
     python -m benchmarks.speed.training data.path=../multi30k [rounds=3] [steps=40] [systems=ablab,torch]
+    RACE_MODEL=tiny python -m benchmarks.speed.training data.path=../multi30k
 
 ablab runs as it is typed: through Lightning, with logging, Weights & Biases offline and checkpoints; validation is not
-counted.
+counted. Plain loops use the fused Adam. Two pairs are alike: ablab's presets and torch.nn with dropout after sublayers
+alone, and both with dropout of attention weights and activations besides (`all dropout`).
 """
 
 import json
@@ -17,12 +19,15 @@ from pathlib import Path
 from ablab.console import aligned
 from ablab.store.metrics import read_metrics
 from benchmarks.speed.field import Field, python_of
-from benchmarks.speed.machine import name_of_machine
-from benchmarks.speed.task import LOOK
+from benchmarks.speed.machine import conditions
+from benchmarks.speed.task import DROPOUT, LOOK, MODEL
 
-RESULTS = Path(__file__).parents[1] / "results" / "training.json"
-BASELINE, LIMIT = "torch.nn, fp32", "matrix products alone"
+RESULTS = Path(__file__).parents[1] / "results" / f"training_{MODEL}.json"
+LIMIT = "matrix products alone"
 KEY = "tokens_per_second"
+
+ALL = ", all dropout"
+EVERYWHERE = tuple(f"model.{place}_dropout={DROPOUT}" for place in ("attention", "activation"))
 
 Race = Callable[[], list[float]]
 """Target tokens a second, look by look."""
@@ -52,8 +57,14 @@ def _racers(field: Field, prepared: str, steps: int, systems: list[str]) -> dict
 
     many, plain = str(steps), ("fp32", "bf16")
     every: dict[str, dict[str, Race]] = {
-        "ablab": {f"ablab, {p}": partial(_ablab, field, steps, p) for p in plain},
-        "torch": {f"torch.nn, {p}": partial(peer, "torch_nn", prepared, many, p) for p in plain},
+        "ablab": {
+            **{f"ablab, {p}": partial(_ablab, field, steps, p) for p in plain},
+            **{f"ablab{ALL}, {p}": partial(_ablab, field, steps, p, *EVERYWHERE) for p in plain},
+        },
+        "torch": {
+            **{f"torch.nn, {p}": partial(peer, "torch_nn", prepared, many, p, "sublayers") for p in plain},
+            **{f"torch.nn{ALL}, {p}": partial(peer, "torch_nn", prepared, many, p, "everywhere") for p in plain},
+        },
         "transformers": {
             "Hugging Face Marian, fp32": lambda: peer(
                 "marian", prepared, many, "fp32", python=python_of("transformers")
@@ -67,7 +78,7 @@ def _racers(field: Field, prepared: str, steps: int, systems: list[str]) -> dict
     return chosen | {f"{LIMIT}, {p}": partial(limit, p) for p in plain}
 
 
-def _ablab(field: Field, steps: int, precision: str) -> list[float]:
+def _ablab(field: Field, steps: int, precision: str, *more: str) -> list[float]:
     """Of every LOOK steps but the first, from the run's own curves."""
     with tempfile.TemporaryDirectory(dir=field.work) as folder:
         corpora = Path(folder) / "corpora"
@@ -79,6 +90,7 @@ def _ablab(field: Field, steps: int, precision: str) -> list[float]:
                 "train.py",
                 *words,
                 *short,
+                *more,
                 f"training.valid_every={steps}",
                 f"training.precision={precision}",
                 f"outputs={folder}",
@@ -91,8 +103,7 @@ def _ablab(field: Field, steps: int, precision: str) -> list[float]:
 
 def _tell(rates: dict[str, list[float]], threads: int) -> None:
     medians = {name: statistics.median(found) for name, found in rates.items()}
-    base = medians.get(BASELINE)
-    rows = [["system", "target tokens/s", "lowest", "highest", "ratio", "share of the matrix products' limit"]]
+    rows = [["system", "target tokens/s", "lowest", "highest", "times torch.nn", "share of the matrix products' limit"]]
     for name, found in rates.items():
         limit = medians[f"{LIMIT}, {name.rpartition(', ')[2]}"]
         rows.append(
@@ -101,16 +112,21 @@ def _tell(rates: dict[str, list[float]], threads: int) -> None:
                 f"{medians[name]:,.0f}",
                 f"{min(found):,.0f}",
                 f"{max(found):,.0f}",
-                "" if base is None else f"{medians[name] / base:.2f}",
+                f"{medians[name] / medians[base]:.2f}" if (base := _alike(name)) in medians else "",
                 f"{100 * medians[name] / limit:.0f} %",
             ]
         )
     for line in aligned(rows, left=1):
         print(line.rstrip())
-    content = {"machine": name_of_machine(), "threads": threads, "rates": rates, "medians": medians}
+    content = {**conditions(threads), "rates": rates, "medians": medians}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
     print(f"Results: {RESULTS}")
+
+
+def _alike(name: str) -> str:
+    """Return torch.nn with dropout at the same places, in single precision."""
+    return f"torch.nn{ALL * (ALL in name)}, fp32"
 
 
 if __name__ == "__main__":
