@@ -1,0 +1,1 @@
+"""What holds on a GPU, and how fast it is there."""
