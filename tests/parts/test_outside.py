@@ -15,6 +15,7 @@ from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.config.listing import listed_fields, typed_choices
 from ablab.errors import UserError
+from ablab.parts.shipped import shipped_conf
 from tests.parts.conftest import DYT
 from tests.run.conftest import TINY
 
@@ -55,7 +56,7 @@ def test_what_the_file_leaves_out_is_the_default_of_the_signature(study):
     ("options", "why"),
     [
         ({"norm/dyt": "alpha: 0.5\n"}, "norm.kind: missing; an option of one's own names its part by _target_"),
-        ({"norm/dyt": "kind: dyt\n"}, "norm.kind=dyt: unknown"),
+        ({"norm/dyt": "kind: tanh\n"}, "norm.kind=tanh: unknown"),
         ({"norm/dyt": OPTION + "kind: dyt\n"}, r"kind=dyt beside _target_=.*allowed: _target_ alone"),
         ({"norm/dyt": OPTION + "beta: 1\n"}, "norm.beta=1: no such key for this option"),
         ({"norm/dyt": OPTION.replace("0.5", "-1")}, "norm.alpha=-1: allowed: greater than 0"),
@@ -233,3 +234,15 @@ def test_a_part_that_raises_is_named_with_its_line(study, tmp_path, capsys):
     assert main(["train", *words]) == 1
     number = 1 + next(i for i, line in enumerate(FAULTY.splitlines()) if "raise ValueError" in line)
     assert f"error: {name}.py, line {number}: ValueError: not now\n" == capsys.readouterr().err
+
+
+def test_a_copy_of_our_folder_means_what_ours_does(tmp_path, monkeypatch):
+    """As in a checkout beside an installed ablab, or where someone copies conf/ to change a file of it."""
+    lines = (["norm=scalenorm", "drophead=vshape"], ["data=multi30k", "data.path=."], ["pruning=none", "optim=cosine"])
+    monkeypatch.setattr("ablab.data.multi30k.Multi30k.train_digest", lambda corpus: "0" * 64)
+    ours = [identity.recipe(compose(line).config) for line in lines]
+    shutil.copytree(shipped_conf(), tmp_path / "conf")
+    monkeypatch.chdir(tmp_path)
+    assert [identity.recipe(compose(line).config) for line in lines] == ours
+    with pytest.raises(UserError, match=r"no such key: data\.pth"):
+        compose(["data=multi30k", "data.pth=."])

@@ -110,9 +110,21 @@ def kinds(group: str) -> frozenset[str]:
 
 @cache
 def _kinds(group: str, confs: Sequence[Path]) -> frozenset[str]:
-    found = ((option, _kind_in(group, option)) for option in groups()[group])
-    # A user's option may have a kind of ours, but only a target makes a new one.
-    return frozenset(str(kind) for option, kind in found if kind and (is_shipped(group, option) or "." in kind))
+    # A user's option may have a kind of ours, but only a target makes a new one. It may also bear the name of one of
+    # ours, as in a copy of our folder, which takes no kind away.
+    found = {str(kind) for option in groups()[group] if (kind := _kind_in(group, option))}
+    return frozenset(_shipped_kinds(group) | {kind for kind in found if "." in kind})
+
+
+@cache
+def _shipped_kinds(group: str) -> frozenset[str]:
+    """Return every kind that ablab's own files name."""
+    found = set()
+    for path in (shipped_conf() / group).glob("*.yaml"):
+        content = _read(path)
+        fields = content.get(group, {} if _is_global(path) else content)
+        found.add(with_kind(group, fields, path).get("kind"))
+    return frozenset(str(kind) for kind in found if kind)
 
 
 def _kind_in(group: str, option: str) -> Any:
