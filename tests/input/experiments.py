@@ -39,9 +39,13 @@ LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(HOSTILE), TEXT,
     st.sampled_from(("pre", "norm=pre", "layerdrop", "seed=1", "experiment=norms", "hydra/launcher=ray", "test_chrf")),
 )  # fmt: skip
-ANYTHING = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=8
-)
+
+
+def _holding(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return inner | st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3)
+
+
+ANYTHING = _holding(_holding(LEAVES))
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{key}: &{key} [{','.join([f'*{before}'] * 9)}]\n" for before, key in zip("abcdefgh", "bcdefghi", strict=True)

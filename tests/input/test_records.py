@@ -38,7 +38,10 @@ BYTES = st.sampled_from(
     (b"", b"{", b"[]", b"null", b'"x"', b"NaN", HUGE, b"\xff\xfe", b"\x00", b"\xef\xbb\xbf{}")
 )  # fmt: skip
 UNDRAWN = {"ablab.commands.report.write_pictures": lambda document, folder: None}
-COMMANDS = ("report experiment", "report where", "report runs", "study", "prune", "translate", "analyse", "export")
+COMMANDS = (
+    *("report experiment", "report where", "report runs", "study", "prune", "translate", "analyse", "export"),
+    *("ls", "ls where", "ls json", "show", "show json", "diff", "rm"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,16 @@ def _first(outputs: Path, pattern: str) -> tuple[Path, bytes | None]:
     return next(place for place in sorted(outputs.glob(folder)) if place.is_dir()) / name, None
 
 
-def _words(command: str, run: str) -> list[str]:
+def _words(command: str, run: str, other: str) -> list[str]:
     verb, _, how = command.partition(" ")
     quick = ["resamples=1000"] * (verb == "report")
+    as_json = ["format=json"] * (how == "json")
+    if verb == "ls":
+        return [verb, *(["where=layerdrop.encoder>=0 test_bleu>0"] if how == "where" else []), *as_json]
+    if verb == "diff":
+        return [verb, f"runs={run},{other}"]
+    if verb in ("show", "rm"):
+        return [verb, f"run={run}", *as_json, *(["dry_run=true"] if verb == "rm" else [])]
     if verb == "study" or how == "experiment":
         return [verb, "experiment=theirs.yaml", *quick]
     if verb == "report":
@@ -81,10 +91,11 @@ def _words(command: str, run: str) -> list[str]:
 def _hold(command: str, pattern: str, content: bytes, store: Theirs) -> None:
     """Assert that a command keeps the laws while a file has this content."""
     (path, whole), outputs = store.files[pattern], store.place / "outputs"
-    run = path.relative_to(outputs).parts[1] if "runs" in path.parts else min((outputs / "runs").glob("r*")).name
+    runs = sorted(place.name for place in (outputs / "runs").glob("r*"))
+    run = path.relative_to(outputs).parts[1] if "runs" in path.parts else runs[0]
     path.write_bytes(content)
     try:
-        ended = typed(_words(command, run), store.place, instead=UNDRAWN)
+        ended = typed(_words(command, run, runs[-1]), store.place, instead=UNDRAWN)
     finally:
         path.unlink() if whole is None else path.write_bytes(whole)
     assert_no_fault_of_ours(ended)
