@@ -193,7 +193,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where are sentences put into batches?",
-        ("ablab.data.batches.epoch_batches", "ablab.data.batches.TrainingSteps"),
+        ("ablab.data.epochs.Epochs", "ablab.data.steps.TrainingSteps", "ablab.data.batches.collate"),
     ),
     (
         "Where is the training loss computed?",

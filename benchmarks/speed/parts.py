@@ -18,8 +18,8 @@ from ablab.build import build_model
 from ablab.build.training import build_steps
 from ablab.config import Config, compose
 from ablab.console import Console, aligned
-from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared, prepare
+from ablab.data.steps import TrainingSteps
 from ablab.model.drophead import DropHead
 from ablab.model.layers import DecoderLayer, EncoderLayer
 from ablab.model.streams import reseed

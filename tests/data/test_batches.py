@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.data.batches import epoch_batches, like_lengths, padding_share
+from ablab.data.batches import like_lengths
+from ablab.data.epochs import Epochs
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 
@@ -19,7 +20,7 @@ def _sides(pairs):
 @given(pairs=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), budget=st.integers(40, 400))
 def test_an_epoch_has_each_sentence_once_within_the_budget(pairs, seed, epoch, budget):
     src, tgt = _sides(pairs)
-    batches = epoch_batches(src, tgt, batch_tokens=budget, seed=seed, epoch=epoch)
+    batches = Epochs(src, tgt, batch_tokens=budget, seed=seed).batches(epoch)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(src)))
     for rows in batches:
         assert len(rows) * max(src[rows].max(), tgt[rows].max()) <= budget
@@ -28,7 +29,7 @@ def test_an_epoch_has_each_sentence_once_within_the_budget(pairs, seed, epoch, b
 def _batches(seed=1, epoch=0, budget=500):
     rng = np.random.default_rng(0)
     src, tgt = rng.integers(3, 30, size=(2, 2000))
-    return [rows.tolist() for rows in epoch_batches(src, tgt, batch_tokens=budget, seed=seed, epoch=epoch)]
+    return [rows.tolist() for rows in Epochs(src, tgt, batch_tokens=budget, seed=seed).batches(epoch)]
 
 
 def test_an_epoch_is_a_function_of_seed_and_epoch():
@@ -45,18 +46,20 @@ def test_epochs_mix_which_sentences_meet():
 def test_batches_of_an_epoch_are_not_ordered_by_length():
     rng = np.random.default_rng(0)
     src, tgt = rng.integers(3, 30, size=(2, 2000))
-    widths = [src[rows].max() for rows in epoch_batches(src, tgt, batch_tokens=500, seed=1, epoch=0)]
+    widths = [src[rows].max() for rows in Epochs(src, tgt, batch_tokens=500, seed=1).batches(0)]
     assert abs(np.corrcoef(widths, np.arange(len(widths)))[0, 1]) < 0.3
 
 
 def test_padding_share_counts_both_sides():
-    src, tgt = np.array([2, 4]), np.array([3, 3])
-    # Positions: 2 x 4 source and 2 x 3 target; tokens: 6 and 6.
-    assert padding_share([np.array([0, 1])], src, tgt) == pytest.approx(1 - 12 / 14)
+    epochs = Epochs(np.array([2, 4]), np.array([3, 3]), batch_tokens=100, seed=0)
+    whole, cut = ([len(batches) for batches in map(epochs.batches, range(40))].index(size) for size in (1, 2))
+    # Positions: 2 x 4 source and 2 x 3 target, or no padding at all; tokens: 6 and 6.
+    assert epochs.padding_share(whole) == pytest.approx(1 - 12 / 14)
+    assert epochs.padding_share(cut) == 0
 
 
 def test_a_sentence_longer_than_the_budget_still_has_a_batch():
-    batches = epoch_batches(np.array([5, 90]), np.array([5, 90]), batch_tokens=20, seed=0, epoch=0)
+    batches = Epochs(np.array([5, 90]), np.array([5, 90]), batch_tokens=20, seed=0).batches(0)
     assert sorted(np.concatenate(batches).tolist()) == [0, 1]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from ablab.data.batches import Sentences, TrainingSteps, collate
+from ablab.data.batches import Sentences, collate
+from ablab.data.steps import TrainingSteps
 from ablab.model.tokens import BOS, EOS, PAD
 
 

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from ablab.build import build_model, build_objective
 from ablab.build.training import build_checkpoints, trainer_options
 from ablab.config import compose
-from ablab.data.batches import Batch, Sentences, TrainingSteps
+from ablab.data.batches import Batch, Sentences
+from ablab.data.steps import TrainingSteps
 from ablab.model.drophead import DropHead
 from ablab.model.modes import evaluating
 from ablab.model.streams import reseed

@@ -144,9 +144,23 @@ STEPS = [
     ),
     Fault(
         "batches: every epoch has those of the first",
-        "data/batches.py",
-        'derive(seed, "order", epoch)',
-        'derive(seed, "order")',
+        "data/epochs.py",
+        'derive(self.seed, "order", epoch)',
+        'derive(self.seed, "order")',
         ("data/test_batches.py",),
+    ),
+    Fault(
+        "batches: an epoch is counted with the first batch of another",
+        "data/epochs.py",
+        "return len(self._begins(self._drawn(epoch)[2]))",
+        "return len(self._begins(self._drawn(0)[2]))",
+        ("data/test_epochs.py",),
+    ),
+    Fault(
+        "batches: equally long sentences stay in the order of the corpus",
+        "data/epochs.py",
+        'shuffled[np.argsort(self._ranks[shuffled], kind="stable")]',
+        'np.argsort(self._ranks, kind="stable")',
+        ("data/test_epochs.py",),
     ),
 ]

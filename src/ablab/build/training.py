@@ -11,8 +11,8 @@ from torch.optim import Optimizer
 from ablab.build.model import build_model, start_from
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
-from ablab.data.batches import TrainingSteps
 from ablab.data.prepared import Prepared
+from ablab.data.steps import TrainingSteps
 from ablab.decoding.translator import DecodingConfig
 from ablab.model.place import Place
 from ablab.model.transformer import Transformer

@@ -1,9 +1,5 @@
-"""The training data as a function of the optimiser step: encoded sentences, batches and micro-batches.
+"""Encoded sentences, and the padded batches that are made of them."""
 
-Batches fill a budget of padded tokens. They depend on sentence lengths alone, as a pure function of (seed, epoch).
-"""
-
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +11,9 @@ import torch
 from jaxtyping import Int
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ablab.files import replacing
 from ablab.model.tokens import BOS, EOS, PAD
-from ablab.seeding import derive
 
 Ids = npt.NDArray[np.int32]
 Index = npt.NDArray[np.int64]
@@ -86,45 +80,6 @@ class Sentences:
         return cls(tokens, offsets)
 
 
-def epoch_batches(src_lengths: Index, tgt_lengths: Index, *, batch_tokens: int, seed: int, epoch: int) -> list[Index]:
-    """Return the rows of each batch of an epoch: every sentence once, grouped by length, batches in random order.
-
-    A batch holds at most `batch_tokens` padded tokens on its larger side, or one longer sentence. The grouping of
-    equally long sentences and the order of the batches differ from epoch to epoch.
-    """
-    rng = np.random.default_rng(derive(seed, "order", epoch))
-    shuffled = rng.permutation(len(src_lengths))
-    order = _by_length(shuffled, src_lengths, tgt_lengths)
-    # A first batch of random size moves every later boundary, so that batches differ even in a small corpus.
-    first = int(batch_tokens * rng.uniform())
-    batches = list(_cut(order, src_lengths, tgt_lengths, batch_tokens, first))
-    return [batches[i] for i in rng.permutation(len(batches))]
-
-
-def padding_share(batches: list[Index], src_lengths: Index, tgt_lengths: Index) -> float:
-    """Return the share of source and target positions that are padding."""
-    tokens = src_lengths.sum() + tgt_lengths.sum()
-    positions = sum(len(rows) * (src_lengths[rows].max() + tgt_lengths[rows].max()) for rows in batches)
-    return float(1 - tokens / positions)
-
-
-def _by_length(rows: Index, src_lengths: Index, tgt_lengths: Index) -> Index:
-    """Sort by the larger side first, which fills the budget; the sort is stable, so that ties stay shuffled."""
-    src, tgt = src_lengths[rows], tgt_lengths[rows]
-    return rows[np.lexsort((tgt, src, np.maximum(src, tgt)))]
-
-
-def _cut(order: Index, src_lengths: Index, tgt_lengths: Index, batch_tokens: int, first: int) -> Iterator[Index]:
-    start, widest, budget = 0, 0, first
-    larger = np.maximum(src_lengths, tgt_lengths)[order].tolist()
-    for end, width in enumerate(larger):
-        if end > start and (end - start + 1) * max(widest, width) > budget:
-            yield order[start:end]
-            start, widest, budget = end, 0, batch_tokens
-        widest = max(widest, width)
-    yield order[start:]
-
-
 def like_lengths(lengths: Index, batch_tokens: int) -> Iterator[Index]:
     """Yield rows in batches of at most `batch_tokens` padded tokens, or one longer sentence.
 
@@ -178,59 +133,3 @@ def padding_share_of(batches: Sequence[Batch]) -> float:
     positions = sum(batch.src.numel() + batch.labels.numel() for batch in batches)
     tokens = sum(int((batch.src != PAD).sum()) + batch.tokens for batch in batches)
     return 1 - tokens / positions
-
-
-class TrainingSteps(Dataset[list[Batch]]):
-    """The micro-batches by optimiser step: steps[i] belongs to step i + 1, in whatever order steps are read."""
-
-    def __init__(
-        self, src: Sentences, tgt: Sentences, *, batch_tokens: int, seed: int, micro_batches: int, total: int
-    ) -> None:
-        self.src, self.tgt = src, tgt
-        self.src_lengths, self.tgt_lengths = src.lengths, tgt.lengths
-        self.batch_tokens, self.seed, self.micro_batches, self.total = (
-            batch_tokens,
-            seed,
-            micro_batches,
-            total,
-        )
-        self._ends = [0]  # number of steps before each epoch, as far as computed
-        self._epoch: tuple[int, list[Index]] = (-1, [])
-
-    def __len__(self) -> int:
-        return self.total
-
-    def __getitem__(self, index: int) -> list[Batch]:
-        epoch = self.epoch_of(index)
-        rows = self._batches(epoch)[index - self._ends[epoch]]
-        parts = np.array_split(rows, min(self.micro_batches, len(rows)))
-        return [collate(self.src, self.tgt, part) for part in parts]
-
-    def epoch_of(self, index: int) -> int:
-        """Return the epoch, counted from 0, of step index + 1."""
-        while self._ends[-1] <= index:
-            epoch = len(self._ends) - 1
-            self._ends.append(self._ends[-1] + len(self._batches(epoch)))
-        return bisect_right(self._ends, index) - 1
-
-    def steps_in(self, epochs: int) -> int:
-        """Return the number of optimiser steps in the first `epochs` epochs."""
-        while len(self._ends) <= epochs:
-            self.epoch_of(self._ends[-1])
-        return self._ends[epochs]
-
-    def padding_share(self) -> float:
-        """Return the share of padded positions in the first epoch."""
-        return padding_share(self._batches(0), self.src_lengths, self.tgt_lengths)
-
-    def _batches(self, epoch: int) -> list[Index]:
-        if self._epoch[0] != epoch:
-            batches = epoch_batches(
-                self.src_lengths,
-                self.tgt_lengths,
-                batch_tokens=self.batch_tokens,
-                seed=self.seed,
-                epoch=epoch,
-            )
-            self._epoch = (epoch, batches)
-        return self._epoch[1]

@@ -13,7 +13,8 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
-from ablab.data.batches import Batch, TrainingSteps
+from ablab.data.batches import Batch
+from ablab.data.steps import TrainingSteps
 from ablab.training.callbacks import Callback
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.cost import ProductTimer
