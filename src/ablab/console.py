@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console as RichConsole
@@ -51,6 +51,12 @@ class Console:
         )
         with Progress(*columns, console=self.rich, disable=not self.bars, transient=True) as progress:
             yield CountingBar(progress, total)
+
+    @contextmanager
+    def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Show a bar that counts items, and yield the function that advances it."""
+        with self.counting_bar(title, total) as bar:
+            yield bar.advance
 
     def result(
         self, folder: RunFolder, record: Record, evaluation: Evaluation | None, curve: Curve | None, *, smoke: bool

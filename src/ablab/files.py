@@ -29,12 +29,8 @@ def replacing(path: Path) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        try:
+        with naming(path):
             yield temporary
-        except Exception as error:
-            if (number := _of_the_disk(error)) is not None:
-                raise OSError(number, os.strerror(number), str(path)) from error
-            raise
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         # mkstemp makes files private; a shared store needs the permissions of any new file.
@@ -43,6 +39,17 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within the block, a disk that is full or fails raises OSError with the name of `path`."""
+    try:
+        yield
+    except Exception as error:
+        if (number := _of_the_disk(error)) is not None:
+            raise OSError(number, os.strerror(number), str(path)) from error
+        raise
 
 
 _GUARDS: list[tuple[Path, Callable[[], None]]] = []

@@ -1,7 +1,20 @@
-"""What the package computes fast, written out plainly: the laws of corpora compare with it."""
+"""What the package computes fast or in little memory, written out plainly: the laws of corpora compare with it."""
+
+import hashlib
+import io
+import json
+import math
+from collections import Counter
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
+import sentencepiece
 
+from ablab.data.tokenizer import Tokenizer, given_tokenizer
+from ablab.errors import UserError
+from ablab.lines import text_of
+from ablab.model.tokens import BOS, EOS, PAD, UNK
 from ablab.seeding import derive
 
 
@@ -30,3 +43,102 @@ def padding_share(batches, src_lengths, tgt_lengths):
     tokens = src_lengths.sum() + tgt_lengths.sum()
     positions = sum(len(rows) * (src_lengths[rows].max() + tgt_lengths[rows].max()) for rows in batches)
     return float(1 - tokens / positions)
+
+
+def split_pairs(pairs, sizes):
+    """Sort all source sentences by their SHA-256."""
+    first = {}
+    for row, (source, target) in enumerate(pairs):
+        if source.strip() and target.strip():
+            first.setdefault(source.strip(), row)
+    if sum(sizes) >= len(first):
+        raise UserError(
+            f"data.split=[{','.join(map(str, sizes))}]: the corpus has {len(first):,} different source sentences; "
+            "allowed: fewer than these in all, as some are to train on"
+        )
+    ordered = sorted(first, key=lambda source: hashlib.sha256(source.encode()).digest())
+    parts, start = [], 0
+    for size in reversed(sizes):
+        parts.append([pairs[row] for row in sorted(first[source] for source in ordered[start : start + size])])
+        start += size
+    held = set(ordered[:start])
+    return [[pair for pair in pairs if pair[0].strip() not in held], *reversed(parts)]
+
+
+def trained(sentences, size, kind="bpe"):
+    """Return the model that SentencePiece trains on the sentences themselves."""
+    written = io.BytesIO()
+    limit = {"hard_vocab_limit": False} if kind == "char" else {}
+    sentencepiece.SentencePieceTrainer.train(
+        **{"sentence_iterator": iter(sentences), "model_writer": written, "vocab_size": size, "model_type": kind},
+        **limit,
+        **{"character_coverage": 1.0, "num_threads": 1, "max_sentence_length": 1 << 24, "minloglevel": 3},
+        **{"unk_id": UNK, "pad_id": PAD, "bos_id": BOS, "eos_id": EOS},
+    )
+    return written.getvalue()
+
+
+def prepared(corpus):
+    """Return the content of each file of the prepared corpus, made of lists in memory."""
+    everything = corpus.as_read(corpus.train_split().pairs)
+    valid_pairs = corpus.as_read(corpus.valid_split().pairs[: corpus.valid_pairs])
+    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    chosen = [everything[i] for i in _subsample(len(everything), corpus.train_pairs)]
+    spoken = [pair for pair in chosen if all(side.strip() for side in pair)]
+    tokenizers = _tokenizers(corpus, spoken)
+    ids = [tuple(t.encode([side])[0] for t, side in zip(tokenizers, pair, strict=True)) for pair in spoken]
+    kept = [pair for pair in ids if max(map(len, pair)) + 1 <= corpus.max_tokens]
+    valid = [tuple(t.encode([side])[0] for t, side in zip(tokenizers, pair, strict=True)) for pair in valid_spoken]
+    files = {}
+    for name, pairs in (("train", kept), ("valid", valid)):
+        for number, side in enumerate(("src", "tgt")):
+            sentences = [[*pair[number], EOS] for pair in pairs]
+            files[f"{name}.{side}.tokens.npy"] = _npy(np.array(list(chain(*sentences)), dtype=np.int32))
+            offsets = np.cumsum([0, *map(len, sentences)])
+            files[f"{name}.{side}.offsets.npy"] = _npy(offsets.astype(np.int64))
+    for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
+        files[f"{side}.model"] = tokenizer.model
+    for number, side in enumerate(("src", "tgt")):
+        files[f"valid.{side}.txt"] = text_of(pair[number] for pair in valid_spoken).encode()
+    counts = {
+        **{"pairs": len(everything), "chosen": len(chosen), "dropped_empty": len(chosen) - len(spoken)},
+        **{"dropped_overlong": len(spoken) - len(kept), "kept": len(kept)},
+        **{f"{side}_tokens": sum(len(pair[n]) + 1 for pair in kept) for n, side in enumerate(("src", "tgt"))},
+    }
+    manifest = {
+        "kind": corpus.kind,
+        "vocab": [len(tokenizer) for tokenizer in tokenizers],
+        "train": counts,
+        "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
+        "unigram_loss": _unigram_loss([[*t, EOS] for _, t in kept], [[*t, EOS] for _, t in valid]),
+        **({"scoring": corpus.scoring} if corpus.scoring else {}),
+        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+    }
+    text = json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return {**files, "manifest.json": text.encode()}
+
+
+def _subsample(count, wanted):
+    if wanted is None or wanted >= count:
+        return range(count)
+    return sorted(np.random.default_rng(derive(0, "subsample", count)).permutation(count)[:wanted].tolist())
+
+
+def _tokenizers(corpus, pairs):
+    if corpus.tokenizer.endswith(".model"):
+        return [given_tokenizer(Path(corpus.tokenizer))] * 2
+    sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+    texts = [[*sides[0], *sides[1]]] * 2 if corpus.joint_vocab else sides
+    return [Tokenizer(trained(text, corpus.vocab_size, corpus.tokenizer)) for text in texts]
+
+
+def _npy(array):
+    written = io.BytesIO()
+    np.save(written, array)
+    return written.getvalue()
+
+
+def _unigram_loss(train, valid):
+    counts, tokens = Counter(chain(*train)), list(chain(*valid))
+    total = counts.total() + len(counts) + len(set(tokens) - set(counts))
+    return -sum(math.log((counts[token] + 1) / total) for token in tokens) / len(tokens)

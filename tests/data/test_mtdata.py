@@ -10,7 +10,7 @@ from urllib.error import URLError
 import pytest
 
 from ablab.data.corpus import Corpus
-from ablab.data.download import cache_folder
+from ablab.data.kept import cache_folder
 from ablab.errors import UserError
 
 Configured = Callable[..., Corpus]

@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ablab.data.corpus import Corpus
-from ablab.data.splitting import split_pairs
-from ablab.data.tokenizer import given_tokenizer, train_tokenizer
+from ablab.data.corpus import Corpus, Pair
+from ablab.data.splitting import hold_out
+from ablab.data.tokenizer import given_tokenizer
+from ablab.data.vocabulary import train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.identity import evaluation
 from ablab.model.tokens import EOS, PAD, UNK
 from ablab.scoring import Scoring, bleu, score
+from tests.data import plain
 
 Configured = Callable[..., Corpus]
 PAIRS = [(f"one {n}", f"Eins {n}") for n in range(20)] + [("one 3", "noch eins"), ("", "leer")]
@@ -47,16 +51,36 @@ def test_equal_text_is_one_corpus_in_every_format(tmp_path: Path, configured: Co
         assert [corpus.pairs_in(split) for split in ("valid", "test")] == [3, 4]
 
 
+def _split(pairs: list[Pair], sizes: list[int]) -> list[list[Pair]]:
+    held = hold_out(pairs, sizes)
+    return [[pair for pair in pairs if held.leaves(pair)], *held.parts]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(st.sampled_from("abcdefgh ") | st.text(max_size=2), st.sampled_from(["", "x", "y"]))),
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=2),
+)
+def test_pairs_are_held_out_as_if_all_were_in_memory(pairs: list[Pair], sizes: list[int]) -> None:
+    found = []
+    for split in (_split, plain.split_pairs):
+        try:
+            found.append(split(pairs, sizes))
+        except UserError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+
+
 def test_no_source_sentence_is_in_two_parts_whatever_the_order() -> None:
-    parts = split_pairs(PAIRS, [3, 4])
+    parts = _split(PAIRS, [3, 4])
     sources = [{source for source, _ in part} for part in parts]
     assert not sources[0] & sources[1] | sources[0] & sources[2] | sources[1] & sources[2]
     assert list(map(len, parts[1:])) == [3, 4]
-    backwards = split_pairs(PAIRS[::-1], [3, 4])
+    backwards = _split(PAIRS[::-1], [3, 4])
     assert [{source for source, _ in part} for part in backwards] == sources
-    assert split_pairs(PAIRS, [6, 4])[2] == parts[2]  # the test set stays when the validation set grows
+    assert _split(PAIRS, [6, 4])[2] == parts[2]  # the test set stays when the validation set grows
     with pytest.raises(UserError, match="20 different source sentences"):
-        split_pairs(PAIRS, [10, 10])
+        _split(PAIRS, [10, 10])
 
 
 def test_validation_alone_is_split_off_beside_a_test_set(tmp_path: Path, configured: Configured) -> None:

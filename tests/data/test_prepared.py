@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ablab.data.batches import Sentences
-from ablab.data.prepared import nested_subsample, prepare, unigram_loss
+from ablab.data.preparation import unigram_loss
+from ablab.data.prepared import nested_subsample, prepare
 from ablab.data.text import Text
 from ablab.errors import UserError
 

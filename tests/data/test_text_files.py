@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ablab.data import kept
 from ablab.data import text_files as files
 from ablab.data.text_files import content_digest, count_pairs, digest_of_pair, locate, read_lines, read_pairs
 from ablab.errors import UserError
@@ -24,7 +25,7 @@ reuse_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixtu
 def test_the_same_text_reads_the_same_and_has_the_same_digest(tmp_path: Path, lines: list[str], chunk: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "CHUNK", chunk)
-        patch.setattr(files, "_contents", {})
+        patch.setattr(kept, "_found", {})
         for name, stored in variants(lines).items():
             path = tmp_path / name
             path.write_bytes(gzip.compress(stored) if name.endswith(".gz") else stored)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ablab.data.batches import Sentences
-from ablab.data.tokenizer import train_tokenizer
+from ablab.data.vocabulary import train_tokenizer
 from ablab.decoding.greedy import forbid, greedy
 from ablab.decoding.hypotheses import length_penalty
 from ablab.decoding.translator import DecodingConfig, Translator

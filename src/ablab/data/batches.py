@@ -12,6 +12,7 @@ from jaxtyping import Int
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from torch import Tensor
 
+from ablab.data.encoding import in_a_row
 from ablab.files import replacing
 from ablab.model.tokens import BOS, EOS, PAD
 
@@ -29,12 +30,9 @@ class Sentences:
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Sentences":
         """Append end-of-sentence to each sentence and concatenate them."""
-        lengths = [len(sentence) + 1 for sentence in sentences]
+        tokens, lengths = in_a_row(sentences)
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        tokens = np.full(offsets[-1], EOS, dtype=np.int32)
-        for start, sentence in zip(offsets, sentences, strict=False):
-            tokens[start : start + len(sentence)] = sentence
         return cls(tokens, offsets)
 
     def __len__(self) -> int:

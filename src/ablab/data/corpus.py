@@ -3,7 +3,7 @@
 import abc
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -160,6 +160,10 @@ class Corpus(Group):
     @abc.abstractmethod
     def train_split(self) -> Split:
         """Return all training pairs, in the order of the corpus."""
+
+    def read_train(self) -> Iterator[Pair]:
+        """Yield all training pairs, in the order of the corpus; a corpus on disk need not hold them in memory."""
+        yield from self.train_split().pairs
 
     @abc.abstractmethod
     def valid_split(self) -> Split:

@@ -18,12 +18,6 @@ TIMEOUT = 30
 log = logging.getLogger(__name__)
 
 
-def cache_folder(name: str) -> Path:
-    """Return `$XDG_CACHE_HOME/ablab/<name>`, by default `~/.cache/ablab/<name>`."""
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(root).expanduser() / "ablab" / name
-
-
 def fetch(url: str, target: Path, checksum: str) -> None:
     """Download `url` to `target`, which is written only if its sentences have this SHA-256; else raise UserError.
 

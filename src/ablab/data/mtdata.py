@@ -86,7 +86,7 @@ class MtData(Corpus):
         return self._read(name)
 
     def _read(self, name: str) -> list[Pair]:
-        from ablab.data.download import cache_folder
+        from ablab.data.kept import cache_folder
 
         folder = Path(self.path).expanduser() if self.path else cache_folder("mtdata")
         return read(name, self.src, self.tgt, folder)

@@ -148,7 +148,8 @@ class Multi30k(Corpus):
             raise UserError(f"data.path={self.path}: {error}") from None
 
     def _cached(self, split: str, language: str) -> Path:
-        from ablab.data.download import cache_folder, fetch
+        from ablab.data.download import fetch
+        from ablab.data.kept import cache_folder
 
         path = cache_folder("multi30k") / f"{split}.{language}.gz"
         checksum = _checksum(split, language)

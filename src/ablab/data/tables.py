@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ablab.data.corpus import Pair, digest_of
-from ablab.data.text_files import check_spoken, read_lines
+from ablab.data.kept import kept
+from ablab.data.text_files import checked_spoken, stream_lines
 from ablab.errors import UserError
-from ablab.lines import one_line, text_of
+from ablab.lines import one_line
 
 TSV, JSONL = (".tsv", ".tsv.gz"), (".jsonl", ".jsonl.gz")
 NESTED = "translation"
 """The field in which many published corpora hold a sentence of each language."""
-
-_facts: dict[tuple[Path, int, int, tuple[str, ...]], tuple[str, int]] = {}
-"""Digests and numbers of pairs computed in this process, by file, its size and time, and columns."""
 
 
 def is_table(path: str) -> bool:
@@ -35,6 +33,10 @@ class Table:
     path: Path
     columns: tuple[str, str]
 
+    @property
+    def paths(self) -> list[Path]:
+        return [self.path]
+
     def check(self) -> None:
         """Raise UserError unless the file exists."""
         if not self.path.is_file():
@@ -48,29 +50,36 @@ class Table:
         return self._known()[1]
 
     def pairs(self) -> list[Pair]:
-        """Return all pairs in order; UserError with the number of the first line that holds none."""
-        lines = read_lines(self.path)
-        if not lines:
-            raise UserError(f"{self.path} is empty.")
+        """Return all pairs in order; as `stream`."""
+        return list(self.stream())
+
+    def stream(self) -> Iterator[Pair]:
+        """Yield all pairs in order; UserError with the number of the first line that holds none."""
+        return checked_spoken(self._split(), str(self.path))
+
+    def _split(self) -> Iterator[Pair]:
         split = _cells if self.path.name.endswith(TSV) else _fields
-        pairs = []
-        for number, line in enumerate(lines, 1):
+        number = 0
+        for number, line in enumerate(stream_lines(self.path), 1):
             try:
                 source, target = split(line, self.columns)
             except ValueError as error:
                 raise UserError(f"{self.path}: line {number}: {error}") from None
-            pairs.append((one_line(source), one_line(target)))
-        check_spoken(pairs, str(self.path))
-        return pairs
+            yield one_line(source), one_line(target)
+        if not number:
+            raise UserError(f"{self.path} is empty.")
 
     def _known(self) -> tuple[str, int]:
-        stat = self.path.stat()
-        key = (self.path.resolve(), stat.st_size, stat.st_mtime_ns, self.columns)
-        if key not in _facts:
-            pairs = self.pairs()
-            sides = (text_of(pair[side] for pair in pairs).encode() for side in (0, 1))
-            _facts[key] = digest_of([hashlib.sha256(side).hexdigest() for side in sides]), len(pairs)
-        return _facts[key]
+        digest, count = kept([self.path], ("table", *self.columns), self._read)
+        return digest, count
+
+    def _read(self) -> tuple[str, int]:
+        digests, count = (hashlib.sha256(), hashlib.sha256()), 0
+        for pair in self.stream():
+            for digest, side in zip(digests, pair, strict=True):
+                digest.update(f"{side}\n".encode())
+            count += 1
+        return digest_of([digest.hexdigest() for digest in digests]), count
 
 
 def _cells(line: str, _: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """A corpus of the user's own parallel files."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ablab.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, joint_digest, listed
-from ablab.data.splitting import split_pairs
+from ablab.data.kept import kept
+from ablab.data.splitting import HeldOut, hold_out
 from ablab.data.tables import Table, is_table
-from ablab.data.text_files import count_pairs, digest_of_pair, locate, read_pairs
+from ablab.data.text_files import count_pairs, digest_of_pair, locate, stream_pairs
 from ablab.errors import UserError
 from ablab.fields import RUNTIME, Count, Formerly
 
@@ -40,7 +42,14 @@ class TwoFiles:
         return count_pairs(self.src, self.tgt)
 
     def pairs(self) -> list[Pair]:
-        return read_pairs(self.src, self.tgt)
+        return list(self.stream())
+
+    def stream(self) -> Iterator[Pair]:
+        return stream_pairs(self.src, self.tgt)
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.src, self.tgt]
 
 
 class Text(Corpus):
@@ -99,11 +108,15 @@ class Text(Corpus):
     def pairs_in(self, split: str) -> int:
         """Return the number of lines of each file; UserError if the two differ."""
         if self.split is not None and split in ("train", *self._cut):
-            return len(self._part(split))
+            return self._left() if split == "train" else len(self._part(split))
         return min(source.count() for source in self._sources(split))
 
     def train_split(self) -> Split:
-        return self._split("train")
+        return Split(Path(self._prefixes("train")[0]).name + ".train" * bool(self._cut), list(self.read_train()))
+
+    def read_train(self) -> Iterator[Pair]:
+        (source,) = self._sources("train")
+        return filter(self._held().leaves, source.stream()) if self._cut else source.stream()
 
     def valid_split(self) -> Split:
         return self._split("valid")
@@ -115,16 +128,28 @@ class Text(Corpus):
         return [Split(name, source.pairs()) for name, source in named]
 
     def _split(self, key: str) -> Split:
-        if self.split is not None and key in ("train", *self._cut):
+        if key in self._cut:
             return Split(f"{Path(self._prefixes('train')[0]).name}.{key}", self._part(key))
         ((prefix, source),) = zip(self._prefixes(key), self._sources(key), strict=True)
         return Split(Path(prefix).name, source.pairs())
 
     def _part(self, key: str) -> list[Pair]:
-        """Return the training pairs, or those that are taken from the training files for validation or test."""
+        """Return the pairs that are taken from the training files for validation or test."""
+        return list(self._held().parts[HELD_OUT.index(key)])
+
+    def _held(self) -> HeldOut:
         (source,) = self._sources("train")
-        parts = _cut_up(source, source.digest(), tuple(self.split or ()))
-        return list(parts[("train", *HELD_OUT).index(key)])
+        return _held_out(source, source.digest(), tuple(self.split or ()))
+
+    def _left(self) -> int:
+        """Return the number of pairs that `split` leaves to train on."""
+        (source,) = self._sources("train")
+        (count,) = kept(
+            source.paths,
+            ("left", source.digest(), list(self.split or ())),
+            lambda: [sum(map(self._held().leaves, source.stream()))],
+        )
+        return int(count)
 
     def _sources(self, key: str) -> list[TwoFiles | Table]:
         """Return what is read for each prefix."""
@@ -162,6 +187,6 @@ def _place(source: TwoFiles | Table) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _cut_up(source: TwoFiles | Table, digest: str, sizes: tuple[int, ...]) -> list[list[Pair]]:
+def _held_out(source: TwoFiles | Table, digest: str, sizes: tuple[int, ...]) -> HeldOut:
     """Split once for all who ask in a row; `digest` tells one content of the files from another."""
-    return split_pairs(source.pairs(), sizes)
+    return hold_out(source.stream(), sizes)

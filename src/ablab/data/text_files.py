@@ -6,20 +6,19 @@ The digest of a file is of its sentences, so that equal text gives the same run 
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, cast
 
 from ablab.data.corpus import Pair, digest_of
+from ablab.data.kept import kept
 from ablab.errors import UserError
-from ablab.lines import canonical, lines_of
+from ablab.lines import canonical
 
 CHUNK = 1 << 20
-
-_contents: dict[tuple[Path, int, int], tuple[str, int]] = {}
-"""Digests and line counts computed in this process, by path, size and modification time."""
 
 
 def locate(prefix: str | Path, lang: str) -> Path:
@@ -67,25 +66,26 @@ def _check_aligned(src: Path, sources: int, tgt: Path, targets: int) -> None:
 
 
 def _content(path: Path) -> tuple[str, int]:
-    """Return digest and line count, read once and cached while the file keeps its size and modification time."""
+    """Return digest and line count, read once while the file stays as it is."""
     with _one_line_errors(path):
-        stat = path.stat()
-        key = (path.resolve(), stat.st_size, stat.st_mtime_ns)
-        if key not in _contents:
-            digest, lines = hashlib.sha256(), 0
-            with _open(path) as file:
-                for block in map(canonical, _blocks(file)):
-                    _check_utf8(block, path, lines)
-                    digest.update(block)
-                    lines += block.count(b"\n")
-            _contents[key] = digest.hexdigest(), lines
-    return _contents[key]
+        digest, lines = kept([path], ("content",), lambda: _read(path))
+    return digest, lines
 
 
-def _check_utf8(block: bytes, path: Path, before: int) -> None:
-    """Raise UserError with the number of the first line that is not UTF-8; the block begins after `before` lines."""
+def _read(path: Path) -> tuple[str, int]:
+    digest, lines = hashlib.sha256(), 0
+    with _open(path) as file:
+        for block in map(canonical, _blocks(file)):
+            _decoded(block, path, lines)
+            digest.update(block)
+            lines += block.count(b"\n")
+    return digest.hexdigest(), lines
+
+
+def _decoded(block: bytes, path: Path, before: int) -> str:
+    """Decode; UserError with the number of the first line that is not UTF-8. The block begins after `before` lines."""
     try:
-        block.decode("utf-8")
+        return block.decode("utf-8")
     except UnicodeDecodeError as error:
         line = before + block.count(b"\n", 0, error.start) + 1
         wrong = f"byte 0x{block[error.start]:02x}, {error.reason}"
@@ -105,27 +105,53 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_pairs(src: Path, tgt: Path) -> list[Pair]:
-    """Return all pairs of two parallel files, in order; pairs with an empty side are kept for the caller to count.
+    """Return all pairs of two parallel files, in order; as `stream_pairs`."""
+    return list(stream_pairs(src, tgt))
 
-    Raises UserError for files of unequal length, or without a pair that has two sides.
+
+def stream_pairs(src: Path, tgt: Path) -> Iterator[Pair]:
+    """Yield all pairs of two parallel files, in order; pairs with an empty side are kept for the caller to count.
+
+    Raises UserError for files of unequal length, or, in the end, without a pair that has two sides.
     """
-    sources, targets = read_lines(src), read_lines(tgt)
-    _check_aligned(src, len(sources), tgt, len(targets))
-    pairs = list(zip(sources, targets, strict=True))
-    check_spoken(pairs, f"{src} and {tgt}")
-    return pairs
+    return checked_spoken(_aligned(src, tgt), f"{src} and {tgt}")
 
 
-def check_spoken(pairs: Sequence[Pair], where: str) -> None:
-    """Raise UserError unless one of the pairs has two sides."""
-    if not any(source.strip() and target.strip() for source, target in pairs):
-        raise UserError(f"{where}: each of the {len(pairs)} pairs has an empty side; none is left.")
+def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
+    count = 0
+    for source, target in zip_longest(stream_lines(src), stream_lines(tgt)):
+        if source is None or target is None:
+            count_pairs(src, tgt)  # says how many lines each has
+            raise UserError(f"{src} and {tgt} changed while they were read.")
+        yield source, target
+        count += 1
+    _check_aligned(src, count, tgt, count)
+
+
+def checked_spoken(pairs: Iterable[Pair], where: str) -> Iterator[Pair]:
+    """Yield the pairs; in the end raise UserError unless one of them had two sides."""
+    count, is_spoken = 0, False
+    for source, target in pairs:
+        yield source, target
+        count += 1
+        is_spoken = is_spoken or bool(source.strip() and target.strip())
+    if not is_spoken:
+        raise UserError(f"{where}: each of the {count} pairs has an empty side; none is left.")
 
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a file, plain or `.gz`."""
+    return list(stream_lines(path))
+
+
+def stream_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, plain or `.gz`, of which little is in memory at a time."""
+    before = 0
     with _one_line_errors(path), _open(path) as file:
-        return lines_of(file.read(), path)
+        for block in map(canonical, _blocks(file)):
+            lines = _decoded(block, path, before).split("\n")[:-1]
+            yield from lines
+            before += len(lines)
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -1,7 +1,6 @@
-"""Subword tokenizers: trained once per corpus, deterministic, with the same special token ids everywhere."""
+"""Subword tokenizers: SentencePiece models with the same special token ids everywhere, read, written and renumbered."""
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,47 +112,3 @@ def _renumbered(model: bytes, theirs: Sequence[int]) -> bytes:
     spec.vocab_size = len(content.pieces)
     renumbered: bytes = content.SerializeToString()
     return renumbered
-
-
-def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe") -> Tokenizer:
-    """Train a tokenizer on raw text, covering every character.
-
-    `kind`: `bpe`, byte-pair encoding (Sennrich et al. 2016) with `vocab_size` pieces; `char`, the `vocab_size` most
-    frequent characters, or all if they are fewer.
-
-    Raises UserError if the text does not support `vocab_size`.
-    """
-    import sentencepiece
-
-    written = io.BytesIO()
-    # Said only where it differs: the model records what it was told.
-    limit: dict[str, Any] = {"hard_vocab_limit": False} if kind == "char" else {}
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
-            model_writer=written,
-            vocab_size=vocab_size,
-            model_type=kind,
-            **limit,
-            character_coverage=1.0,
-            num_threads=1,
-            unk_id=UNK,
-            pad_id=PAD,
-            bos_id=BOS,
-            eos_id=EOS,
-            # Longer sentences would be skipped silently, so the limit is beyond any sentence.
-            max_sentence_length=1 << 24,
-            minloglevel=3,
-        )
-    except RuntimeError as error:
-        raise UserError(_size_problem(vocab_size, str(error))) from None
-    return Tokenizer(written.getvalue())
-
-
-def _size_problem(vocab_size: int, message: str) -> str:
-    """Return the error message for a `vocab_size` that training refused, with SentencePiece's reason.
-
-    SentencePiece knows the limits only after reading the text; its reason follows the source line in `message`.
-    """
-    reason = " ".join(message.rpartition("] ")[2].split())
-    return f"data.vocab_size={vocab_size}: the corpus does not support it ({reason})"

@@ -75,8 +75,8 @@ class ConsoleCallback(Callback):
 
     @contextmanager
     def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        with self.console.counting_bar(title, total) as bar:
-            yield bar.advance
+        with self.console.counting(title, total) as advance:
+            yield advance
 
     def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
         self.bar = self._open.enter_context(self.console.training_bar())

@@ -83,7 +83,7 @@ class _Bench:
     def begin(cls, planned: Planned, record: Record, callbacks: Callback) -> "_Bench":
         device = set_threads(planned.config.trainer)
         translator = Translator(*load_model(of_run(planned.folder, record), device))
-        prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message)
+        prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
         validator = Validator(prepared)
         validated = Validated(translator.model, validator, planned.folder.validated_layers)
         return cls(planned, callbacks, translator, validator, validated, Evaluator(planned, callbacks))

@@ -91,7 +91,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
     config = planned.config
     if planned.composed.asked is not None:
         _say_what_is_shrunk(planned, planned.composed.asked, console)
-    prepared = prepare(config.data, planned.outputs / "corpora", console.say)
+    prepared = prepare(config.data, planned.outputs / "corpora", console.say, console.counting)
     if planned.origin is not None:
         _check_vocabulary(planned.origin, prepared)
     folder = planned.folder
@@ -114,7 +114,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
 def _say_what_is_shrunk(planned: Planned, asked: Corpus, console: Console) -> None:
     """Report what a smoke run reduces, and refuse a vocabulary that the full run would refuse."""
     if "data.vocab_size" in planned.composed.changes:
-        check_vocabulary(asked)
+        check_vocabulary(asked, planned.outputs / "corpora", console.counting)
     pairs, vocab = planned.config.data.train_pairs, planned.config.data.vocab_size
     shrunk = f", and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}" if asked.is_read("vocab_size") else ""
     console.say(f"smoke: {pairs:,} pairs at most{shrunk}")

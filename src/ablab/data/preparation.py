@@ -1,0 +1,197 @@
+"""Making of a prepared corpus: subsample, tokenizers and ids, in little memory and by all cores."""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ablab.data.batches import Sentences
+from ablab.data.blocks import Block, Rows, with_rows, write_blocks
+from ablab.data.corpus import Corpus, Pair, is_file
+from ablab.data.encoding import EncodingTask, encode_block
+from ablab.data.growing import GrowingSentences
+from ablab.data.processes import Processes
+from ablab.data.tokenizer import Tokenizer, given_tokenizer, load_tokenizers, save_tokenizers
+from ablab.data.vocabulary import CountingTask, TrainingTask, count_block, train_on_counts, write_counts
+from ablab.errors import UserError
+from ablab.files import sha256, write_json, write_lines
+from ablab.seeding import derive
+
+MANIFEST = "manifest.json"
+
+SIDES = ("src", "tgt")
+
+CHUNK = 1 << 20
+"""Tokens that are counted at a time."""
+
+Counting = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+"""Opens a progress bar with a title and a total, if that is known, and yields a function that advances it."""
+
+
+def unseen(title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    """Show no progress."""
+    return nullcontext(lambda count: None)
+
+
+def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
+    """Write the prepared corpus into an empty folder, and its manifest last."""
+    text, words = folder / "pairs", folder / "words"
+    with counting("reading pairs", corpus.pairs_in("train")) as advance:
+        blocks = write_blocks(text, corpus.read_train(), corpus.as_read, advance)
+    total = sum(block.pairs for block in blocks)
+    valid_pairs = corpus.as_read(corpus.valid_split().pairs[: corpus.valid_pairs])
+    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    if not valid_spoken:
+        raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
+    rows = subsample(total, corpus.train_pairs)
+    blocks = list(with_rows(blocks, rows))
+    with Processes(len(blocks)) as processes:
+        names = save_tokenizers(folder, _tokenizers(corpus, blocks, words, processes, counting))
+        left = _encode(folder, blocks, corpus.max_tokens, processes, counting)
+        text.unlink()
+        words.unlink(missing_ok=True)
+        if not left.kept:
+            raise UserError(
+                f"data.max_tokens={corpus.max_tokens}: no training pair is left: "
+                f"{left.empty} have an empty side, {left.overlong} are longer"
+            )
+        valid = _encoded(valid_spoken, load_tokenizers(folder))
+        names = [*left.files, *_save(folder, "valid", valid), *names]
+        for side, lines in zip(SIDES, zip(*valid_spoken, strict=True), strict=True):
+            write_lines(folder / f"valid.{side}.txt", lines)
+            names.append(f"valid.{side}.txt")
+        sums = dict(zip(names, processes.map(sha256, [folder / name for name in names]), strict=True))
+    train = Sentences.load(folder, "train.src"), Sentences.load(folder, "train.tgt")
+    manifest = {
+        "kind": corpus.kind,
+        "vocab": [len(tokenizer) for tokenizer in load_tokenizers(folder)],
+        "train": {
+            "pairs": total,
+            "chosen": int(rows.sum()),
+            "dropped_empty": left.empty,
+            "dropped_overlong": left.overlong,
+            "kept": left.kept,
+            "src_tokens": len(train[0].tokens),
+            "tgt_tokens": len(train[1].tokens),
+        },
+        "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
+        "unigram_loss": unigram_loss(train[1], valid[1]),
+        **({"scoring": corpus.scoring} if corpus.scoring else {}),
+        "sha256": sums,
+    }
+    write_json(folder / MANIFEST, manifest)
+    # All files must be on the disk before the folder is renamed.
+    for name in names:
+        with (folder / name).open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def subsample(count: int, wanted: int | None) -> Rows:
+    """Return which of `count` pairs belong to a subsample of `wanted`; a larger one contains a smaller.
+
+    It is the same for all runs and seeds, as the seed must not vary the corpus.
+    """
+    if wanted is None or wanted >= count:
+        return np.ones(count, dtype=np.bool_)
+    rows = np.zeros(count, dtype=np.bool_)
+    rows[np.random.default_rng(derive(0, "subsample", count)).permutation(count)[:wanted]] = True
+    return rows
+
+
+def _tokenizers(
+    corpus: Corpus, blocks: Sequence[Block], words: Path, processes: Processes, counting: Counting
+) -> tuple[Tokenizer, Tokenizer]:
+    if is_file(corpus.tokenizer):
+        given = given_tokenizer(Path(corpus.tokenizer).expanduser())
+        return given, given
+    train = partial(_trained, corpus, blocks, words, processes, counting)
+    if corpus.joint_vocab:
+        joint = train((0, 1))
+        return joint, joint
+    return train((0,)), train((1,))
+
+
+def _trained(
+    corpus: Corpus, blocks: Sequence[Block], words: Path, processes: Processes, counting: Counting, sides: Sequence[int]
+) -> Tokenizer:
+    """Train one tokenizer on these sides of the pairs."""
+    with counting("counting words", sum(block.chosen for block in blocks)) as advance:
+        tasks = (CountingTask(block, sides) for block in blocks)
+        write_counts(words, _advancing(processes.map(count_block, tasks), blocks, advance))
+    with counting("training the tokenizer", None):
+        return Tokenizer(processes.call(train_on_counts, TrainingTask(words, corpus.vocab_size, corpus.tokenizer)))
+
+
+class _Left(NamedTuple):
+    """The files of the training ids, and the numbers of pairs that are there and that were left out."""
+
+    files: list[str]
+    kept: int
+    empty: int
+    overlong: int
+
+
+def _encode(folder: Path, blocks: Sequence[Block], max_tokens: int, processes: Processes, counting: Counting) -> _Left:
+    """Encode the chosen pairs of all blocks, and write the arrays as they come."""
+    kept = empty = overlong = 0
+    tasks = (EncodingTask(block, folder, max_tokens) for block in blocks)
+    with (
+        counting("encoding pairs", sum(block.chosen for block in blocks)) as advance,
+        GrowingSentences(folder, "train.src") as src,
+        GrowingSentences(folder, "train.tgt") as tgt,
+    ):
+        for encoded in _advancing(processes.map(encode_block, tasks), blocks, advance):
+            for side, tokens, lengths in zip((src, tgt), encoded.tokens, encoded.lengths, strict=True):
+                side.append(tokens, lengths)
+            kept += len(encoded.lengths[0])
+            empty += encoded.empty
+            overlong += encoded.overlong
+    return _Left([*src.files, *tgt.files], kept, empty, overlong)
+
+
+def _advancing(results: Iterable[Any], blocks: Sequence[Block], advance: Callable[[int], object]) -> Iterator[Any]:
+    """Yield the results of blocks, and advance a bar by their pairs."""
+    for result, block in zip(results, blocks, strict=True):
+        yield result
+        advance(block.chosen)
+
+
+def check_vocabulary(corpus: Corpus, folder: Path, counting: Counting) -> None:
+    """Raise UserError if the corpus does not support its `vocab_size`; reads all of it and trains a tokenizer.
+
+    The folder is one for temporary files.
+    """
+    with counting("reading pairs", corpus.pairs_in("train")) as advance:
+        blocks = write_blocks(folder / "pairs", corpus.read_train(), corpus.as_read, advance)
+    rows = subsample(sum(block.pairs for block in blocks), corpus.train_pairs)
+    with Processes(len(blocks)) as processes:
+        _tokenizers(corpus, list(with_rows(blocks, rows)), folder / "words", processes, counting)
+
+
+def _encoded(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Sentences, Sentences]:
+    src, tgt = (Sentences.of(tokenizers[side].encode([pair[side] for pair in pairs])) for side in (0, 1))
+    return src, tgt
+
+
+def _save(folder: Path, name: str, sides: tuple[Sentences, Sentences]) -> list[str]:
+    named = zip(SIDES, sides, strict=True)
+    return [file for side, sentences in named for file in sentences.save(folder, f"{name}.{side}")]
+
+
+def unigram_loss(train: Sentences, valid: Sentences) -> float:
+    """Return nats per validation token of a model that knows only the token frequencies of training.
+
+    One is added to the count of every token that occurs, so that the loss of a token new in validation is finite.
+    """
+    counts = np.zeros(int(max(train.tokens.max(), valid.tokens.max())) + 1, dtype=np.int64)
+    for begin in range(0, len(train.tokens), CHUNK):
+        counts += np.bincount(train.tokens[begin : begin + CHUNK], minlength=len(counts))
+    tokens: list[int] = valid.tokens.tolist()
+    seen = np.flatnonzero(counts).tolist()
+    total = len(train.tokens) + len(seen) + len(set(tokens).difference(seen))
+    return -sum(math.log((int(counts[token]) + 1) / total) for token in tokens) / len(tokens)

@@ -1,0 +1,177 @@
+"""Every byte of a prepared corpus is that of the plain way, which holds all of it in memory and trains on sentences."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ablab.data import blocks, preparation, processes, vocabulary
+from ablab.data.prepared import check_vocabulary, prepare
+from ablab.data.vocabulary import TrainingTask, train_on_counts, train_tokenizer, write_counts
+from ablab.errors import LostError, UserError
+from tests.data import plain
+
+WORDS = ["rot", "Grün", "blue", "black", "weiß", "small", "large", "ﬁne", "①", "e\u0301té", "new", "中文", "가", "<s>"]
+ODD = ["", " ", "\t", "\u2585 reserved", "\u2581", "\ufeff", "\u200b", "a\u2028b", "🏽👍", "tab\there", "x" * 90]
+PIECES = [*WORDS, "\u2585", "\u2581", " ", "\t", "\r", "\0", "\x01", "\u3000", "</s>", "<unk>", "ㄱㅏ", "ｶﾞ", "a", "b"]
+
+
+def _write(folder, form, count=120):
+    folder.mkdir(exist_ok=True)
+    rng = random.Random(1)
+    for name, size in (("train", count), ("valid", 20), ("test", 5)):
+        sides = [
+            [" ".join(rng.choices(WORDS, k=rng.randint(1, 9))) if rng.random() < 0.9 else rng.choice(ODD) for _ in "12"]
+            for _ in range(size)
+        ]
+        if form == "lines":
+            for side, language in enumerate(("en", "de")):
+                lines = "".join(f"{pair[side]}\n" for pair in sides)
+                (folder / f"{name}.{language}").write_text(lines, newline="")
+        elif form == "tsv":
+            rows = ("\t".join(side.replace("\t", " ") for side in pair) for pair in sides)
+            (folder / f"{name}.tsv").write_text("".join(f"{row}\n" for row in rows), newline="")
+        else:
+            rows = (json.dumps(dict(zip(("en", "de"), pair, strict=True))) for pair in sides)
+            (folder / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows))
+
+
+def _corpus(configured, folder, form="lines", **changes):
+    _write(folder, form)
+    ending = {"lines": "", "tsv": ".tsv", "jsonl": ".jsonl"}[form]
+    places = {name: f"{folder / name}{ending}" for name in ("train", "valid", "test")}
+    for name in ("valid", "test")[: len(changes.get("split", []))]:
+        del places[name]
+    return configured("text", src="en", tgt="de", **{"vocab_size": 110, "max_tokens": 60, **places, **changes})
+
+
+def _agree(corpus, store):
+    made = prepare(corpus, store, lambda _: None).folder
+    expected = plain.prepared(corpus)
+    assert {path.name for path in made.iterdir()} == set(expected)
+    for name, content in expected.items():
+        assert (made / name).read_bytes() == content, name
+
+
+CHANGES = {
+    "two vocabularies": {"joint_vocab": False, "vocab_size": 90},
+    "characters": {"tokenizer": "char", "vocab_size": 30},
+    "in lower case": {"lowercase": True},
+    "overlong pairs": {"max_tokens": 12},
+    "some pairs": {"train_pairs": 77, "valid_pairs": 9},
+    "split": {"form": "tsv", "split": [5, 4]},
+    "split, and some pairs": {"form": "jsonl", "split": [5, 4], "train_pairs": 50, "lowercase": True},
+    "a split for validation": {"form": "jsonl", "split": [5]},
+}
+
+
+@pytest.fixture
+def short_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "PAIRS", 9)
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_a_corpus_is_prepared_as_the_plain_way_does(changes, configured, tmp_path, short_blocks, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    _agree(_corpus(configured, tmp_path / "text", **changes), tmp_path / "store")
+
+
+@pytest.mark.parametrize("changes", [{}, {"joint_vocab": False, "vocab_size": 90, "max_tokens": 12, "train_pairs": 99}])
+def test_several_processes_prepare_the_same(changes, configured, tmp_path, short_blocks, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 3)
+    monkeypatch.setattr(vocabulary, "MANY", 5)
+    _agree(_corpus(configured, tmp_path / "text", **changes), tmp_path / "store")
+
+
+def test_a_given_tokenizer_too(configured, tmp_path, short_blocks, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    model = tmp_path / "theirs.model"
+    model.write_bytes(plain.trained([" ".join(WORDS)] * 9, 60))
+    _agree(_corpus(configured, tmp_path / "text", tokenizer=str(model)), tmp_path / "store")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    sentences=st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), min_size=1, max_size=30),
+    kind=st.sampled_from(["bpe", "char"]),
+    size=st.integers(10, 90),
+)
+def test_the_counts_of_words_give_the_model_of_the_sentences(sentences, kind, size):
+    try:
+        expected = plain.trained(sentences, size, kind)
+    except RuntimeError:
+        with pytest.raises(UserError, match=rf"data\.vocab_size={size}"):
+            train_tokenizer(sentences, size, kind)
+    else:
+        assert train_tokenizer(sentences, size, kind).model == expected
+
+
+def test_counts_that_are_written_in_parts_add_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(vocabulary, "MANY", 2)
+    sentences = ["one two three", "three three four", "one five"] * 3
+    write_counts(tmp_path / "words", ({word: 1} for sentence in sentences for word in sentence.split()))
+    assert len((tmp_path / "words").read_text().splitlines()) > 5
+    assert train_on_counts(TrainingTask(tmp_path / "words", 25, "bpe")) == plain.trained(sentences, 25)
+
+
+def test_a_refusal_comes_from_another_process_as_it_is(configured, tmp_path, short_blocks, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 2)
+    corpus, store = _corpus(configured, tmp_path / "text", vocab_size=90_000), tmp_path / "store"
+    for call in (lambda: prepare(corpus, store, lambda _: None), lambda: check_vocabulary(corpus, store)):
+        with pytest.raises(UserError, match=r"data\.vocab_size=90000: .*\d"):
+            call()
+    assert not any(path.is_dir() for path in store.iterdir())
+
+
+def test_what_processes_import_loads_no_torch():
+    """They would take seconds and 150 MB more each."""
+    script = (
+        "import sys, ablab.data.vocabulary, ablab.data.encoding, ablab.data.processes; print('torch' in sys.modules)"
+    )
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=path).stdout == "False\n"
+
+
+def _vanish(task):
+    raise SystemExit(task)
+
+
+def test_a_process_that_vanishes_is_told():
+    with processes.Processes(100) as several:
+        several.count or pytest.skip("one core")
+        with pytest.raises(LostError, match="was ended with exit code 3"):
+            several.call(_vanish, 3)
+
+
+def test_progress_is_shown_of_each_step(configured, tmp_path, short_blocks, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    seen = {}
+
+    @contextmanager
+    def counting(title, total):
+        seen[title] = [total, 0]
+
+        def advance(count):
+            seen[title][1] += count
+
+        yield advance
+
+    prepare(_corpus(configured, tmp_path / "text"), tmp_path / "store", lambda _: None, counting)
+    assert seen.pop("training the tokenizer") == [None, 0]
+    assert seen == {title: [120, 120] for title in ("reading pairs", "counting words", "encoding pairs")}
+
+
+def test_the_text_is_never_all_in_memory(configured, tmp_path, short_blocks, monkeypatch):
+    """The corpus is not asked for a list of its pairs."""
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    corpus = _corpus(configured, tmp_path / "text")
+    monkeypatch.setattr(type(corpus), "train_split", None)
+    assert preparation.MANIFEST in {
+        path.name for path in prepare(corpus, tmp_path / "s", lambda _: None).folder.iterdir()
+    }
