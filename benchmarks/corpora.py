@@ -27,7 +27,7 @@ DEFAULTS = {
     "vocab": "32000",
     "types": "60000",
     "batch_tokens": "25000",
-    "measure": "prepare,sentencepiece,start,resume",
+    "measure": "prepare,sentencepiece,start,start again,resume",
     "result": "benchmarks/results/corpora.json",
 }
 SEED = 1
@@ -115,7 +115,7 @@ def child(what: str, folder: Path, vocab: int, batch_tokens: int) -> dict[str, f
 
         (made,) = (path for path in (folder / "store").iterdir() if (path / "manifest.json").exists())
         began, used = time.perf_counter(), processor()
-        if what == "start":
+        if what.startswith("start"):
             prepared_in(folder, vocab)
             steps_of(Prepared(made), batch_tokens).padding_share()
         else:
@@ -222,7 +222,7 @@ def main() -> None:
         try:
             write_text(folder / "text", pairs, int(options["types"]))
             row: dict[str, Any] = {"pairs": pairs}
-            for what in [each for each in ("prepare", "sentencepiece", "start") if each in asked]:
+            for what in [each for each in ("prepare", "sentencepiece", "start", "start again") if each in asked]:
                 row[what] = measured(what, folder, options)
                 print(f"{pairs:>9,} {what:<14} {row[what]}", flush=True)
             for epoch in RESUMED if "resume" in asked else ():

@@ -1,5 +1,7 @@
 """Preparation of a corpus for training: subsample, tokenizers, ids; done once and shared by all runs."""
 
+import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from filelock import FileLock
 from ablab.data import preparation
 from ablab.data.batches import Sentences
 from ablab.data.corpus import Corpus, Pair
+from ablab.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
 from ablab.data.preparation import MANIFEST, Counting, make, subsample, unseen
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import UserError
@@ -122,8 +125,23 @@ def _made_beside(folder: Path) -> Iterator[Path]:
 
 
 def _intact(folder: Path) -> bool:
+    """Return whether all files are those of the manifest. Large ones are read again only if they have changed since."""
     try:
-        sums: dict[str, str] = read_json(folder / MANIFEST)["sha256"]
-        return all(sha256(folder / name) == checksum for name, checksum in sums.items())
-    except (OSError, UserError, ValueError, LookupError, TypeError):
+        content = (folder / MANIFEST).read_bytes()
+        sums: dict[str, str] = json.loads(content)["sha256"]
+        paths = [folder / name for name in sums]
+        before, manifest = state_of(paths), [hashlib.sha256(content).hexdigest()]
+        if read_kept(_checked(folder), before) == manifest:
+            return True
+        if any(sha256(path) != checksum for path, checksum in zip(paths, sums.values(), strict=True)):
+            return False
+        if sum(size for size, *_ in before) > LARGE and is_settled(paths, before):
+            write_kept(_checked(folder), before, manifest)
+    except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
         return False
+    return True
+
+
+def _checked(folder: Path) -> Path:
+    """Return the file beside the folder that says in what state its files were when they were last read."""
+    return folder.with_suffix(".checked.json")
