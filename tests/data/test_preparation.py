@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.data import blocks, preparation, processes, vocabulary
+from ablab.data import blocks, preparation, processes, vocabulary, words
 from ablab.data.prepared import check_vocabulary, prepare
+from ablab.data.tokenizer import Tokenizer
 from ablab.data.vocabulary import TrainingTask, train_on_counts, train_tokenizer, write_counts
+from ablab.data.words import WordEncoder
 from ablab.errors import LostError, UserError
 from tests.data import plain
 
@@ -110,6 +112,38 @@ def test_the_counts_of_words_give_the_model_of_the_sentences(sentences, kind, si
             train_tokenizer(sentences, size, kind)
     else:
         assert train_tokenizer(sentences, size, kind).model == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    text=st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), min_size=1, max_size=30),
+    other=st.lists(st.lists(st.sampled_from([*PIECES, "é", "日", "z"]), max_size=12).map("".join), max_size=30),
+    kind=st.sampled_from(["bpe", "char"]),
+    size=st.integers(6, 90),
+    most=st.sampled_from([0, 10, 1000]),
+)
+def test_words_in_a_row_are_encoded_as_sentences_are(text, other, kind, size, most):
+    """Also where the space before a word is unknown, as in a small vocabulary of characters."""
+    try:
+        tokenizer = Tokenizer(plain.trained(text, size, kind))
+    except RuntimeError:
+        return
+    encoder = WordEncoder(tokenizer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words, "MOST", most)
+        for lines in (text, other, [], text[::-1]):
+            tokens, lengths = encoder.encode(lines)
+            expected = tokenizer.encode(lines)
+            assert lengths.tolist() == list(map(len, expected))
+            assert tokens.tolist() == [token for line in expected for token in line]
+
+
+def test_an_unknown_space_joins_unknown_words():
+    tokenizer = Tokenizer(plain.trained(["aaaa bbbb cccc"], 6, "char"))
+    lines = ["aa xx yy bb", "x y", "", "z aa"]
+    tokens, lengths = WordEncoder(tokenizer).encode(lines)
+    assert tokens.tolist() == [token for line in tokenizer.encode(lines) for token in line]
+    assert lengths.tolist() == list(map(len, tokenizer.encode(lines)))
 
 
 def test_counts_that_are_written_in_parts_add_up(tmp_path, monkeypatch):

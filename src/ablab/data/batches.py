@@ -12,7 +12,8 @@ from jaxtyping import Int
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from torch import Tensor
 
-from ablab.data.encoding import in_a_row
+from ablab.data.encoding import with_ends
+from ablab.data.words import in_a_row
 from ablab.files import replacing
 from ablab.model.tokens import BOS, EOS, PAD
 
@@ -30,7 +31,7 @@ class Sentences:
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Sentences":
         """Append end-of-sentence to each sentence and concatenate them."""
-        tokens, lengths = in_a_row(sentences)
+        tokens, lengths = with_ends(*in_a_row(sentences))
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(tokens, offsets)

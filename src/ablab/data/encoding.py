@@ -1,25 +1,30 @@
 """Encoding of blocks of text as arrays of ids; without torch, as processes of their own do it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, compress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ablab.data.blocks import Block
-from ablab.data.tokenizer import Tokenizer, load_tokenizers
+from ablab.data.tokenizer import load_tokenizers
+from ablab.data.words import Numbers, Tokens, WordEncoder, in_a_row
 from ablab.model.tokens import EOS
+
+Encode = Callable[[Sequence[str]], tuple[Tokens, Numbers]]
 
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """A block of pairs, the folder of the tokenizers, and the most tokens that a side may have, its end included."""
+    """A block of pairs, the folder of the tokenizers, and the most tokens that a side may have, its end included.
+
+    `by_words`: the tokenizers were trained here, so that no piece spans two words.
+    """
 
     block: Block
     tokenizers: Path
+    by_words: bool
     max_tokens: int
 
 
@@ -30,38 +35,37 @@ class EncodedBlock:
     `empty` pairs lack a side; `overlong` ones have a side of too many tokens. Neither are here.
     """
 
-    tokens: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
-    lengths: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+    sides: list[tuple[Tokens, Numbers]]
     empty: int
     overlong: int
 
 
 def encode_block(task: EncodingTask) -> EncodedBlock:
     """Encode both sides of a block and leave out overlong pairs."""
-    sides = task.block.sides()
-    spoken = len(sides[0])
-    src, tgt = (tokenizer.encode(side) for tokenizer, side in zip(_tokenizers(task.tokenizers), sides, strict=True))
-    fits = [max(len(s), len(t)) + 1 <= task.max_tokens for s, t in zip(src, tgt, strict=True)]
-    (src_tokens, src_lengths), (tgt_tokens, tgt_lengths) = (in_a_row(list(compress(side, fits))) for side in (src, tgt))
+    encoders = _encoders(task.tokenizers, task.by_words)
+    sides = [encode(side) for encode, side in zip(encoders, task.block.sides(), strict=True)]
+    (_, src_lengths), (_, tgt_lengths) = sides
+    fits = np.maximum(src_lengths, tgt_lengths) + 1 <= task.max_tokens
+    kept = [(tokens[np.repeat(fits, lengths)], lengths[fits]) for tokens, lengths in sides]
     return EncodedBlock(
-        tokens=(src_tokens, tgt_tokens),
-        lengths=(src_lengths, tgt_lengths),
-        empty=task.block.chosen - spoken,
-        overlong=spoken - sum(fits),
+        sides=[with_ends(tokens, lengths) for tokens, lengths in kept],
+        empty=task.block.chosen - len(fits),
+        overlong=len(fits) - int(fits.sum()),
     )
 
 
 @lru_cache(maxsize=1)
-def _tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    return load_tokenizers(folder)
+def _encoders(folder: Path, by_words: bool) -> tuple[Encode, Encode]:
+    src, tgt = load_tokenizers(folder)
+    if not by_words:
+        return lambda lines: in_a_row(src.encode(lines)), lambda lines: in_a_row(tgt.encode(lines))
+    of_src = WordEncoder(src)
+    return of_src.encode, of_src.encode if tgt is src else WordEncoder(tgt).encode
 
 
-def in_a_row(sentences: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Append end-of-sentence to each sentence and concatenate them; return the tokens and the lengths."""
-    lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
-    total = int(lengths.sum())
-    tokens = np.full(total + len(sentences), EOS, dtype=np.int32)
+def with_ends(tokens: Tokens, lengths: Numbers) -> tuple[Tokens, Numbers]:
+    """Append end-of-sentence to each sentence."""
+    ended = np.full(len(tokens) + len(lengths), EOS, dtype=np.int32)
     # Each token stands as many places later as sentences have ended before it.
-    places = np.arange(total) + np.repeat(np.arange(len(sentences)), lengths)
-    tokens[places] = np.fromiter(chain.from_iterable(sentences), dtype=np.int32, count=total)
-    return tokens, lengths + 1
+    ended[np.arange(len(tokens)) + np.repeat(np.arange(len(lengths)), lengths)] = tokens
+    return ended, lengths + 1

@@ -52,7 +52,7 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
     blocks = list(with_rows(blocks, rows))
     with Processes(len(blocks)) as processes:
         names = save_tokenizers(folder, _tokenizers(corpus, blocks, words, processes, counting))
-        left = _encode(folder, blocks, corpus.max_tokens, processes, counting)
+        left = _encode(corpus, folder, blocks, processes, counting)
         text.unlink()
         words.unlink(missing_ok=True)
         if not left.kept:
@@ -136,19 +136,20 @@ class _Left(NamedTuple):
     overlong: int
 
 
-def _encode(folder: Path, blocks: Sequence[Block], max_tokens: int, processes: Processes, counting: Counting) -> _Left:
+def _encode(corpus: Corpus, folder: Path, blocks: Sequence[Block], processes: Processes, counting: Counting) -> _Left:
     """Encode the chosen pairs of all blocks, and write the arrays as they come."""
     kept = empty = overlong = 0
-    tasks = (EncodingTask(block, folder, max_tokens) for block in blocks)
+    by_words = not is_file(corpus.tokenizer)
+    tasks = (EncodingTask(block, folder, by_words, corpus.max_tokens) for block in blocks)
     with (
         counting("encoding pairs", sum(block.chosen for block in blocks)) as advance,
         GrowingSentences(folder, "train.src") as src,
         GrowingSentences(folder, "train.tgt") as tgt,
     ):
         for encoded in _advancing(processes.map(encode_block, tasks), blocks, advance):
-            for side, tokens, lengths in zip((src, tgt), encoded.tokens, encoded.lengths, strict=True):
+            for side, (tokens, lengths) in zip((src, tgt), encoded.sides, strict=True):
                 side.append(tokens, lengths)
-            kept += len(encoded.lengths[0])
+            kept += len(lengths)
             empty += encoded.empty
             overlong += encoded.overlong
     return _Left([*src.files, *tgt.files], kept, empty, overlong)
