@@ -13,7 +13,7 @@ from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group
 from ablab.store.finished import FinishedRun, find_model
-from ablab.store.records import Record
+from ablab.store.outlines import AnyRecord
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
 
@@ -49,11 +49,11 @@ class Planned:
         """The id derived from the settings of pruning."""
         return identity.curve_id(self.curve)
 
-    def lacks_evaluation(self, record: Record) -> bool:
+    def lacks_evaluation(self, record: AnyRecord) -> bool:
         """Return whether the selected weights have not been evaluated on this test set with this search."""
         return record.selected is not None and not self.folder.has_evaluation(self.evaluation_id)
 
-    def lacks_curve(self, record: Record) -> bool:
+    def lacks_curve(self, record: AnyRecord) -> bool:
         """Return whether the run should have a pruning curve with these pruning settings and has none.
 
         A curve under any search or test set counts: asking for another evaluation does not ask for another curve.

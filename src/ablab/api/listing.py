@@ -36,7 +36,7 @@ class Listed(Strict):
         study, arm = run.arm or (None, None)
         if run.damage is not None:
             return cls(id=run.id, name=run.name, state=run.state, study=study, arm=arm, damage=run.damage)
-        record, evaluation = run.record, run.evaluation
+        record, evaluation = run.outline, run.judged
         return cls(
             id=run.id,
             name=run.name,
@@ -67,6 +67,7 @@ class Listing(Strict):
 def listing(runs: Runs, sort: str | None = None, limit: int | None = None) -> Listing:
     """List runs. `sort`: a column, such as `test_bleu`, or `-test_bleu` for the highest first; runs without it last."""
     listed = [Listed.of(run) for run in (runs if sort is not None else runs[:limit])]
+    runs.keep_index()
     if sort is not None:
         key = sort.removeprefix("-")
         check_columns([key], listed, f"sort={sort}")

@@ -11,6 +11,7 @@ from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.store.conditions import conditions, meeting
 from ablab.store.finished import find_run
+from ablab.store.index import index_of
 from ablab.store.run_folder import RunFolder, all_runs
 
 if TYPE_CHECKING:
@@ -51,7 +52,14 @@ class Runs(Sequence[Run]):
 
     def table(self) -> Rows:
         """Return a row for each run: id, name, state, seed, scores, then groups and settings."""
-        return Rows(run.row() for run in self)
+        rows = Rows(run.row() for run in self)
+        self.keep_index()
+        return rows
+
+    def keep_index(self) -> None:
+        """Write the index of the store after many runs have been read, so that the next list is fast."""
+        for index in {run.index for run in self if run.index is not None}:
+            index.keep()
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table as a DataFrame; Error where pandas is not installed."""
@@ -72,10 +80,12 @@ class Store:
         """
         conditions(where)
         arms = self._arms()
-        found = [Run(folder, arms.get(folder.run_id)) for folder in all_runs(self.path)]
+        index = index_of(self.path)
+        found = [Run(folder, arms.get(folder.run_id), index) for folder in all_runs(self.path)]
         if not where.split():
             return Runs(found)
         are_meant = meeting([run.values for run in found], where)
+        index.keep()
         return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
 
     def run(self, reference: str) -> Run:

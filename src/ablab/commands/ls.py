@@ -118,7 +118,7 @@ def _fitted(table: list[list[str]], width: int) -> list[list[str]]:
 
 def _notes(listed: Sequence[Listed], runs: dict[str, Run]) -> list[str]:
     damaged = [one.id for one in listed if one.state == DAMAGED]
-    judged = [runs[one.id].evaluation for one in listed if one.damage is None]
+    judged = [runs[one.id].judged for one in listed if one.damage is None]
     ways = {repr(evaluation.settings) for evaluation in judged if evaluation is not None}
     several = f"scores are of {len(ways)} test sets or searches: compare those of one (ablab show run=<id>)"
     broken = f"damaged: {', '.join(damaged[:3])}{', ...' * (len(damaged) > 3)} (ablab show run=<id>)"

@@ -116,7 +116,7 @@ def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried
     recipes = {cell.arm: flatten(cell.planned.recipe) for cell in reversed(found.cells)}
     rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
     for arm in found.arms:
-        cells = [cell for cell in found.cells if cell.arm == arm.name]
+        cells = found.cells_of(arm.name)
         states = count([entries[cell.key] for cell in cells])
         known = next((e.record.cost.parameters for c in cells if (e := entries[c.key]).record), None)
         trial = trials.get(condition_id(cells[0].planned.recipe), {})

@@ -21,7 +21,7 @@ from ablab.study.claims import Settled, asked
 from ablab.study.closing import Closing, closings
 from ablab.study.design import written
 from ablab.study.experiment import ErrorEstimate, Experiment
-from ablab.study.ledger import conditions, entry_of, judged
+from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
 
@@ -200,22 +200,22 @@ def _is_comparable(curve: Curve, planned: Planned) -> bool:
 
 
 def _runs_of(study: Study, arm: str, heads: str) -> Iterator[Run]:
-    for cell in study.cells:
-        if cell.arm == arm:
-            try:
-                yield _run(cell, heads)
-            except UserError as error:
-                yield Run.damaged(cell.planned.folder, cell.seed, flatten(cell.planned.recipe), str(error))
+    for cell in study.cells_of(arm):
+        try:
+            yield _run(cell, heads)
+        except UserError as error:
+            yield Run.damaged(cell.planned.folder, cell.seed, flatten(cell.planned.recipe), str(error))
 
 
 def _run(cell: Cell, heads: str) -> Run:
-    entry, planned = entry_of(cell), cell.planned
+    planned = cell.planned
+    record = planned.folder.record()
     curve = planned.folder.curve(planned.curve_id)
     return Run(
         planned.folder,
         cell.seed,
-        entry.state.value,
-        entry.record,
+        entry_with(cell, record).state.value,
+        record,
         planned.folder.evaluation(planned.evaluation_id),
         None if curve is not None and curve.of_heads else curve,
         flatten(planned.recipe),

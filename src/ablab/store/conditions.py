@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import ge, gt, le, lt
 from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
-from ablab.store.records import Evaluation, Record
+from ablab.store.outlines import AnyEvaluation, AnyRecord, Part, RecordOutline
 from ablab.store.scores import COSTS, SCORES
 
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
@@ -48,16 +49,28 @@ def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     return [all(one.holds(values.get(one.key)) for one in wanted) for values in found]
 
 
-def values_of(record: Record, evaluation: Evaluation | None = None) -> dict[str, str]:
+def values_of(record: AnyRecord, evaluation: AnyEvaluation | None = None) -> dict[str, str]:
     """Return a run's groups by their option, its fields by their value as typed, its state, and its scores."""
     scores = {name: score.value(record, evaluation) for name, score in {**SCORES, **COSTS}.items()}
     return {
-        **typed(record.settings),
+        **_settings(record),
         **record.choices,
         **{name: str(value) for name, value in scores.items() if value is not None},
         "state": record.state,
-        "seed": str(record.config.get("seed")),
+        "seed": str(record.own.get("seed") if isinstance(record, RecordOutline) else record.config.get("seed")),
     }
+
+
+def _settings(record: AnyRecord) -> dict[str, str]:
+    """Return the settings as typed. Most runs of a list share theirs with others, but for the seed."""
+    if not isinstance(record, RecordOutline):
+        return typed(record.settings)
+    return typed(record.flat) if record.own["schema_version"] == 1 else dict(_shared(record.parts[0]))
+
+
+@cache
+def _shared(config: Part) -> Mapping[str, str]:
+    return typed(config.content)
 
 
 def typed(settings: Mapping[str, Any]) -> dict[str, str]:

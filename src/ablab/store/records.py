@@ -136,6 +136,18 @@ MAY_DIFFER = {
 """Other fields that may change between two stretches, with their names in messages."""
 
 
+def mixture(stretches: Sequence[Stretch]) -> str | None:
+    """Return what changed from the first stretch of a training on, such as `code, threads`; None if nothing did."""
+    pairs = [(stretches[0], stretch) for stretch in stretches[1:]]
+    code = ["code"] if any(not same_code(one.code, other.code) for one, other in pairs) else []
+    changed = [
+        words
+        for name, words in MAY_DIFFER.items()
+        if any(getattr(one, name) != getattr(other, name) for one, other in pairs)
+    ]
+    return ", ".join([*code, *changed]) or None
+
+
 def of_older_schema(name: str, schema_version: int) -> str | None:
     """Return a warning for users of a run or model of an older schema; None for the current schema."""
     if schema_version == SCHEMA:
@@ -182,14 +194,7 @@ class Record(Strict):
     @property
     def mixed(self) -> str | None:
         """What changed during training, such as `code, threads`; None if nothing did."""
-        pairs = [(self.stretches[0], stretch) for stretch in self.stretches[1:]]
-        code = ["code"] if any(not same_code(one.code, other.code) for one, other in pairs) else []
-        changed = [
-            words
-            for name, words in MAY_DIFFER.items()
-            if any(getattr(one, name) != getattr(other, name) for one, other in pairs)
-        ]
-        return ", ".join([*code, *changed]) or None
+        return mixture(self.stretches)
 
 
 class EvaluatedSet(Strict):

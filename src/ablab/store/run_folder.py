@@ -215,7 +215,7 @@ class RunFolder:
         A pruning curve leaves many more, which take a second to read in a large store: their beginnings show them.
         """
         paths = (self.path / "evaluations").glob("*.json")
-        found = [_read(path, Evaluation) for path in paths if not _is_of_pruned(path)]
+        found = [_read(path, Evaluation) for path in paths if not is_of_pruned(path)]
         whole = [one for one in found if "kept" not in one.settings]
         return max(whole, key=lambda one: (one.ended, one.evaluation_id), default=None)
 
@@ -270,7 +270,7 @@ def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
         raise UserError(f"{path}: cannot be read as {kind.__name__} of this version ({reason(error)})") from None
 
 
-def _is_of_pruned(path: Path) -> bool:
+def is_of_pruned(path: Path) -> bool:
     """Return whether an evaluation begins with layers or heads that were kept, as those of pruned models do."""
     with path.open("rb") as file:
         settings = file.read(BEGINNING).partition(b'"settings"')[2]

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ablab.store.records import Evaluation, Record, Selected
+from ablab.store.outlines import AnyEvaluation, AnyRecord
+from ablab.store.records import Selected
 
-Value = Callable[[Record, Evaluation | None], float | None]
+Value = Callable[[AnyRecord, AnyEvaluation | None], float | None]
 """Reads a score from a run's record and evaluation; None where they do not hold it."""
 
 
@@ -21,7 +22,7 @@ class Score:
     value: Value
 
 
-def _of_evaluation(read: Callable[[Evaluation], float | None]) -> Value:
+def _of_evaluation(read: Callable[[AnyEvaluation], float | None]) -> Value:
     return lambda record, evaluation: None if evaluation is None else read(evaluation)
 
 

@@ -1,5 +1,6 @@
 """Cells of a study, one run each: composed from the words of its arms, with each run under one arm."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -69,10 +70,12 @@ def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
 
 def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
     """Raise UserError for a claim whose two arms are the same runs under different names."""
+    of_arm = defaultdict(list)
+    for cell in cells:
+        of_arm[cell.arm].append(cell)
     for claim in claims:
         for part in claim.differences:
-            sides = (part.arm, part.baseline)
-            one, other = ([_seen(claim, cell) for cell in cells if cell.arm == arm] for arm in sides)
+            one, other = ([_seen(claim, cell) for cell in of_arm[arm]] for arm in (part.arm, part.baseline))
             if one == other:
                 raise UserError(
                     f"claims.arm={part.arm}: its settings have the same effect as those of {part.baseline}, so they "

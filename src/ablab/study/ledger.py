@@ -4,7 +4,7 @@ runs.
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,8 +18,10 @@ from ablab.plan import Planned
 from ablab.provenance import other_origin
 from ablab.store.chain import Chain, complete
 from ablab.store.heartbeat import Pulse, read_pulse
+from ablab.store.index import index_of
 from ablab.store.locks import is_running
-from ablab.store.records import Failure, Record, now, read_failure
+from ablab.store.outlines import AnyRecord
+from ablab.store.records import Failure, now, read_failure
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
@@ -43,11 +45,11 @@ RESULTS = (State.FINISHED, State.DIVERGED)
 
 @dataclass(frozen=True)
 class Entry:
-    """A run, its state, and the records it was read from."""
+    """A run, its state, and the records it was read from; of many runs that are read together, their outlines."""
 
     cell: Cell
     state: State
-    record: Record | None
+    record: AnyRecord | None
     pulse: Pulse | None
     failure: Failure | None
 
@@ -64,13 +66,20 @@ class Entry:
 
 def ledger(study: Study) -> dict[str, Entry]:
     """Return the entry of every run of the study, by its key."""
-    return {key: entry_of(cell) for key, cell in study.runs.items()}
+    index = index_of(study.outputs)
+    found = {key: entry_with(cell, index.record(cell.planned.folder)) for key, cell in study.runs.items()}
+    index.keep()
+    return found
 
 
 def entry_of(cell: Cell) -> Entry:
     """Read the entry of one run."""
+    return entry_with(cell, cell.planned.folder.record())
+
+
+def entry_with(cell: Cell, record: AnyRecord | None) -> Entry:
+    """Return the entry of a run with this record."""
     planned, folder = cell.planned, cell.planned.folder
-    record = folder.record()
     pulse = read_pulse(folder.pulse)
     failure = read_failure(folder.failure)
     return Entry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
@@ -81,20 +90,28 @@ def count(entries: Sequence[Entry]) -> Counter[State]:
     return Counter(entry.state for entry in entries)
 
 
-def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure: Failure | None) -> State:
+def _state(planned: Planned, record: AnyRecord | None, pulse: Pulse | None, failure: Failure | None) -> State:
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
-    return state_of(planned.folder, record, pulse, failure, is_complete=complete)
+    return state_of(planned.folder, record, lambda: pulse, lambda: failure, is_complete=complete)
 
 
 def state_of(
-    folder: RunFolder, record: Record | None, pulse: Pulse | None, failure: Failure | None, *, is_complete: bool
+    folder: RunFolder,
+    record: AnyRecord | None,
+    pulse: Callable[[], Pulse | None],
+    failure: Callable[[], Failure | None],
+    *,
+    is_complete: bool,
 ) -> State:
-    """Return the state of a run. `is_complete`: it has ended, and lacks nothing that was asked of it."""
+    """Return the state of a run. `is_complete`: it has ended, and lacks nothing that was asked of it.
+
+    `pulse`, `failure`: read where they matter, which of most runs of a list they do not.
+    """
     if record is not None and is_complete:
         return State.DIVERGED if record.state == "diverged" else State.FINISHED
-    if is_running(folder, pulse):
+    if is_running(folder, pulse()):
         return State.RUNNING
-    if failure is not None:
+    if failure() is not None:
         return State.FAILED
     if record is not None:
         return State.TRAINED

@@ -8,6 +8,7 @@ import numpy as np
 
 from ablab.fields import flatten
 from ablab.statistics.moderated import near_failures
+from ablab.store.index import index_of
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.store.scores import SCORES
 from ablab.study.study import Study
@@ -44,9 +45,9 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
 def _like_runs(study: Study) -> list[list[tuple[RunFolder, str]]]:
     """Return the store's trained runs of the study's kind, by arm, and the evaluation that the study would make."""
     first = study.cells[0].planned
-    alike = defaultdict(list)
+    alike, index = defaultdict(list), index_of(study.outputs)
     for folder in all_runs(study.outputs):
-        record = folder.record()
+        record = index.record(folder)
         if record is not None and _kind(folder.recipe()) == _kind(first.recipe):
             alike[record.condition_id].append((folder, first.evaluation_id))
     return list(alike.values())
@@ -62,12 +63,13 @@ def _pooled(arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin
     for number, runs in enumerate(arms):
         values = []
         for folder, evaluation_id in runs:
-            record = folder.record()
+            index = index_of(folder.outputs)
+            record = index.record(folder)
             if record is None:
                 continue
             if record.state == "diverged":
                 break
-            value = SCORES[metric].value(record, folder.evaluation(evaluation_id))
+            value = SCORES[metric].value(record, index.evaluation(folder, evaluation_id))
             values += [] if value is None else [value]
         else:
             if len(values) > 1:

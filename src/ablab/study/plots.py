@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ablab.files import write_picture
+from ablab.store.outlines import RecordOutline
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import Entry
 from ablab.study.study import Study, marked, survivors
@@ -33,7 +34,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
                 panel.plot(*_points(record, key), color=colour, alpha=0.3, linewidth=0.8)
             averaged = [record for record in records if record.state != "diverged"] or records
             steps, means = _mean_points([_points(record, key) for record in averaged])
-            planned = sum(cell.arm == arm for cell in study.cells)
+            planned = len(study.cells_of(arm))
             diverged = sum(record.state == "diverged" for record in records)
             label = marked(row, survivors(len(averaged), planned, diverged))
             panel.plot(steps, means, color=colour, linewidth=1.8, label=label)
@@ -55,7 +56,7 @@ def draw_pruned(study: Study, entries: Mapping[str, Entry], path: Path, *, of_he
 
     lines = []
     for arm in study.arms:
-        cells = [cell for cell in study.cells if cell.arm == arm.name]
+        cells = study.cells_of(arm.name)
         done = [cell.planned for cell in cells if entries[cell.key].record is not None]
         curves = [curve for planned in done if (curve := planned.folder.curve(planned.curve_id)) is not None]
         if curves and len(curves) == len(done) and curves[0].of_heads == of_heads:
@@ -67,7 +68,8 @@ def draw_pruned(study: Study, entries: Mapping[str, Entry], path: Path, *, of_he
 
 
 def _records(study: Study, arm: str, entries: Mapping[str, Entry]) -> list[Record]:
-    records = [entries[cell.key].record for cell in study.cells if cell.arm == arm]
+    found = [(cell.planned.folder, entries[cell.key].record) for cell in study.cells_of(arm)]
+    records = [folder.record() if isinstance(record, RecordOutline) else record for folder, record in found]
     return [record for record in records if record is not None]
 
 

@@ -14,7 +14,6 @@ from ablab.search.stopping import TrialHandle
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.locks import hold
-from ablab.store.records import Record
 from ablab.study.definition import announced
 from ablab.study.ledger import RESULTS, Entry, State, register
 from ablab.study.search import SearchStudy
@@ -189,7 +188,7 @@ class _SearchSweep:
             steps = record.cost.steps
             if entry.state is State.DIVERGED:
                 self._report(trial, "diverged", run_id=run_id, reason=record.reason, steps=steps, total_steps=steps)
-            elif (values := self._values(entry, record)) is None:
+            elif (values := self._values(entry)) is None:
                 self._report(trial, "failed", run_id=run_id, reason="its score is not a number")
             else:
                 self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps)
@@ -205,8 +204,10 @@ class _SearchSweep:
         self._report(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
         return True
 
-    def _values(self, entry: Entry, record: Record) -> list[float] | None:
+    def _values(self, entry: Entry) -> list[float] | None:
         planned = entry.cell.planned
+        record = planned.folder.record()
+        assert record is not None
         evaluation = planned.folder.evaluation(planned.evaluation_id)
         values = [objective.value(record, evaluation) for objective in self.trials.objectives]
         known = [value for value in values if value is not None and math.isfinite(value)]

@@ -104,6 +104,17 @@ class Study:
         first = {row: arm for arm, row in reversed(self.rows.items())}
         return {row: first[row] for row in self.rows.values()}
 
+    def cells_of(self, arm: str) -> Sequence[Cell]:
+        """Return the cells of an arm."""
+        return self._by_arm.get(arm, ())
+
+    @cached_property
+    def _by_arm(self) -> dict[str, list[Cell]]:
+        found: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            found.setdefault(cell.arm, []).append(cell)
+        return found
+
     @cached_property
     def runs(self) -> dict[str, Cell]:
         """Every task once, by its key. Two evaluations of one run are two tasks."""

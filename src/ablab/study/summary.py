@@ -12,7 +12,10 @@ from typing import NamedTuple
 
 from ablab.console import aligned, duration
 from ablab.files import write_text
-from ablab.study.ledger import RESULTS, Entry, State
+from ablab.store.index import index_of
+from ablab.store.outlines import AnyEvaluation, RecordOutline
+from ablab.store.run_folder import RunFolder
+from ablab.study.ledger import RESULTS, Entry, State, entry_of
 from ablab.study.plots import draw_learning, draw_pruned
 from ablab.study.study import Study
 from ablab.tracking.open import opened
@@ -37,19 +40,23 @@ class Row(NamedTuple):
     mixed: int
 
 
-def rows_of(study: Study, entries: Mapping[str, Entry]) -> list[Row]:
+Read = Callable[[RunFolder, str], AnyEvaluation | None]
+"""Reads an evaluation of a run, by its id."""
+
+
+def rows_of(study: Study, entries: Mapping[str, Entry], read: Read = RunFolder.evaluation) -> list[Row]:
     """Return the rows in the order of the study; arms with the same whole models, evaluated alike, are one row."""
-    return [_row(study, arm, row, entries) for row, arm in study.first_of_rows.items()]
+    return [_row(study, arm, row, entries, read) for row, arm in study.first_of_rows.items()]
 
 
-def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry]) -> Row:
-    cells = [cell for cell in study.cells if cell.arm == first]
+def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry], read: Read) -> Row:
+    cells = study.cells_of(first)
     found = [entries[cell.key] for cell in cells]
     records = [entry.record for entry in found if entry.record is not None and entry.state in RESULTS]
     finished = [cell for cell in cells if entries[cell.key].state is State.FINISHED]
     # A mean of the survivors would flatter the arm: where a run diverged, there is none.
     scored = [] if any(record.state == "diverged" for record in records) else finished
-    evaluations = [cell.planned.folder.evaluation(cell.planned.evaluation_id) for cell in scored]
+    evaluations = [read(cell.planned.folder, cell.planned.evaluation_id) for cell in scored]
     selected = [record.selected for cell in scored if (record := entries[cell.key].record) is not None]
     missing: dict[str, int] = {}
     for entry in found:
@@ -88,10 +95,11 @@ def figures_of(row: Row) -> list[str | int | float | None]:
 
 def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
     """Return the table as aligned lines. A single seed has no standard deviation."""
+    index = index_of(study.outputs)
     heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
     lines = [heading]
     baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
-    for row in rows_of(study, entries):
+    for row in rows_of(study, entries, index.evaluation):
         mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
         lines.append(
             [
@@ -105,6 +113,7 @@ def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
                 ", ".join(f"{number} {state}" for state, number in _remarks(row).items()),
             ]
         )
+    index.keep()
     return [line.rstrip() for line in aligned(lines, left=1)]
 
 
@@ -151,7 +160,14 @@ PICTURES: Mapping[str, Callable[[Study, Mapping[str, Entry], Path], bool]] = {
 
 
 def close(study: Study, entries: Mapping[str, Entry], say: Callable[[str], None]) -> None:
-    """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out."""
+    """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out.
+
+    What is written comes from the records themselves, never from their outlines.
+    """
+    entries = {
+        key: entry_of(entry.cell) if isinstance(entry.record, RecordOutline) else entry
+        for key, entry in entries.items()
+    }
     rows = [figures_of(row) for row in rows_of(study, entries)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
