@@ -110,7 +110,12 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
         for key, value in composed.changes.items()
         if key != "seed" and fields[key] is Role.RECIPE
     ]
-    return ",".join([*parts, f"s{composed.config.seed}"])
+    return ",".join([*parts, of_seed(composed.config.seed)])
+
+
+def of_seed(seed: int) -> str:
+    """Return the last part of a display name."""
+    return f"s{seed}"
 
 
 def parts_of(name: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Composition of the words of a command line into a valid configuration, or into a one-line error."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -31,6 +31,11 @@ class Composed:
     changes: dict[str, Any]
     unread: dict[str, str] = field(default_factory=dict)
     asked: Corpus | None = None
+
+    def reseeded(self, seed: int) -> "Composed":
+        """Return the same configuration with another seed. Not for one with a value that refers to the seed."""
+        config = self.config.model_copy(update={"seed": seed})
+        return replace(self, config=config, changes=self.changes | {"seed": seed})
 
 
 def compose(arguments: Sequence[str]) -> Composed:

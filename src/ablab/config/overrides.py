@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
+from functools import cache, lru_cache
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -24,18 +25,29 @@ class UnknownKeyError(UserError):
 
 def parse(arguments: Sequence[str]) -> list[Override]:
     """Parse the overrides by Hydra's grammar; UserError for a syntax error."""
-    parsed = []
+    parsed: list[Override] = []
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if not key.strip() or (not equals and not argument.startswith("~")):
             raise UserError(f"{argument!r}: not an override; allowed: key=value, such as layerdrop=0.2 (see --help)")
         try:
-            parsed += [in_words_of_now(override) for override in OverridesParser.create().parse_overrides([argument])]
+            parsed += _parsed(argument)
         except OverrideParseException:
             if key in groups():
                 raise UserError(_unknown_option(argument, value, key)) from None
             raise UserError(malformed(argument)) from None
     return parsed
+
+
+@lru_cache(maxsize=4096)
+def _parsed(argument: str) -> Sequence[Override]:
+    """Parse one word: the arms of a study share most of theirs, and the parser is slow."""
+    return [in_words_of_now(override) for override in _parser().parse_overrides([argument])]
+
+
+@cache
+def _parser() -> OverridesParser:
+    return OverridesParser.create()
 
 
 def in_words_of_now(override: Override) -> Override:

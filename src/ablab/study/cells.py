@@ -24,11 +24,12 @@ def cells_of(
     _check_effect(arms, [(*common, *arm.words) for arm in arms], composed)
     for arm, one in zip(arms, composed, strict=True):
         words = tuple(word for word in (*common, *arm.words) if word not in one.unread)
-        # Composing is most of the work; it is reused for other seeds unless a word could refer to the seed.
+        # Planning is reused for other seeds unless a word could refer to the seed.
         same = not any("${" in word for word in words)
+        first = plan(one.reseeded(seeds[0])) if same else None
         for seed in seeds:
             own = (*words, f"seed={seed}")
-            yield Cell(arm.name, seed, own, plan(_reseeded(one, seed) if same else compose_arm(own)))
+            yield Cell(arm.name, seed, own, plan(compose_arm(own)) if first is None else first.reseeded(seed))
 
 
 def _composed(arm: Arm, words: Sequence[str], *, naming: bool) -> Composed:
@@ -45,11 +46,6 @@ def _check_effect(arms: Sequence[Arm], words: Sequence[Sequence[str]], composed:
         for word, why in one.unread.items():
             if key_of(word) not in read:
                 raise UserError(why if len(arms) == 1 else f"{why}; none of the {len(arms)} arms reads it")
-
-
-def _reseeded(composed: Composed, seed: int) -> Composed:
-    config = composed.config.model_copy(update={"seed": seed})
-    return replace(composed, config=config, changes=composed.changes | {"seed": seed})
 
 
 def one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str, str], list[Cell]]:
