@@ -71,6 +71,8 @@ def visible(text: str) -> str:
 
     Names and questions come from files that others may have written.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(_written_out(each) if _is_control(each) else each for each in text)
 
 

@@ -13,6 +13,7 @@ from ablab.commands.options.stored import LsOptions
 from ablab.commands.outputs import say_json
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
+from ablab.garbage import uncollected
 from ablab.identity import parts_of
 from ablab.store.scores import COSTS, SCORES
 
@@ -26,6 +27,7 @@ NAME = 24
 """Characters that a name has at least before columns go for it."""
 
 
+@uncollected()
 def ls(arguments: Sequence[str]) -> int:
     """List runs."""
     options = read_words(LsOptions, arguments)
@@ -67,8 +69,7 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, 
     table = _fitted([columns, *rows], shutil.get_terminal_size().columns) if is_free else [columns, *rows]
     numbers = {"seed", *SCORES, *COSTS}
     left = [column not in numbers for column in table[0]]
-    for line in aligned(_padded(table, left), left=len(left)):
-        console.say(line.rstrip())
+    console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
     if shared:
         console.say(f"all have: {', '.join(shared)}")
     for line in _notes(listed, runs):

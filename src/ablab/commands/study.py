@@ -58,8 +58,7 @@ def study(arguments: Sequence[str]) -> int:
     if options.format == "json":
         print(json.dumps(as_json(found, board.entries), indent=1))  # noqa: T201
         return 0
-    for line in _lines(found, board, rest):
-        console.say(line)
+    console.say_all(_lines(found, board, rest))
     return 0
 
 
@@ -113,7 +112,7 @@ def _prospects(found: Study) -> Iterator[str]:
 
 def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:
     """Yield a row per arm: its difference from the baseline, and the state of its runs."""
-    recipes = {cell.arm: flatten(cell.planned.recipe) for cell in reversed(found.cells)}
+    recipes = {arm.name: flatten(found.cells_of(arm.name)[0].planned.recipe) for arm in found.arms}
     rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
     for arm in found.arms:
         cells = found.cells_of(arm.name)

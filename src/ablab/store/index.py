@@ -34,6 +34,7 @@ class Index:
         self._kept: IndexFile | None = None
         self._read: dict[str, tuple[Stamp, Outline]] = {}
         self._parts: dict[str, Part] = {}
+        self._asked: dict[str, tuple[Stamp, Outline]] = {}
 
     def record(self, folder: RunFolder) -> RecordOutline | None:
         """Return the outline of a run's record, or None; UserError where it cannot be read."""
@@ -68,7 +69,7 @@ class Index:
         kept = {key: found for key, found in read_index(self._path).all().items() if self._lies(key)}
         with suppress(OSError, ValueError):
             write_index(self._path, {**kept, **news})
-        self._kept, self._read = None, {}
+        self._kept, self._read, self._asked = None, {}, {}
 
     def _of_whole(self, folder: RunFolder) -> Iterator[EvaluationOutline]:
         for name in _names(f"{folder.path}/evaluations"):
@@ -83,18 +84,22 @@ class Index:
                 yield found
 
     def _known(self, key: str, stamp: Stamp | None) -> Outline | None:
-        if key in self._read:
-            then, found = self._read[key]
+        then, found = self._read.get(key) or self._asked.get(key) or (None, None)
+        if then is not None:
             return found if then == stamp else None
         if self._kept is None:
             self._kept = read_index(self._path)
-        return self._kept.outline(key, stamp)
+        found = self._kept.outline(key, stamp)
+        if found is not None and stamp is not None:
+            self._asked[key] = stamp, found
+        return found
 
     def _remember(self, key: str, stamp: Stamp | None, outline: AnyOutline) -> AnyOutline:
         """Remember an outline with the stamp that its file had before it was read."""
         shared = outline.sharing(lambda part: self._parts.setdefault(json.dumps(part.content), part))
         if stamp is not None:
             self._read[key] = stamp, shared
+            self._asked.pop(key, None)
         return shared
 
     def _lies(self, key: str) -> bool:
@@ -112,7 +117,8 @@ def _index_of(store: Path) -> Index:
 
 
 def _key(folder: RunFolder, file: str) -> str:
-    return f"{folder.path.parent.name}/{folder.path.name}/{file}"
+    *_, parent, name = str(folder.path).rsplit(os.sep, 2)
+    return f"{parent}/{name}/{file}"
 
 
 def _names(folder: str) -> list[str]:

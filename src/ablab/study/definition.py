@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ablab.config.former import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
+from ablab.garbage import uncollected
 from ablab.program import program
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
@@ -35,6 +36,7 @@ MOST_VALUES = 100_000
 
 
 @cache
+@uncollected()
 def define(words: tuple[str, ...]) -> Study:
     """Compose and validate every run of the words of a sweep: `experiment=<name>`, or values with commas.
 

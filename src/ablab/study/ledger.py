@@ -13,6 +13,7 @@ from typing import Any
 from filelock import FileLock
 
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
+from ablab.garbage import uncollected
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import other_origin
@@ -64,6 +65,7 @@ class Entry:
         return self.state is State.FAILED and self.failure is not None and self.failure.kind == "refused"
 
 
+@uncollected()
 def ledger(study: Study) -> dict[str, Entry]:
     """Return the entry of every run of the study, by its key."""
     index = index_of(study.outputs)
@@ -184,11 +186,19 @@ def _declared(study: Study) -> dict[str, Any]:
 
 def link(study: Study) -> None:
     """Create symbolic links `<arm>/<seed>` to the run folders, for browsing."""
-    for cell in study.cells:
-        place = study.folder / folder_name(cell.arm) / str(cell.seed)
-        target = Path(os.path.relpath(cell.planned.folder.path, place.parent))
-        if not cell.planned.folder.path.exists() or (place.is_symlink() and Path(os.readlink(place)) == target):
-            continue
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        place.symlink_to(target, target_is_directory=True)
+    for arm in study.arms:
+        folder = study.folder / folder_name(arm.name)
+        runs = os.path.relpath(study.outputs / "runs", folder)
+        for cell in study.cells_of(arm.name):
+            place, target = f"{folder}/{cell.seed}", f"{runs}/{cell.planned.run_id}"
+            if _read_link(place) != target and cell.planned.folder.path.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                Path(place).unlink(missing_ok=True)
+                os.symlink(target, place, target_is_directory=True)
+
+
+def _read_link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
