@@ -154,11 +154,15 @@ def is_group(kind: object) -> TypeGuard[type[Group]]:
     return isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Group)
 
 
+_LEAVES = (str, int, float, list, type(None))
+"""Types of most fields: a test for an abstract class takes ten times as long."""
+
+
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a nested mapping as a flat one with dotted names."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict) or (not isinstance(value, _LEAVES) and isinstance(value, Mapping)):
             flat |= flatten(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = value

@@ -95,7 +95,7 @@ def with_kind(group: str, fields: Mapping[str, Any], where: object = "") -> dict
 
 def implied_choices(group: str, option: str) -> dict[str, str]:
     """Return the options of other groups that this option implies: `norm=post` implies placement=post."""
-    content = _read(file_of(group, option))
+    content = _content(file_of(group, option))
     entries = (entry for entry in content.get("defaults", []) if isinstance(entry, dict))
     return {key.removeprefix("override /"): str(value) for entry in entries for key, value in entry.items()}
 

@@ -60,8 +60,7 @@ class Plain(NamedTuple):
                     return None
                 seen.add(target)
                 target = references[target]
-            value = fields.get(target, self.flat[target]) if target not in fields else fields[target]
-            resolved[key] = [*value] if isinstance(value, list) else value
+            resolved[key] = fields[target] if target in fields else self.flat[target]
         return _nested(self.nested, fields), _nested(self.nested, resolved)
 
 
@@ -88,7 +87,7 @@ def _nested(values: Mapping[str, Any], fields: Mapping[str, Any], prefix: str = 
     """Return a copy with fields set by their dotted names."""
     copy: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             copy[key] = _nested(value, fields, f"{prefix}{key}.")
         else:
             found = fields.get(f"{prefix}{key}", value)

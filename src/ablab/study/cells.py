@@ -27,9 +27,12 @@ def cells_of(
         # Planning is reused for other seeds unless a word could refer to the seed.
         same = not any("${" in word for word in words)
         first = plan(one.reseeded(seeds[0])) if same else None
-        for seed in seeds:
+        for number, seed in enumerate(seeds):
             own = (*words, f"seed={seed}")
-            yield Cell(arm.name, seed, own, plan(compose_arm(own)) if first is None else first.reseeded(seed))
+            if first is None:
+                yield Cell(arm.name, seed, own, plan(compose_arm(own)))
+            else:
+                yield Cell(arm.name, seed, own, first.reseeded(seed) if number else first)
 
 
 def _composed(arm: Arm, words: Sequence[str], *, naming: bool) -> Composed:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ablab.fields import flatten
 from ablab.statistics.moderated import near_failures
-from ablab.store.index import index_of
+from ablab.store.index import Index, index_of
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.store.scores import SCORES
 from ablab.study.study import Study
@@ -32,13 +32,15 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
     A metric is left out where no arm has two. Arms with a run that diverged or nearly failed say nothing about the
     others.
     """
-    own = defaultdict(list)
+    own, index = defaultdict(list), index_of(study.outputs)
     for cell in study.runs.values():
         own[cell.arm].append((cell.planned.folder, cell.planned.evaluation_id))
-    found = {metric: _pooled(own.values(), metric, "this study") for metric in metrics}
+    found = {metric: _pooled(own.values(), metric, "this study", index) for metric in metrics}
     if None in found.values():
         alike = _like_runs(study)
-        found = {metric: noise or _pooled(alike, metric, "like runs of the store") for metric, noise in found.items()}
+        found = {
+            metric: noise or _pooled(alike, metric, "like runs of the store", index) for metric, noise in found.items()
+        }
     return {metric: noise for metric, noise in found.items() if noise is not None}
 
 
@@ -58,12 +60,11 @@ def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(flat.get(key) for key in KIND)
 
 
-def _pooled(arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin: str) -> Noise | None:
+def _pooled(arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin: str, index: Index) -> Noise | None:
     scores = {}
     for number, runs in enumerate(arms):
         values = []
         for folder, evaluation_id in runs:
-            index = index_of(folder.outputs)
             record = index.record(folder)
             if record is None:
                 continue
