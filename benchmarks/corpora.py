@@ -9,7 +9,6 @@ its own. `sentencepiece` trains and encodes the same text with two threads and w
 
 import json
 import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -199,6 +198,12 @@ def together(pid: int) -> int:
     return total
 
 
+def name_of_machine() -> str:
+    """Return the processor's name, as Linux tells it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return ", ".join(sorted({line.partition(":")[2].strip() for line in lines if line.startswith("model name")}))
+
+
 def growth(rows: list[dict[str, Any]], what: str, key: str) -> dict[str, float]:
     """Return the line through the measurements: a constant, and so much for a million pairs."""
     pairs = np.array([row["pairs"] for row in rows]) / 1e6
@@ -229,17 +234,18 @@ def main() -> None:
                 row[f"resume {epoch}"] = measured(f"resume {epoch}", folder, options)
                 print(f"{pairs:>9,} {f'resume {epoch}':<14} {row[f'resume {epoch}']}", flush=True)
             rows.append(row)
+            write_result(rows, options)
         finally:
             shutil.rmtree(folder)
-    result: dict[str, Any] = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+
+
+def write_result(rows: list[dict[str, Any]], options: dict[str, str]) -> None:
+    """Write what has been measured so far, with the growth where there are several sizes."""
+    result: dict[str, Any] = {"machine": name_of_machine(), "cores": os.cpu_count()}
     result |= {"options": {key: options[key] for key in ("vocab", "types", "batch_tokens")}, "rows": rows}
     if len(rows) > 1:
-        kinds = [what for what in rows[0] if what != "pairs"]
-        result["growth"] = {
-            what: {key: growth(rows, what, key) for key in ("seconds", "processor_seconds", "peak_gb")}
-            for what in kinds
-        }
-        print(json.dumps(result["growth"], indent=1))
+        kinds, keys = [what for what in rows[0] if what != "pairs"], ("seconds", "processor_seconds", "together_gb")
+        result["growth"] = {what: {key: growth(rows, what, key) for key in keys} for what in kinds}
     Path(options["result"]).write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -5,7 +5,9 @@ import os
 import random
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -181,6 +183,60 @@ def test_a_process_that_vanishes_is_told():
         several.count or pytest.skip("one core")
         with pytest.raises(LostError, match="was ended with exit code 3"):
             several.call(_vanish, 3)
+
+
+ENDLESS = """
+import sys
+from pathlib import Path
+from ablab.data import blocks, prepared, processes
+from tests.data.conftest import defaults
+from tests.data.test_preparation import endless
+from tests.shipped import shipped
+
+processes.cores = lambda: 3
+folder = Path(sys.argv[1])
+places = {name: str(folder / "text" / name) for name in ("train", "valid", "test")}
+options = {**defaults("text"), "src": "en", "tgt": "de", "vocab_size": 110, "max_tokens": 60, **places}
+prepared.preparation.encode_block = endless
+blocks.PAIRS = 9
+prepared.prepare(shipped("data")["text"](**options), folder / "store", lambda _: None)
+"""
+
+
+def endless(task):
+    time.sleep(600)
+
+
+def _below(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_a_kill_leaves_no_process_and_nothing_half_made(configured, tmp_path, short_blocks, monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    corpus, store = _corpus(configured, tmp_path / "text"), tmp_path / "store"
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))}
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], env=path)
+    began = time.monotonic()
+    while not list(store.glob(".*/train.src.tokens.npy")) and time.monotonic() < began + 60:
+        time.sleep(0.1)
+    below = _below(process.pid)
+    assert len(below) == 3
+    process.kill()
+    process.wait()
+    while any(map(_runs, below)) and time.monotonic() < began + 90:
+        time.sleep(0.1)
+    assert not any(map(_runs, below))
+    _agree(corpus, store)
+    assert [path.name for path in store.iterdir() if path.is_dir()] == [prepare(corpus, store, print).folder.name]
 
 
 def test_progress_is_shown_of_each_step(configured, tmp_path, short_blocks, monkeypatch):

@@ -11,6 +11,8 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -117,24 +119,32 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def serve() -> None:
-    """Answer what comes through the pipe until it closes. Ctrl-C is for the process that asks."""
+    """Answer what comes through the pipe. Ctrl-C is for the process that asks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+    asked: queue.SimpleQueue[tuple[Callable[[Any], Any], Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(asked,), daemon=True).start()
     while True:
-        try:
-            function, task = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
+        function, task = asked.get()
         try:
             answer: tuple[bool, Any] = True, function(task)
         except Exception as error:
             answer = False, error
-        try:
-            pickle.dump(answer, answers, protocol=5)
-            answers.flush()
-        except BrokenPipeError:
-            return
+        pickle.dump(answer, answers, protocol=5)
+        answers.flush()
+
+
+def _receive(asked: "queue.SimpleQueue[tuple[Callable[[Any], Any], Any]]") -> None:
+    """Pass on what comes through the pipe, and end the process when it closes, even in the middle of a task."""
+    try:
+        while True:
+            asked.put(pickle.load(sys.stdin.buffer))
+    except EOFError:
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
 if __name__ == "__main__":
