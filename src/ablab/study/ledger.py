@@ -68,6 +68,8 @@ class Entry:
 @uncollected()
 def ledger(study: Study) -> dict[str, Entry]:
     """Return the entry of every run of the study, by its key."""
+    if not study.runs:
+        return {}  # a search that has not begun has no store yet
     index = index_of(study.outputs)
     found = {key: entry_with(cell, index.record(cell.planned.folder)) for key, cell in study.runs.items()}
     index.keep()
