@@ -137,9 +137,11 @@ def serve() -> None:
 
 def _receive(asked: "queue.SimpleQueue[tuple[Callable[[Any], Any], Any]]") -> None:
     """Pass on what comes through the pipe, and end the process when it closes, even in the middle of a task."""
+    # Not sys.stdin: an interpreter that ends would wait for a lock that this thread holds.
+    pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     try:
         while True:
-            asked.put(pickle.load(sys.stdin.buffer))
+            asked.put(pickle.load(pipe))
     except EOFError:
         os._exit(0)
     except BaseException:
