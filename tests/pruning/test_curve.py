@@ -92,6 +92,7 @@ def test_a_search_finds_the_lowest_validation_loss_of_all(deep):
                 assert best[len(point.decoder)] <= point.valid_loss
 
 
+@pytest.mark.slow
 def test_a_search_never_sees_the_test_set(deep, monkeypatch):
     """Scores of the test set that favour the shallowest model choose the same layers."""
     run = the_run(deep)

@@ -25,7 +25,17 @@ def swept(tmp_path_factory):
     return outputs
 
 
-@pytest.mark.parametrize("words", [(), (f"baseline={PRE}",), ("baseline=norm=pre,norm.learn_g=False",)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (f"baseline={PRE}",),
+        pytest.param((), marks=SLOW),
+        pytest.param(("baseline=norm=pre,norm.learn_g=False",), marks=SLOW),
+    ],
+)
 def test_the_baseline_may_be_one_of_them(swept, words, capsys):
     assert main(["report", *LINE, f"outputs={swept}", "resamples=1000", *words]) == 0
     assert f"{PRE} (baseline)" in capsys.readouterr().out

@@ -33,7 +33,7 @@ def test_paired_t_rejects_a_true_null_one_time_in_twenty(n):
     assert near(rates(over_seeds, "normal seed noise", n, 2000)["paired t"], 0.05, 2000)
 
 
-@pytest.mark.parametrize("n", [3, 10])
+@pytest.mark.parametrize("n", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_crossed_bootstrap_rejects_a_true_null_one_time_in_twenty(n):
     """The paired test takes the test set as it is, and errs more often about others: with many seeds, visibly."""
     rate = rates(over_sentences, "arms differ by sentence, 200 sentences", n, 300)

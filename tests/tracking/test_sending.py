@@ -214,6 +214,7 @@ def test_sessions_of_earlier_versions_are_named(tmp_path, capsys):
     assert "1 sessions are of an earlier version: wandb sync" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_event_file_is_all_that_is_kept(serve, run):
     serve()
     told(Sent(run, CARD, print), run)
