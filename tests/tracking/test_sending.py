@@ -72,6 +72,13 @@ def test_a_run_is_sent_while_it_goes_on(serve, run, capsys):
     assert server.asked == asked
 
 
+def test_the_service_of_whoever_started_a_run_is_left_alone(serve, run, monkeypatch):
+    serve()
+    monkeypatch.setenv("WANDB_SERVICE", "3-1-tcp-localhost-1")  # nobody is there
+    told(Events(run, CARD, print), run)
+    assert synced(run) == 0
+
+
 def test_what_was_told_offline_is_sent_once(serve, run, capsys):
     server = serve()
     told(Events(run, CARD, print), run, failed=True)

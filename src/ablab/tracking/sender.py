@@ -59,6 +59,8 @@ def _send(folder: Path, parent: int | None, start: int) -> tuple[int, str | None
     if (problem := out_of_reach()) is not None:
         return 0, problem
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # reports on W&B itself cost seconds at its end
+    # A process that uses W&B names its own service to those it starts; there, a run that was refused stays "in use".
+    os.environ.pop("WANDB_SERVICE", None)
     import wandb
 
     with tempfile.TemporaryDirectory(prefix="ablab-wandb-", ignore_cleanup_errors=True) as scratch:
