@@ -188,7 +188,7 @@ def test_a_process_that_vanishes_is_told():
 ENDLESS = """
 import sys
 from pathlib import Path
-from ablab.data import blocks, prepared, processes
+from ablab.data import blocks, preparation, prepared, processes
 from tests.data.conftest import defaults
 from tests.data.test_preparation import endless
 from tests.shipped import shipped
@@ -197,7 +197,7 @@ processes.cores = lambda: 3
 folder = Path(sys.argv[1])
 places = {name: str(folder / "text" / name) for name in ("train", "valid", "test")}
 options = {**defaults("text"), "src": "en", "tgt": "de", "vocab_size": 110, "max_tokens": 60, **places}
-prepared.preparation.encode_block = endless
+preparation.encode_block = endless
 blocks.PAIRS = 9
 prepared.prepare(shipped("data")["text"](**options), folder / "store", lambda _: None)
 """
@@ -218,23 +218,27 @@ def _runs(pid):
         return False
 
 
+def _wait_until(holds):
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() < began + 300
+        time.sleep(0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 def test_a_kill_leaves_no_process_and_nothing_half_made(configured, tmp_path, short_blocks, monkeypatch):
     monkeypatch.setattr(processes, "cores", lambda: 1)
     corpus, store = _corpus(configured, tmp_path / "text"), tmp_path / "store"
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))}
-    process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], env=path)
-    began = time.monotonic()
-    while not list(store.glob(".*/train.src.tokens.npy")) and time.monotonic() < began + 60:
-        time.sleep(0.1)
-    below = _below(process.pid)
+    with subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], env=path) as process:
+        try:
+            _wait_until(lambda: list(store.glob(".*/train.src.tokens.npy")))
+            below = _below(process.pid)
+        finally:
+            process.kill()
     assert len(below) == 3
-    process.kill()
-    process.wait()
-    while any(map(_runs, below)) and time.monotonic() < began + 90:
-        time.sleep(0.1)
-    assert not any(map(_runs, below))
+    _wait_until(lambda: not any(map(_runs, below)))
     _agree(corpus, store)
     assert [path.name for path in store.iterdir() if path.is_dir()] == [prepare(corpus, store, print).folder.name]
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ablab.data.corpus import Pair
 from ablab.files import naming
+from ablab.seeding import derive
 
 PAIRS = 10_000
 """Pairs of a block: a few megabytes."""
@@ -70,3 +71,15 @@ def with_rows(blocks: Sequence[Block], rows: Rows) -> Iterator[Block]:
     for block in blocks:
         yield replace(block, rows=rows[begin : begin + block.pairs])
         begin += block.pairs
+
+
+def subsample(count: int, wanted: int | None) -> Rows:
+    """Return which of `count` pairs belong to a subsample of `wanted`; a larger one contains a smaller.
+
+    It is the same for all runs and seeds, as the seed must not vary the corpus.
+    """
+    if wanted is None or wanted >= count:
+        return np.ones(count, dtype=np.bool_)
+    rows = np.zeros(count, dtype=np.bool_)
+    rows[np.random.default_rng(derive(0, "subsample", count)).permutation(count)[:wanted]] = True
+    return rows

@@ -2,25 +2,23 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ablab.data.batches import Sentences
-from ablab.data.blocks import Block, Rows, with_rows, write_blocks
+from ablab.data.blocks import Block, subsample, with_rows, write_blocks
 from ablab.data.corpus import Corpus, Pair, is_file
 from ablab.data.encoding import EncodingTask, encode_block
 from ablab.data.growing import GrowingSentences
 from ablab.data.processes import Processes
-from ablab.data.tokenizer import Tokenizer, given_tokenizer, load_tokenizers, save_tokenizers
-from ablab.data.vocabulary import CountingTask, TrainingTask, count_block, train_on_counts, write_counts
+from ablab.data.progress import Counting, advancing
+from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
+from ablab.data.training_tokenizers import tokenizers_of
 from ablab.errors import UserError
 from ablab.files import sha256, write_json, write_lines
-from ablab.seeding import derive
 
 MANIFEST = "manifest.json"
 
@@ -28,14 +26,6 @@ SIDES = ("src", "tgt")
 
 CHUNK = 1 << 20
 """Tokens that are counted at a time."""
-
-Counting = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
-"""Opens a progress bar with a title and a total, if that is known, and yields a function that advances it."""
-
-
-def unseen(title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-    """Show no progress."""
-    return nullcontext(lambda count: None)
 
 
 def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
@@ -51,7 +41,7 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
     rows = subsample(total, corpus.train_pairs)
     blocks = list(with_rows(blocks, rows))
     with Processes(len(blocks)) as processes:
-        names = save_tokenizers(folder, _tokenizers(corpus, blocks, words, processes, counting))
+        names = save_tokenizers(folder, tokenizers_of(corpus, blocks, words, processes, counting))
         left = _encode(corpus, folder, blocks, processes, counting)
         text.unlink()
         words.unlink(missing_ok=True)
@@ -66,65 +56,19 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
             write_lines(folder / f"valid.{side}.txt", lines)
             names.append(f"valid.{side}.txt")
         sums = dict(zip(names, processes.map(sha256, [folder / name for name in names]), strict=True))
-    train = Sentences.load(folder, "train.src"), Sentences.load(folder, "train.tgt")
-    manifest = {
+    facts = {
         "kind": corpus.kind,
         "vocab": [len(tokenizer) for tokenizer in load_tokenizers(folder)],
-        "train": {
-            "pairs": total,
-            "chosen": int(rows.sum()),
-            "dropped_empty": left.empty,
-            "dropped_overlong": left.overlong,
-            "kept": left.kept,
-            "src_tokens": len(train[0].tokens),
-            "tgt_tokens": len(train[1].tokens),
-        },
+        "train": _numbers(folder, total, int(rows.sum()), left),
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
-        "unigram_loss": unigram_loss(train[1], valid[1]),
-        **({"scoring": corpus.scoring} if corpus.scoring else {}),
-        "sha256": sums,
+        "unigram_loss": unigram_loss(Sentences.load(folder, "train.tgt"), valid[1]),
     }
-    write_json(folder / MANIFEST, manifest)
+    scoring = {"scoring": corpus.scoring} if corpus.scoring else {}
+    write_json(folder / MANIFEST, {**facts, **scoring, "sha256": sums})
     # All files must be on the disk before the folder is renamed.
     for name in names:
         with (folder / name).open("rb") as file:
             os.fsync(file.fileno())
-
-
-def subsample(count: int, wanted: int | None) -> Rows:
-    """Return which of `count` pairs belong to a subsample of `wanted`; a larger one contains a smaller.
-
-    It is the same for all runs and seeds, as the seed must not vary the corpus.
-    """
-    if wanted is None or wanted >= count:
-        return np.ones(count, dtype=np.bool_)
-    rows = np.zeros(count, dtype=np.bool_)
-    rows[np.random.default_rng(derive(0, "subsample", count)).permutation(count)[:wanted]] = True
-    return rows
-
-
-def _tokenizers(
-    corpus: Corpus, blocks: Sequence[Block], words: Path, processes: Processes, counting: Counting
-) -> tuple[Tokenizer, Tokenizer]:
-    if is_file(corpus.tokenizer):
-        given = given_tokenizer(Path(corpus.tokenizer).expanduser())
-        return given, given
-    train = partial(_trained, corpus, blocks, words, processes, counting)
-    if corpus.joint_vocab:
-        joint = train((0, 1))
-        return joint, joint
-    return train((0,)), train((1,))
-
-
-def _trained(
-    corpus: Corpus, blocks: Sequence[Block], words: Path, processes: Processes, counting: Counting, sides: Sequence[int]
-) -> Tokenizer:
-    """Train one tokenizer on these sides of the pairs."""
-    with counting("counting words", sum(block.chosen for block in blocks)) as advance:
-        tasks = (CountingTask(block, sides) for block in blocks)
-        write_counts(words, _advancing(processes.map(count_block, tasks), blocks, advance))
-    with counting("training the tokenizer", None):
-        return Tokenizer(processes.call(train_on_counts, TrainingTask(words, corpus.vocab_size, corpus.tokenizer)))
 
 
 class _Left(NamedTuple):
@@ -134,6 +78,20 @@ class _Left(NamedTuple):
     kept: int
     empty: int
     overlong: int
+
+
+def _numbers(folder: Path, pairs: int, chosen: int, left: _Left) -> dict[str, int]:
+    """Return what the manifest says of the training pairs."""
+    src, tgt = (Sentences.load(folder, f"train.{side}") for side in SIDES)
+    return {
+        "pairs": pairs,
+        "chosen": chosen,
+        "dropped_empty": left.empty,
+        "dropped_overlong": left.overlong,
+        "kept": left.kept,
+        "src_tokens": len(src.tokens),
+        "tgt_tokens": len(tgt.tokens),
+    }
 
 
 def _encode(corpus: Corpus, folder: Path, blocks: Sequence[Block], processes: Processes, counting: Counting) -> _Left:
@@ -146,32 +104,13 @@ def _encode(corpus: Corpus, folder: Path, blocks: Sequence[Block], processes: Pr
         GrowingSentences(folder, "train.src") as src,
         GrowingSentences(folder, "train.tgt") as tgt,
     ):
-        for encoded in _advancing(processes.map(encode_block, tasks), blocks, advance):
+        for encoded in advancing(processes.map(encode_block, tasks), blocks, advance):
             for side, (tokens, lengths) in zip((src, tgt), encoded.sides, strict=True):
                 side.append(tokens, lengths)
             kept += len(lengths)
             empty += encoded.empty
             overlong += encoded.overlong
     return _Left([*src.files, *tgt.files], kept, empty, overlong)
-
-
-def _advancing(results: Iterable[Any], blocks: Sequence[Block], advance: Callable[[int], object]) -> Iterator[Any]:
-    """Yield the results of blocks, and advance a bar by their pairs."""
-    for result, block in zip(results, blocks, strict=True):
-        yield result
-        advance(block.chosen)
-
-
-def check_vocabulary(corpus: Corpus, folder: Path, counting: Counting) -> None:
-    """Raise UserError if the corpus does not support its `vocab_size`; reads all of it and trains a tokenizer.
-
-    The folder is one for temporary files.
-    """
-    with counting("reading pairs", corpus.pairs_in("train")) as advance:
-        blocks = write_blocks(folder / "pairs", corpus.read_train(), corpus.as_read, advance)
-    rows = subsample(sum(block.pairs for block in blocks), corpus.train_pairs)
-    with Processes(len(blocks)) as processes:
-        _tokenizers(corpus, list(with_rows(blocks, rows)), folder / "words", processes, counting)
 
 
 def _encoded(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Sentences, Sentences]:

@@ -14,11 +14,13 @@ from typing import Any
 
 from filelock import FileLock
 
-from ablab.data import preparation
+from ablab.data import training_tokenizers
 from ablab.data.batches import Sentences
+from ablab.data.blocks import subsample
 from ablab.data.corpus import Corpus, Pair
 from ablab.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
-from ablab.data.preparation import MANIFEST, Counting, make, subsample, unseen
+from ablab.data.preparation import MANIFEST, make
+from ablab.data.progress import Counting, unseen
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
@@ -88,7 +90,7 @@ def check_vocabulary(corpus: Corpus, store: Path, counting: Counting = unseen) -
     folder = store / f"vocabulary-{corpus_id(corpus)}"
     store.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_suffix(".lock")), _made_beside(folder) as made:
-        preparation.check_vocabulary(corpus, made, counting)
+        training_tokenizers.check_vocabulary(corpus, made, counting)
 
 
 def corpus_id(corpus: Corpus) -> str:
