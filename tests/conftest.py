@@ -1,5 +1,6 @@
 """Shapes are checked in tests marked `shapes`: there, every annotation of the model and of decoding is a law."""
 
+import gc
 import os
 import signal
 
@@ -19,6 +20,12 @@ settings.load_profile("ablab")
 def pytest_runtest_setup(item):
     # A checked model takes twice the time; so a few laws check, which together run every arm in every mode.
     jaxtyping.update("jaxtyping_disable", item.get_closest_marker("shapes") is None)
+
+
+def pytest_collection_finish():
+    """Thousands of collected tests live to the end; looking through them for garbage takes a twentieth of the time."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)

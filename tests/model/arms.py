@@ -86,6 +86,8 @@ ARMS = [
     *(Arm(norm, 0.2, 0.3) for norm in VARIANTS if norm not in CROSSED),
     *OTHER_ARMS,
 ]
+EVALUATED_ARMS = [*(Arm(norm, 0.2, 0.3, {"model.word_dropout": 0.1}) for norm in VARIANTS), *OTHER_ARMS]
+"""Evaluation ignores rates (a law of its own), so its other laws need each norm once: with all rates on."""
 
 
 @cache

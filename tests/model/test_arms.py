@@ -19,6 +19,7 @@ from tests.model.arms import (
     ALL_DROPOUT,
     ALL_RATES,
     ARMS,
+    EVALUATED_ARMS,
     NO_DROPOUT,
     OTHER_ARMS,
     VARIANTS,
@@ -33,9 +34,7 @@ from tests.model.arms import (
 CLOSE = {"rtol": 0, "atol": 1e-12}
 every_norm = pytest.mark.parametrize("norm", VARIANTS)
 every_arm = pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
-# Evaluation ignores rates (a law below), so its other laws need each norm once: with all rates on.
-RATES = [Arm(norm, 0.2, 0.3, {"model.word_dropout": 0.1}) for norm in VARIANTS]
-every_evaluated_arm = pytest.mark.parametrize("arm", [*RATES, *OTHER_ARMS], ids=lambda arm: arm.name)
+every_evaluated_arm = pytest.mark.parametrize("arm", EVALUATED_ARMS, ids=lambda arm: arm.name)
 
 
 class AllLayers(nn.Module):
@@ -190,7 +189,7 @@ def test_decoding_step_by_step_is_the_full_pass(arm):
 
 @pytest.mark.parametrize(
     ("arm", "lengths"),
-    [*((arm, (5, 2, 7)) for arm in (*RATES, *OTHER_ARMS)), (RATES[0], (5, 5, 5))],
+    [*((arm, (5, 2, 7)) for arm in EVALUATED_ARMS), (EVALUATED_ARMS[0], (5, 5, 5))],
     ids=lambda value: value.name if isinstance(value, Arm) else str(value[1]),
 )
 @torch.no_grad()

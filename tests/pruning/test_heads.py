@@ -14,7 +14,7 @@ from ablab.pruning.surgery import prune, prune_head_weights
 from ablab.stages.validated import whole_heads
 from ablab.training.head_importance import head_importance
 from ablab.training.loss import token_loss
-from tests.model.arms import ARMS, Arm, source, target
+from tests.model.arms import EVALUATED_ARMS, Arm, source, target
 from tests.pruning.test_surgery import LEARNED, assert_same, outputs, stirred
 
 FULL = Heads.all_of(2, 3, 4)
@@ -30,7 +30,7 @@ def silenced(model, gone):
     return stack
 
 
-@pytest.mark.parametrize("arm", [*ARMS, LEARNED], ids=lambda arm: arm.name)
+@pytest.mark.parametrize("arm", [*EVALUATED_ARMS, LEARNED], ids=lambda arm: arm.name)
 def test_removed_is_masked(arm):
     """To rounding in float64, and token for token in a search."""
     model = stirred(arm)
@@ -45,7 +45,7 @@ def test_removed_is_masked(arm):
     assert not torch.allclose(outputs(model)[1], expected[1]), "the heads matter"
 
 
-@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+@pytest.mark.parametrize("arm", EVALUATED_ARMS, ids=lambda arm: arm.name)
 def test_with_all_heads_it_is_the_full_model_bit_for_bit(arm):
     model = stirred(arm)
     assert_same(outputs(prune(model, FULL)), outputs(model))
