@@ -143,13 +143,10 @@ class SelfAttention(Attention):
         self, x: Float[Tensor, "batch hypotheses d_model"], past: KVCache, tree: Tree
     ) -> Float[Tensor, "batch hypotheses d_model"]:
         """Attend from the newest token of each hypothesis to its path in `tree`; adds its key and value to `past`."""
-
-        def by_sentence(rows: Float[Tensor, "rows heads 1 d_head"]) -> Float[Tensor, "batch heads hypotheses d_head"]:
-            return rows[:, :, 0].unflatten(0, x.shape[:2]).transpose(1, 2)
-
-        queries, (keys, values) = self.project_all(x.flatten(0, 1)[:, None], tree.position)
-        past.write(KeysValues(by_sentence(keys), by_sentence(values)), tree.nodes)
-        return self.mix(by_sentence(queries), past.until(tree.nodes), None, bias=self.bias_in(tree))
+        queries, memory = self.project_all(x.flatten(0, 1)[:, None], tree.position)
+        queries, keys, values = (by_sentence(rows, x.size(1)) for rows in (queries, *memory))
+        past.write(KeysValues(keys, values), tree.nodes)
+        return self.mix(queries, past.until(tree.nodes), None, bias=self.bias_in(tree))
 
     def project_all(
         self, x: Float[Tensor, "batch length d_model"], start: int
@@ -174,6 +171,13 @@ class SelfAttention(Attention):
             return hidden
         bias = bias[..., tree.depths]
         return bias if hidden is None else bias.to(hidden.dtype) + hidden
+
+
+def by_sentence(
+    rows: Float[Tensor, "rows heads 1 d_head"], hypotheses: int
+) -> Float[Tensor, "batch heads {hypotheses} d_head"]:
+    """Place the newest tokens of a sentence's hypotheses side by side, as queries or keys of one sequence."""
+    return rows[:, :, 0].unflatten(0, (-1, hypotheses)).transpose(1, 2)
 
 
 class CrossAttention(Attention):
