@@ -168,6 +168,17 @@ def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, ou
     assert "nothing is computed again" in again.out
 
 
+@pytest.mark.parametrize("content", ["", "another reference\n"])
+def test_a_changed_test_text_is_refused_as_no_map_of_it_would_be_of_what_was_translated(content, outputs, capsys):
+    (references,) = outputs.glob("corpora/*/references.txt")
+    references.write_text(content)
+    said = analyse(outputs, f"run={scalenorm(outputs).run_id}")
+    assert said.code == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f"is not the test text that {scalenorm(outputs).run_id} translated" in told
+
+
 @pytest.mark.slow
 def test_an_interruption_loses_one_artefact_and_other_settings_only_what_they_change(outputs, monkeypatch):
     run = scalenorm(outputs)

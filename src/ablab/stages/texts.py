@@ -3,7 +3,7 @@
 from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.store.records import Evaluation
-from ablab.store.stored_text import StoredText, stored_text
+from ablab.store.stored_text import StoredText, is_stored_text, stored_text
 
 
 def evaluated(planned: Planned) -> Evaluation:
@@ -18,9 +18,12 @@ def evaluated(planned: Planned) -> Evaluation:
 
 
 def read_test_text(planned: Planned) -> StoredText:
-    """Return sources and references as the evaluation stored them; UserError if they are gone."""
-    digest = evaluated(planned).references
-    text = stored_text(planned.outputs, digest)
+    """Return sources and references as the evaluation stored them; UserError if they are gone or were changed."""
+    evaluation = evaluated(planned)
+    folder = planned.outputs / "corpora" / evaluation.references
+    text = stored_text(planned.outputs, evaluation.references)
     if text is None:
-        raise UserError(f"{planned.outputs / 'corpora' / digest}: is gone, and the analysis needs its test text")
+        raise UserError(f"{folder}: is gone, and the analysis needs its test text")
+    if not is_stored_text(planned.outputs, evaluation.test_name, evaluation.references):
+        raise UserError(f"{folder}: is not the test text that {planned.run_id} translated; it was changed or damaged")
     return text
