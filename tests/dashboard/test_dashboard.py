@@ -9,7 +9,7 @@ import pytest
 
 from ablab.cli import main
 from ablab.config import compose
-from ablab.dashboard.content import content_of
+from ablab.dashboard.content import content_of, last_report
 from ablab.dashboard.specification import as_sent, report, workspace
 from ablab.plan import plan
 from ablab.report.tables import tables
@@ -75,7 +75,7 @@ def runsets_of(spec: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("make", [workspace, report])
 def test_both_show_the_runs_of_this_study_grouped_by_arm_and_averaged_over_seeds(make, study):
-    content = content_of(study)
+    content = content_of(study, last_report(study))
     spec = as_sent(make(content, "team"))
     sets, panels = list(runsets_of(spec)), list(panels_of(spec))
     assert sets
@@ -93,7 +93,7 @@ def test_both_show_the_runs_of_this_study_grouped_by_arm_and_averaged_over_seeds
 
 @pytest.mark.parametrize("make", [workspace, report])
 def test_a_depth_quality_curve_lies_over_its_own_axis(make, study):
-    found = [panel["config"] for panel in panels_of(as_sent(make(content_of(study), "team")))]
+    found = [panel["config"] for panel in panels_of(as_sent(make(content_of(study, last_report(study)), "team")))]
     (depth,) = [config for config in found if config["metrics"] == [LINE]]
     assert depth["xAxis"] == "axis/decoder_layers"
     steps = [config["xAxis"] for config in found if config["metrics"][0].startswith(("valid/", "train/"))]
@@ -102,12 +102,12 @@ def test_a_depth_quality_curve_lies_over_its_own_axis(make, study):
 
 def test_ids_are_those_under_which_the_runs_are_sent(study):
     cards = [cards_of(cell.planned.folder.path)[-1] for cell in study.cells]
-    assert [card.id_there for card in cards] == list(content_of(study).runs)
+    assert [card.id_there for card in cards] == list(content_of(study, last_report(study)).runs)
     assert [card.config["studies"] for card in cards] == [{study.name: cell.arm} for cell in study.cells]
 
 
 def test_verdicts_and_tables_are_those_of_the_report(study):
-    content = content_of(study)
+    content = content_of(study, last_report(study))
     text = json.dumps(as_sent(report(content, "team")), ensure_ascii=False)
     assert len(content.document.claims) == 1
     assert content.document.claims[0].words in text
@@ -158,6 +158,7 @@ def test_what_is_missing_is_said_in_a_line(words, tmp_path, capsys, monkeypatch)
 
     other = [words[0], f"outputs={tmp_path}"]
     assert "type first: ablab report experiment=" in refused(*other)
+    assert list(tmp_path.iterdir()) == []
     assert "allowed: logger=wandb" in refused(words[0], words[1], "logger=none")
     assert "say experiment=<name>" in refused()
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")

@@ -8,7 +8,7 @@ from ablab.commands.options.base import split_words
 from ablab.commands.options.custody import DashboardOptions
 from ablab.config import compose
 from ablab.console import Console
-from ablab.dashboard.content import Content, content_of, unsent, without_wandb
+from ablab.dashboard.content import Content, content_of, last_report, unsent, without_wandb
 from ablab.errors import DONE, UserError
 from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
@@ -25,13 +25,14 @@ def dashboard(arguments: Sequence[str]) -> int:
     if find_spec("wandb_workspaces") is None:
         raise UserError("wandb-workspaces is not installed; pip install 'ablab[dashboard]'")
     study = define(tuple(words))
-    content = content_of(study)
+    document = last_report(study)
     if options.dry_run:
-        _print(content)
+        _print(content_of(study, document))
         return DONE
     check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
     if (problem := out_of_reach()) is not None:
         raise UserError(f"W&B is out of reach ({problem}); nothing was sent; dry_run=true prints what would be")
+    content = content_of(study, document)  # writes, so all that can be refused is refused before
     from ablab.dashboard.send import send
 
     for entry in ledger(study).values():

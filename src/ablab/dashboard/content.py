@@ -49,11 +49,9 @@ class Content:
     document: Document
 
 
-def content_of(study: Study) -> Content:
-    """Return what the dashboard of a study shows; UserError if it has no report, or logs nothing to W&B."""
-    logger = study.cells[0].planned.config.logger
-    if not isinstance(logger, WandbLogger):
-        raise UserError(f"logger={logger.kind}: a dashboard is in W&B; allowed: logger=wandb")
+def content_of(study: Study, document: Document) -> Content:
+    """Return what the dashboard of a study and its report shows. A run that W&B does not know draws the store's id."""
+    logger = _logger(study)
     folders = {cell.planned.folder.path: cell.planned.run_id for cell in study.cells}
     depths = [depth for cell in _one_an_arm(study) for depth in _depths(cell.planned.folder.path)]
     return Content(
@@ -63,7 +61,7 @@ def content_of(study: Study) -> Content:
         arm=f"{STUDIES}.{key_of(study.name)}",
         runs=tuple(id_of(folder, run_id) for folder, run_id in folders.items()),
         depths=tuple(dict.fromkeys(depths)),
-        document=_report(study),
+        document=document,
     )
 
 
@@ -102,8 +100,9 @@ def _depths(folder: Path) -> Iterator[Depth]:
             yield from (Depth(key, event["axis"]) for key in event["values"] if key.endswith(DEPTH))
 
 
-def _report(study: Study) -> Document:
-    """Return the study's last report, whose verdicts the dashboard repeats."""
+def last_report(study: Study) -> Document:
+    """Return the report whose verdicts the dashboard repeats; UserError without one, or if W&B is not logged to."""
+    _logger(study)
     path = study.outputs / "reports" / folder_name(study.name) / "report.json"
     line = f"{program('report')} {' '.join(study.typed)}"
     if not path.exists():
@@ -112,3 +111,10 @@ def _report(study: Study) -> Document:
         return Document.model_validate(read_json(path))
     except ValidationError as error:
         raise UserError(f"{path}: cannot be read as a report ({reason(error)}); type first: {line}") from None
+
+
+def _logger(study: Study) -> WandbLogger:
+    logger = study.cells[0].planned.config.logger
+    if not isinstance(logger, WandbLogger):
+        raise UserError(f"logger={logger.kind}: a dashboard is in W&B; allowed: logger=wandb")
+    return logger
