@@ -7,7 +7,8 @@ import stat
 
 import pytest
 
-from ablab.files import half_written, read_json, replacing, write_json, write_picture, write_text
+from ablab.files import half_written, read_json, replacing, write_json, write_text
+from ablab.fonts import write_picture
 
 
 def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
@@ -90,6 +91,9 @@ def test_any_other_error_stays_what_it_is(tmp_path):
 
 def test_a_picture_that_cannot_be_written_leaves_the_old_one(tmp_path):
     class Figure:
+        def findobj(self, kind):
+            return []
+
         def savefig(self, path, **options):
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")

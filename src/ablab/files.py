@@ -103,12 +103,6 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
-def write_picture(path: Path, figure: Any, dpi: int = 110) -> None:
-    """Replace the file atomically with a figure of matplotlib's, in the format that its name ends with."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.removeprefix("."), dpi=dpi)
-
-
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file; UserError if it is not valid JSON."""
     try:

@@ -6,6 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from ablab.report import pictures as printed
+from ablab.report.column_picture import write_column_picture
 from ablab.report.document import Document
 from ablab.report.forest import forests
 from ablab.report.format import wrapped
@@ -78,6 +79,17 @@ def test_any_name_has_its_own_line_in_the_legend(document, tmp_path):
     (picture,) = printed.curves(document.model_copy(update=update))
     assert [name.replace("\n", "") for name in picture.arms] == names
     assert max(len(line) for name in picture.arms for line in name.split("\n")) <= 40
+
+
+@pytest.mark.parametrize("name", ["归一化", "सामान्य", "a\u07fd"])
+def test_signs_that_no_installed_font_has_are_no_news(name, document, tmp_path):
+    """matplotlib would warn of each, and here a warning is an error."""
+    arms = {arm.name: f"{name}{number}" for number, arm in enumerate(document.arms)}
+    differences = [line.model_copy(update={"arm": arms[line.arm]}) for line in document.differences]
+    update = {"title": name, "differences": differences, "claims": [], "series": []}
+    printed.write_pictures(document.model_copy(update=update), tmp_path)
+    write_column_picture(document.model_copy(update=update), tmp_path)
+    assert (tmp_path / "column_figure.pdf").exists()
 
 
 def test_nothing_of_an_earlier_report_stays_but_what_people_made_of_it(reported):

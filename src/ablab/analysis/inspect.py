@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ablab.files import write_picture
+from ablab.fonts import write_picture
 from ablab.model import heads
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.modes import evaluating

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.analysis.plot_matrices import draw_matrix
-from ablab.files import write_picture
+from ablab.fonts import write_picture
 from ablab.store.artefacts import Artefact, SeriesArtefact, Trace
 
 COLUMNS = 3

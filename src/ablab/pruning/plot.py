@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ablab.files import write_picture
+from ablab.fonts import write_picture
 from ablab.store.records import Curve, Point
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
+from ablab.fonts import save_figure
 from ablab.report.document import ClaimLine, DifferenceLine, Document, SeedDifference, Span
 from ablab.report.figures import COLOURS
 from ablab.report.format import wrapped
@@ -106,7 +107,7 @@ def write_column_picture(document: Document, folder: Path) -> None:
         _draw(axes, rows, heights)
         axes.set_xlabel(f"Difference in {about}", labelpad=2)
         with replacing(folder / "column_figure.pdf") as path:
-            figure.savefig(path, format="pdf", metadata={"CreationDate": None})
+            save_figure(figure, path, format="pdf", metadata={"CreationDate": None})
 
 
 def _draw(axes: "Axes", rows: Sequence[ColumnRow], heights: Sequence[float]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
+from ablab.fonts import save_figure
 from ablab.report.comparisons import KINDS
 from ablab.report.document import Document, Series
 from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
@@ -92,7 +93,7 @@ def write_pictures(document: Document, folder: Path) -> None:
                     text.set_parse_math(False)
             for kind, of_a_moment in (("png", "Software"), ("pdf", "CreationDate")):
                 with replacing(folder / f"{picture.key}.{kind}") as path:
-                    figure.savefig(path, format=kind, dpi=130, metadata={of_a_moment: None})
+                    save_figure(figure, path, format=kind, dpi=130, metadata={of_a_moment: None})
 
 
 def _draw_forest(plot: Forest, axes: "Axes") -> None:

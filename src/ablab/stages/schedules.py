@@ -13,7 +13,8 @@ from typing import Any
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
-from ablab.files import folder_name, json_digest, write_picture, write_text
+from ablab.files import folder_name, json_digest, write_text
+from ablab.fonts import write_picture
 from ablab.parts.load import construct
 
 Rate = Callable[[int], float]

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from ablab.files import write_picture
+from ablab.fonts import write_picture
 from ablab.store.outlines import RecordOutline
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import Entry

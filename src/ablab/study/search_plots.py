@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.files import write_picture
+from ablab.fonts import write_picture
 from ablab.search.trials import Trial, Trials, front_of
 
 
