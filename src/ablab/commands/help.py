@@ -145,7 +145,7 @@ def _groups_and_fields(words: Sequence[str]) -> Iterator[str]:
         yield from _hanging(f"  {group:<{width}}  ", _marked(groups()[group], default))
     chosen = typed_choices(words)
     others = " ".join(f"{group}={option}" for group, option in chosen.items() if option != defaults[group])
-    title = f"Fields and their defaults with {others or 'the default options'}; other options bring others:"
+    title = f"Fields and their defaults with {others or 'the default options'}; other options have other fields:"
     yield from ("", *_hanging("", title))
     yield from (folded for line in listed_fields(chosen) for folded in _field(f"  {line}"))
 
@@ -160,7 +160,7 @@ def _pruning(words: Sequence[str]) -> Iterator[str]:
     chosen = default if chosen == "none" else chosen
     strategies = [option for option in groups()[group] if option != "none"]
     yield from _row(group, "strategy that chooses the layers to keep", _marked(strategies, default))
-    title = f"Fields of pruning={chosen} and their defaults; those of decoding and trainer can be set too:"
+    title = f"Fields of pruning={chosen} and their defaults; you can also set fields of decoding and trainer:"
     yield from ("", *_hanging("", title))
     yield from (folded for line in fields_of_group(group, chosen) for folded in _field(f"  {group}.{line}"))
 

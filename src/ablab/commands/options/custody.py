@@ -8,14 +8,14 @@ from ablab.commands.options.base import Options
 class SyncOptions(Options):
     """Upload to W&B what was logged offline.
 
-    Uploads the sessions of all runs and studies that are not there yet. Type it again at any time: what was sent is
-    not sent again.
+    Uploads the sessions of all runs and studies that W&B does not have yet. You can repeat the command at any time:
+    nothing is sent twice.
     """
 
     usage = ("ablab sync [key=value ...]",)
 
     dry_run: bool = False
-    """true: only list what is missing there"""
+    """true: only list what W&B does not have yet"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -27,7 +27,7 @@ class DashboardOptions(Options):
 
     The workspace has the study's runs, grouped by arm and averaged over seeds: test scores, learning curves and
     depth-quality curves. The W&B Report has the verdicts and tables of ablab report, and panels of the runs behind
-    them. The same line, typed again, changes what it made before. Needs pip install 'ablab[dashboard]', and a login.
+    them. If you repeat the command, it updates what it made before. Needs pip install 'ablab[dashboard]', and a login.
 
       ablab dashboard experiment=norms logger.entity=my-team
       ablab dashboard experiment=norms dry_run=true
@@ -46,7 +46,7 @@ class VerifyOptions(Options):
 
     Compares digests: of results with the register, of recipes with run ids, of translations, references, weights,
     tokenizers, corpora and checkpoints with those on record. Then computes BLEU and chrF again. Names the first broken
-    link of each run, and ends with 1 if there is one.
+    link of each run, and exits with code 1 if there is one.
 
       ablab verify run=r1a2b
       ablab verify experiment=norms
@@ -60,11 +60,11 @@ class VerifyOptions(Options):
     )
 
     run: str | None = None
-    """finished run, by its id, a prefix of it, or its path"""
+    """a finished run: its id, a prefix of its id, or its path"""
     runs: str | None = None
-    """several of them, with commas between"""
+    """several finished runs, separated by commas"""
     archive: str | None = None
-    """archive that ablab pack has written; no store is needed"""
+    """an archive written by ablab pack; no store is needed"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -84,7 +84,7 @@ class PackOptions(Options):
     )
 
     runs: str | None = None
-    """finished runs, each by its id, a prefix of it, or its path, with commas between"""
+    """finished runs, separated by commas: the id of each, a prefix of its id, or its path"""
     weights: bool = False
     """true: also pack the selected weights and the tokenizers"""
     to: str | None = None

@@ -11,7 +11,7 @@ from ablab.study.experiment import Compared
 class TrainOptions(Options):
     """Train one run, then translate and score the test set; with -m, a sweep or a study.
 
-    The weights are selected on validation. The same line, typed again, continues an interrupted run and prints the
+    The weights are selected on validation. If you repeat the command, it continues an interrupted run, and prints the
     result of a finished one.
 
       python train.py                                    the built-in corpus, a minute or two on a laptop
@@ -25,10 +25,10 @@ class TrainOptions(Options):
 
     Settings of a sweep: hydra.launcher.jobs=N for N runs at a time (they share the cores), hydra.launcher.threads=N
     for the threads of each, hydra.launcher.gpus=[0,1] with hydra.launcher.per_gpu=N for N runs on each GPU;
-    retry_failed, fail_fast, rerun=stale. On a cluster: hydra/launcher=ray or hydra/launcher=submitit_slurm, with
-    settings of their own (docs/studies.md).
+    retry_failed, fail_fast, rerun=stale. On a cluster: hydra/launcher=ray or hydra/launcher=submitit_slurm, which have
+    their own settings (docs/studies.md).
 
-    Settings of a search, typed with hydra/sweeper=optuna: keys with several values or interval(),
+    Settings of a search, used with hydra/sweeper=optuna: keys with several values or interval(),
     hydra.sweeper.trials=N, hydra.sweeper.stopping=median, hydra.sweeper.objectives=[valid_loss]; also
     hydra.sweeper.sampler, seed, training_seed and storage.
     """
@@ -39,19 +39,20 @@ class TrainOptions(Options):
 class StudyOptions(Options):
     """Show the plan and the state of a study.
 
-    Counts the runs of experiments/<name>.yaml, or of the words of any sweep, that are planned, running, failed and
-    finished, and shows how each arm differs from the baseline. Starts no run.
+    Shows how many runs of experiments/<name>.yaml, or of any sweep given by its settings, are planned, running, failed
+    and finished, and how each arm differs from the baseline. Starts no run.
     """
 
     usage = ("python study.py experiment=<name> [key=value ...]",)
 
     check: bool = False
     """true: build every arm, train it for a few steps and decode a sentence, each in a fresh process; the plan then
-    shows its parameters and the seconds of a step"""
+    shows its parameters and the seconds per step"""
     watch: bool = False
-    """true: a live view, also of runs that other processes train"""
+    """true: show a live view, which includes runs that other processes train"""
     close: str | None = None
-    """reason for which missing runs are given up: the report then judges the claims by the others, and repeats it"""
+    """give up the missing runs, for the reason given here; the report then evaluates the claims on the other runs, and
+    repeats the reason"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
 
@@ -59,9 +60,9 @@ class StudyOptions(Options):
 class ReportOptions(Options):
     """Report what a study has found: statistics, verdicts, pictures, LaTeX.
 
-    Reads a study, the words of any sweep, or any finished runs, from the store alone. Shows arms with intervals over
-    seeds, differences paired by seed, a verdict for each claim, curves and sentences: one self-contained page,
-    Markdown, LaTeX, CSV and JSON, in outputs/reports/<name>/.
+    Takes a study, any sweep given by its settings, or any finished runs, and reads only the store. Shows arms with
+    intervals over seeds, differences paired by seed, a verdict for each claim, curves and sentences. Writes one
+    self-contained page, Markdown, LaTeX, CSV and JSON to outputs/reports/<name>/.
     """
 
     usage = (
@@ -72,18 +73,18 @@ class ReportOptions(Options):
     )
 
     runs: str | None = None
-    """finished runs, each by its id, a prefix of it, or its path, with commas between; the first is the baseline"""
+    """finished runs, separated by commas: the id of each, a prefix of its id, or its path; the first is the baseline"""
     where: str | None = None
-    """conditions, key=value with spaces between: all finished runs of the store that meet them"""
+    """conditions key=value, separated by spaces: all finished runs of the store that meet them"""
     table: str | None = None
     """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
     metric: Compared | None = None
     """metric by which arms are compared: test_bleu, test_chrf, test_loss, valid_bleu, valid_loss, training_speed,
-    decoding_speed, memory, or one of your own; by default that of the experiment, otherwise test_bleu"""
+    decoding_speed, memory, or your own metric; by default that of the experiment, otherwise test_bleu"""
     baseline: str | None = None
-    """arm that the others are compared with; by default that of the experiment, or the first of runs"""
+    """arm with which the others are compared; by default that of the experiment, or the first of runs"""
     resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000
-    """number of resamples of each resampling test"""
+    """number of resamples in each resampling test"""
     verify: bool = False
     """true: first compute BLEU and chrF again from the stored translations and the raw references"""
     format: Literal["text", "json"] = "text"

@@ -24,10 +24,10 @@ def _picture(value: str) -> str:
 
 
 class PruneOptions(Options):
-    """Measure how quality falls as layers or heads go, and save a smaller model.
+    """Measure how quality falls as layers or heads are removed, and save a smaller model.
 
-    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers, or heads. They are
-    chosen on validation or by rule; nothing is trained, and nothing is measured twice.
+    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers or heads. The layers or
+    heads are chosen on validation or by a rule. Nothing is trained, and nothing is measured twice.
     """
 
     usage = (
@@ -36,14 +36,15 @@ class PruneOptions(Options):
     )
 
     run: str | None = None
-    """a finished run: its id, a prefix of it, its display name, or its path"""
+    """a finished run: its id, a prefix of its id, its display name, or its path"""
     runs: str | None = None
-    """several of them, by id, prefix or path, with commas between: each gets its curve, and one picture shows all"""
+    """several finished runs, by id, prefix or path, separated by commas: each gets its curve, and one picture shows
+    all"""
     save: Annotated[str, AfterValidator(_save)] = "auto"
-    """model to save in the run's folder: auto, the smallest within 1 BLEU of the full one on validation; none; or
-    encoder+decoder layers, such as 6+3; or a number of heads, such as 24"""
+    """model to save in the run's folder: auto (the smallest within 1 BLEU of the full one on validation), none,
+    encoder+decoder layers such as 6+3, or a number of heads such as 24"""
     picture: Annotated[str, AfterValidator(_picture)] | None = None
-    """file for the picture of several runs, a .png; a .csv is written beside it"""
+    """file for the picture of several runs, a .png; a .csv is written next to it"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -56,23 +57,23 @@ class TranslateOptions(Options):
     usage = ("python translate.py run=<id> [key=value ...] < in.txt > out.txt",)
 
     run: str
-    """a finished run: its id, a prefix of it, its display name, or its path; or the path of a pruned model"""
+    """a finished run: its id, a prefix of its id, its display name, or its path; or the path of a pruned model"""
     beam_size: Count = 4
-    """hypotheses that the search keeps; 1 is greedy search"""
+    """number of hypotheses that the search keeps; 1 is greedy search"""
     length_penalty: Annotated[float, Field(ge=0)] = 0.6
     """alpha of ((5 + length) / 6) ** alpha"""
     n_best: Count = 1
     """hypotheses per sentence, best first, at most beam_size; above 1, a line is number <tab> score <tab>
     translation"""
     max_extra_tokens: Annotated[int, Field(ge=0)] = 50
-    """tokens by which a translation may exceed its source"""
+    """number of tokens by which a translation may exceed its source"""
     attention: str | None = None
     """folder for pictures of the cross-attention, one per sentence"""
     device: Literal["cpu", "gpu"] = "cpu"
     """device that translates"""
     backend: Literal["ablab", "ctranslate2"] = "ablab"
-    """engine; ctranslate2, installed by pip install 'ablab[ctranslate2]', is fast on CPUs, but cuts translations that
-    reach the length limit, and leaves an empty sentence empty"""
+    """engine; ctranslate2 (pip install 'ablab[ctranslate2]') is fast on CPUs, but cuts translations that reach the
+    length limit, and leaves an empty sentence empty"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
@@ -80,38 +81,39 @@ class TranslateOptions(Options):
 class AnalyseOptions(Options):
     """Look inside a run: attention, positions, heads, quality by length; draw schedules.
 
-    Of the selected weights: the vectors of positions and their cosine similarity; attention to four test sentences,
-    the same for every run; the distribution of the next token along one of them; the learned g of every ScaleNorm;
-    when asked, by how much masking a head raises the validation loss. Of the evaluation: BLEU and chrF by length of
-    the source. Kept in the run's artefacts/, where report.py finds them to compare arms; nothing is computed twice.
+    From the selected weights, it shows the vectors of positions and their cosine similarity; the attention on four test
+    sentences, the same for every run; the distribution of the next token along one of them; the learned g of every
+    ScaleNorm; and with heads=true, by how much masking a head raises the validation loss. From the evaluation, it shows
+    BLEU and chrF by length of the source. The results are kept in the run's artefacts/, where ablab report finds them
+    to compare arms. Nothing is computed twice.
 
-      ablab analyse run=<id>                                   all of these but masked heads
+      ablab analyse run=<id>                                   all of these except masked heads
       ablab analyse run=<id> attention=all                     every single head on four sentences
       ablab analyse run=<id> text='a sentence'                 also its next tokens, along its best translation
       ablab analyse schedule=true drophead=vshape schedule=cosine
                                                                learning rate and DropHead rate, before any run
 
-    Fields of trainer, logger and data that change no weights can be set too: trainer=gpu, data.path=FOLDER.
+    You can also set fields of trainer, logger and data that change no weights: trainer=gpu, data.path=FOLDER.
     """
 
     usage = ("ablab analyse run=<id> [key=value ...]", "ablab analyse schedule=true [key=value ...]")
 
     run: str | None = None
-    """a finished run: its id, a prefix of it, its display name, or its path"""
+    """a finished run: its id, a prefix of its id, its display name, or its path"""
     runs: str | None = None
-    """several of them, by id, prefix or path, with commas between"""
+    """several finished runs, by id, prefix or path, separated by commas"""
     attention: Literal["cross", "heads", "all"] = "heads"
     """cross: cross-attention as the mean over heads; heads: also every single head of encoder, decoder and
-    cross-attention on one sentence; all: on all four"""
+    cross-attention on one sentence; all: every single head on all four sentences"""
     text: Annotated[str, Field(min_length=1, pattern=r"\S")] | None = None
-    """source sentence whose next tokens are shown too, along the model's own best translation"""
+    """a source sentence: also show its next tokens, along the model's own best translation"""
     heads: bool = False
     """true: mask every head of every attention in turn"""
     sentences: Count | None = None
-    """validation sentences on which heads are masked, only with heads=true; 200 unless set"""
+    """number of validation sentences on which heads are masked, only with heads=true; 200 unless set"""
     schedule: bool = False
-    """true: draw learning rate and DropHead rate of the run that the other words describe, as for train.py, at each
-    step; another word schedule=<option> is that group"""
+    """true: draw the learning rate and the DropHead rate at each step, for the run that the other settings describe as
+    in ablab train; a second schedule=<option> chooses the schedule of that run"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -128,14 +130,14 @@ class ExportOptions(Options):
     usage = ("ablab export run=<id> [key=value ...]",)
 
     run: str
-    """a finished run: its id, a prefix of it, its display name, or its path; or the path of a pruned model"""
+    """a finished run: its id, a prefix of its id, its display name, or its path; or the path of a pruned model"""
     format: Literal["ctranslate2"] = "ctranslate2"
-    """engine, installed by pip install 'ablab[ctranslate2]'"""
+    """engine for which the model is written; needs pip install 'ablab[ctranslate2]'"""
     quantization: Literal["float32", "int8"] = "float32"
     """type of the weights in the export"""
     folder: Annotated[str, Field(min_length=1)] | None = None
     """folder of the export; by default exports/<format>-<quantization> in the folder of the model"""
     check: Annotated[int, Field(ge=0)] = 1000
-    """test sentences that both engines translate; 0: no comparison"""
+    """number of test sentences that both engines translate; 0: no comparison"""
     outputs: str = "outputs"
     """folder of all runs and studies"""

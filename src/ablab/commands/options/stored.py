@@ -10,7 +10,7 @@ from ablab.commands.options.base import Options
 class LsOptions(Options):
     """List the runs of a store, finished or not.
 
-    Shows of each run its id, state, seed, scores of the latest evaluation, and name. A damaged run is a marked row.
+    Shows each run's id, state, seed, scores of the latest evaluation, and name. The row of a damaged run is marked.
 
       ablab ls where='norm=scalenorm test_bleu>30' sort=-test_bleu
       ablab ls columns=id,seed,optim.lr,valid_loss format=csv
@@ -19,15 +19,15 @@ class LsOptions(Options):
     usage = ("ablab ls [where='key=value ...'] [key=value ...]",)
 
     where: str = ""
-    """conditions with spaces between: groups, fields, seed, state and scores, with =, !=, <, <=, > or >="""
+    """conditions, separated by spaces: groups, fields, seed, state and scores, with =, !=, <, <=, > or >="""
     sort: str | None = None
     """column to sort by, the lowest first; -test_bleu: the highest first"""
     columns: str | None = None
-    """columns of the table, with commas between: id, name, state, study, arm, ended, scores, groups, and fields"""
+    """columns of the table, separated by commas: id, name, state, study, arm, ended, scores, groups, and fields"""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """number of runs to list at most"""
+    """largest number of runs to list"""
     format: Literal["text", "json", "csv"] = "text"
-    """format of the output; text fits the terminal, the others cut nothing off"""
+    """format of the output; text is cut to fit the terminal, json and csv are not cut"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
@@ -35,14 +35,14 @@ class LsOptions(Options):
 class ShowOptions(Options):
     """Show one run: what it is, what it has, and how it was trained.
 
-    How it differs from the defaults; its scores, evaluations, curves, pruned models, analyses and exports; each stretch
-    of its training, with machine and code; and whether what it rests on is what the register has.
+    Shows how it differs from the defaults; its scores, evaluations, curves, pruned models, analyses and exports; each
+    stretch of its training, with machine and code; and whether its results match the register.
     """
 
     usage = ("ablab show run=<id> [key=value ...]",)
 
     run: str
-    """a run: its id, a prefix of it, its display name, or its path"""
+    """a run: its id, a prefix of its id, its display name, or its path"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -58,7 +58,7 @@ class DiffOptions(Options):
     usage = ("ablab diff <id> <id> [key=value ...]", "ablab diff runs=<id>,<id> [key=value ...]")
 
     runs: str | None = None
-    """the two runs, with a comma between"""
+    """the two runs, separated by a comma"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -68,8 +68,8 @@ class DiffOptions(Options):
 class RmOptions(Options):
     """Set runs aside, bring them back, or delete what was set aside.
 
-    Moves runs to superseded/ in the folder of outputs and enters that in its register, so that reports and verify say
-    what became of them. Names the studies, reports and runs that depend on them. Refuses runs that are being trained.
+    Moves runs to superseded/ in the folder of outputs, and enters that in its register, so that reports and verify say
+    what happened to them. Names the studies, reports and runs that depend on them. Refuses runs that are being trained.
 
       ablab rm run=r1a2b dry_run=true
       ablab rm where='state=failed'
@@ -80,17 +80,17 @@ class RmOptions(Options):
     usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
 
     run: str | None = None
-    """a run: its id, a prefix of it, or its display name"""
+    """a run: its id, a prefix of its id, or its display name"""
     runs: str | None = None
-    """several of them, with commas between"""
+    """several runs, separated by commas"""
     where: str | None = None
-    """conditions with spaces between, as of ablab ls: all runs that meet them"""
+    """conditions, separated by spaces, as in ablab ls: all runs that meet them"""
     dry_run: bool = False
     """true: only say what would be done"""
     undo: bool = False
-    """true: bring back these runs, which were set aside"""
+    """true: bring back these runs if they were set aside"""
     forever: bool = False
-    """true: delete these runs, which were set aside; nothing brings them back then"""
+    """true: delete these runs if they were set aside; this cannot be undone"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"

@@ -1,4 +1,4 @@
-"""The options of the verbs for parts of one's own, for checks of the program, and for the shell."""
+"""The options of the verbs for your own parts, for checks of the program, and for the shell."""
 
 from typing import Annotated, Literal
 
@@ -9,22 +9,22 @@ from ablab.fields import Count
 
 
 class NewOptions(Options):
-    """Begin a study of your own: a folder with a part and an experiment that run.
+    """Start your own study: make a folder with a part and an experiment that run.
 
-    The folder holds parts.py, conf/norm/softsign.yaml, experiments/softsign.yaml and
-    tests/test_parts.py: a norm that ablab does not have, to be replaced by yours.
-    docs/extending.md tells what parts there can be.
+    The folder holds parts.py, conf/norm/softsign.yaml, experiments/softsign.yaml and tests/test_parts.py. The part is a
+    norm that ablab does not have; replace it with your own part. docs/extending.md describes the kinds of parts.
     """
 
     usage = ("ablab new <folder>",)
 
 
 class CheckOptions(Options):
-    """Check that a part keeps the laws of its kind: one of your own, or any other.
+    """Check that a part, yours or any other, keeps the laws of its kind.
 
-    Builds a small model with the parts that the words of a train line choose, runs it, and trains it twice for a few
-    steps, once stopped and continued. Padding and the future must change nothing, evaluation must draw nothing, rate 0
-    must be the identity, every precision must agree, and the continued run must end with equal weights.
+    Builds a small model with the parts that the settings choose, which are those of ablab train. Runs it, and trains it
+    twice for a few steps, once stopped and continued. Padding and future tokens must change nothing, evaluation must
+    draw no random numbers, rate 0 must be the identity, all precisions must agree, and the continued run must end with
+    equal weights.
 
       ablab check norm=dyt
       ablab check schedule=trapezoid training.max_steps=100
@@ -37,26 +37,26 @@ class CheckOptions(Options):
 
 
 class SelfcheckOptions(Options):
-    """Kill a run again and again, and check that it ends bit for bit the same.
+    """Kill a run again and again, and check that its results are the same, bit for bit.
 
-    Trains a small model on the built-in corpus, once undisturbed and once killed (SIGKILL) at random moments and
-    continued, in a temporary folder, and compares weights, record and translations bit for bit.
+    Trains a small model on the built-in corpus in a temporary folder: once undisturbed, and once killed (SIGKILL) at
+    random moments and continued. Compares weights, record and translations bit for bit.
     """
 
     usage = ("ablab selfcheck resume [key=value ...]",)
 
     kills: Count = 5
-    """times that the run is killed"""
+    """number of times that the run is killed"""
     seed: Annotated[int, Field(ge=0)] = 1
     """seed of the random moments"""
     words: str = ""
-    """more words for the run, such as words='trainer.threads=4 norm=scalenorm'"""
+    """more settings for the run, such as words='trainer.threads=4 norm=scalenorm'"""
 
 
 class CompletionOptions(Options):
-    """Let Tab complete verbs, options, fields and values, those of your own parts too.
+    """Let Tab complete verbs, options, fields and values, including those of your own parts.
 
-    Prints a script for the shell. In the file that the shell reads when it starts:
+    Prints a script for the shell. Add the line for your shell to the file that the shell reads when it starts:
 
       eval "$(ablab completion bash)"        ~/.bashrc
       eval "$(ablab completion zsh)"         ~/.zshrc, after compinit
