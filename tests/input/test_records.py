@@ -159,3 +159,13 @@ def test_a_fact_of_another_type_is_refused_where_the_record_is_read(
     with pytest.raises(ValidationError, match="Value error"):
         Record.model_validate(content)
     _hold("report runs", "runs/*/record.json", json.dumps(content).encode(), store)
+
+
+@pytest.mark.parametrize("value", [None, "greedy", []])
+def test_a_curve_without_a_strategy_is_shown_marked_or_refused(value: object, store: Theirs) -> None:
+    _, whole = store.files["runs/*/curves/*.json"]
+    assert whole is not None
+    content = json.loads(whole)
+    content["settings"]["pruning"] = value
+    for command in ("prune", "report runs", "show"):
+        _hold(command, "runs/*/curves/*.json", json.dumps(content).encode(), store)

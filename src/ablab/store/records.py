@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ablab.config.former import of_schema_1
 from ablab.errors import LostError, OtherCodeError
@@ -282,6 +282,13 @@ class Curve(Strict):
     timing: dict[str, Any]
     provenance_code: str
     ended: str
+
+    @field_validator("settings")
+    @classmethod
+    def _has_a_strategy(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(settings.get("pruning"), dict):
+            raise ValueError("pruning: allowed: the settings of a strategy")
+        return settings
 
     @property
     def of_heads(self) -> bool:
