@@ -1,6 +1,7 @@
 """Stores that others wrote: whatever stands in their files, it is shown, marked, or refused in one line."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ablab.errors import UserError
+from ablab.plan import Planned
+from ablab.stages.analyses import Wanted, missing
 from ablab.store.records import Record
 from ablab.study.definition import define
 from ablab.study.ledger import register
@@ -37,7 +41,20 @@ HUGE = b'{"schema_version": 2, "run_id": ' + b"9" * 5000 + b"}"
 BYTES = st.sampled_from(
     (b"", b"{", b"[]", b"null", b'"x"', b"NaN", HUGE, b"\xff\xfe", b"\x00", b"\xef\xbb\xbf{}")
 )  # fmt: skip
-UNDRAWN = {"ablab.commands.report.write_pictures": lambda document, folder: None}
+
+
+def _none_missing(planned: Planned, wanted: Sequence[Wanted]) -> list[Wanted]:
+    lacking = missing(planned, wanted)
+    if lacking:
+        raise UserError(f"{lacking[0].key}: is not computed here; allowed: artefacts that are there")
+    return []
+
+
+QUICK = {
+    "ablab.commands.report.write_pictures": lambda document, folder: None,
+    "ablab.commands.analyse.missing": _none_missing,
+}
+"""In place of what takes longer than reading a store does."""
 COMMANDS = (
     *("report experiment", "report where", "report runs", "study", "prune", "translate", "analyse", "export"),
     *("ls", "ls where", "ls json", "show", "show json", "diff", "rm"),
@@ -95,7 +112,7 @@ def _hold(command: str, pattern: str, content: bytes, store: Theirs) -> None:
     run = path.relative_to(outputs).parts[1] if "runs" in path.parts else runs[0]
     path.write_bytes(content)
     try:
-        ended = typed(_words(command, run, runs[-1]), store.place, instead=UNDRAWN)
+        ended = typed(_words(command, run, runs[-1]), store.place, instead=QUICK)
     finally:
         path.unlink() if whole is None else path.write_bytes(whole)
     assert_no_fault_of_ours(ended)
