@@ -4,7 +4,7 @@
 #   make test         the same environment with development tools; lint, types, tests
 #   make test-all     with the slow tests: those that learn something, and every arm end to end
 #   make test-faults  each write of a run fails in turn, by a kill or an error of the disk; signals; damaged files
-#   make test-input   tens of thousands of command lines, experiment files, records, corpora and names of every kind
+#   make test-input   ten thousand command lines, experiment files, records, corpora and names of every kind
 #   make docs         the documentation site, in site/
 #   make audit        known vulnerabilities of what is installed
 PYTHON ?= python3
@@ -38,7 +38,7 @@ test-faults: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist load -m faults
 
 test-input: $(VENV)/.installed-dev
-	ABLAB_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 --dist loadfile -m '' -o timeout=14400 tests/input
+	ABLAB_EXAMPLES=10000 $(BIN)/python -m pytest -n 2 --dist loadfile -m '' -o timeout=14400 tests/input
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
