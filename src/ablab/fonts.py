@@ -28,6 +28,7 @@ def save_figure(figure: Any, path: Path, **options: Any) -> None:
             text.set_fontfamily(families)
     with rc_context({"font.family": families}), warnings.catch_warnings():  # labels of ticks are made while it draws
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
         figure.savefig(path, **options)
 
 

@@ -1,6 +1,6 @@
 """The source of a part: where it lies, what it takes, and a digest of all it is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
@@ -104,9 +104,19 @@ def _packages(target: str, folders: Sequence[Path]) -> tuple[list[Package], str 
     else:
         assert spec.origin is not None
         package = Folder(Path(spec.origin).parent)
-    distributions = metadata.packages_distributions().get(name, [])
-    version = f"{distributions[0]} {metadata.version(distributions[0])}" if distributions else None
-    return [package], version
+    return [package], next(_versions(name), None)
+
+
+def _versions(package: str) -> Iterator[str]:
+    """Yield names and versions of the distributions that brought a package."""
+    names = metadata.packages_distributions().get(package, [])
+    # Python 3.10 knows only those that list their packages.
+    every = map(metadata.distribution, names) if names else metadata.distributions()
+    yield from (f"{one.metadata['Name']} {one.version}" for one in every if names or _has(one, package))
+
+
+def _has(distribution: metadata.Distribution, package: str) -> bool:
+    return any(file.parts[0] in (package, f"{package}.py") for file in distribution.files or ())
 
 
 def _check_imports(part: Part) -> None:
