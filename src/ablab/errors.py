@@ -1,11 +1,12 @@
 """Exit codes of all commands, and errors that are reported to the user in one line, without a traceback."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 DONE = 0
 FAILED = 1
@@ -77,7 +78,7 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
     # A key that is unknown is mostly the one that is missing, misspelt: the user can find it.
     details = [detail for detail in details if detail["type"] == "extra_forbidden"] or details
     detail = min(details, key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
-    key = prefix + ".".join(str(part) for part in detail["loc"])
+    key = prefix + ".".join(map(str, _keys(detail, values)))
     message = detail["msg"]
     for opening in ("Value error, ", "Input should be ", "String should have "):
         message = message.removeprefix(opening)
@@ -89,6 +90,31 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
     given = "null" if detail["input"] is None else _short(detail["input"])
     hint = _hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""
     return f"{key}={given}: {allowed}{hint}"
+
+
+ABSENT = object()
+
+
+def _keys(detail: ErrorDetails, values: object) -> Iterator[str | int]:
+    """Yield the parts of an error's place that a user wrote; pydantic adds the member of a union that it tried."""
+    first, *others = detail["loc"]
+    yield first
+    here = _at(values, first)
+    for number, part in enumerate(others, 1):
+        is_missing = detail["type"] == "missing" and number == len(others)
+        if isinstance(part, str) and here is not ABSENT and _at(here, part) is ABSENT and not is_missing:
+            continue
+        yield part
+        here = _at(here, part)
+
+
+def _at(values: object, part: str | int) -> object:
+    """Return the value at a key or index, or ABSENT."""
+    if isinstance(values, Mapping):
+        return values.get(part, ABSENT)
+    if isinstance(part, int) and isinstance(values, list | tuple) and part < len(values):
+        return values[part]  # type: ignore[no-any-return]
+    return ABSENT
 
 
 def _short(value: object) -> str:
