@@ -99,7 +99,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _Tests:
+class Tests:
     """Unadjusted p-values of a case, as `family` takes them, and the direction in which its metric differs."""
 
     zero: float = 1.0
@@ -141,7 +141,7 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
             continue
         zero, outside, inside = (float(way[i]) for way in (corrected.zero, corrected.outside, corrected.inside))
         different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
-        outcome = _outcome(case.expect, test.sign, different, small, large)
+        outcome = outcome_of(case.expect, test.sign, different, small, large)
         decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
         described = _described(outcome, evidence, decisive, float(corrected.local[i]), len(cases), alpha)
         bounded = case.expect == "equal" and outcome != "refuted" and case.margin > 0
@@ -168,7 +168,7 @@ def so_far(case: Case) -> Verdict:
     )
 
 
-def _outcome(expect: Expectation, sign: float, different: bool, small: bool, large: bool) -> Outcome:
+def outcome_of(expect: Expectation, sign: float, different: bool, small: bool, large: bool) -> Outcome:
     if expect not in ("greater", "less"):
         return "supported" if small else "refuted" if large else "inconclusive"
     if different and sign == (1 if expect == "greater" else -1):
@@ -176,46 +176,46 @@ def _outcome(expect: Expectation, sign: float, different: bool, small: bool, lar
     return "refuted" if different else "equivalent" if small else "inconclusive"
 
 
-def _judge(case: Case) -> tuple[Paired | Moderated | Failures | NotTestable, _Tests]:
+def _judge(case: Case) -> tuple[Paired | Moderated | Failures | NotTestable, Tests]:
     if not case.margin >= 0:
         raise ValueError(f"a margin is at least 0, got {case.margin=}.")
     if isinstance(case.evidence, NotTestable):
-        return case.evidence, _Tests()
+        return case.evidence, Tests()
     if isinstance(case.evidence, Failures):
-        return case.evidence, _tests_of_failures(case.evidence, case.expect)
+        return case.evidence, tests_of_failures(case.evidence, case.expect)
     try:
         found = case.evidence if isinstance(case.evidence, Moderated) else of_differences(case.evidence)
         if found.n < MINIMUM_SEEDS:
             raise NotTestable(f"too few seeds: a claim needs at least {MINIMUM_SEEDS}, both arms have {found.n}")
     except NotTestable as reason:
-        return reason, _Tests()
-    return found, _tests_of_differences(found, case.expect, case.margin)
+        return reason, Tests()
+    return found, tests_of_differences(found, case.expect, case.margin)
 
 
-def _tests_of_differences(found: Paired | Moderated, expect: Expectation, margin: float) -> _Tests:
+def tests_of_differences(found: Paired | Moderated, expect: Expectation, margin: float) -> Tests:
     error, df, size = found.standard_error, found.df, abs(found.difference)
     if expect in ONE_SIDED:
         above = found.difference + margin if expect == "not_less" else margin - found.difference
         worse, enough = (float(student.upper_tail(way * above / error, df)) for way in (1, -1))
-        return _Tests(outside=worse, inside=enough, settled=min(worse, enough), sign=float(np.sign(found.difference)))
+        return Tests(outside=worse, inside=enough, settled=min(worse, enough), sign=float(np.sign(found.difference)))
     outside = tost(found.difference, error, df, margin) if margin > 0 else 1.0
     inside = float(student.two_sided((size - margin) / error, df)) if size > margin else 1.0
     zero = 1.0 if expect == "equal" else found.p
     small = outside if expect == "equal" else max(zero, outside)
-    return _Tests(zero, outside, inside, min(small, inside), float(np.sign(found.difference)))
+    return Tests(zero, outside, inside, min(small, inside), float(np.sign(found.difference)))
 
 
-def _tests_of_failures(failures: Failures, expect: Expectation) -> _Tests:
+def tests_of_failures(failures: Failures, expect: Expectation) -> Tests:
     """Shares and ranks can show a difference, and ranks one beyond the margin; neither shows the lack of one."""
     compared = failures.compared
     sign = compared.better if failures.higher_is_better else -compared.better
     if expect in ONE_SIDED:
         worse = sign == (-1 if expect == "not_less" else 1)
         beyond = compared.beyond if worse else 1.0
-        return _Tests(inside=beyond, settled=beyond, sign=sign)
+        return Tests(inside=beyond, settled=beyond, sign=sign)
     if expect == "equal":
-        return _Tests(inside=compared.beyond, settled=compared.beyond, sign=sign)
-    return _Tests(compared.p, inside=compared.beyond, settled=max(compared.p, compared.beyond), sign=sign)
+        return Tests(inside=compared.beyond, settled=compared.beyond, sign=sign)
+    return Tests(compared.p, inside=compared.beyond, settled=max(compared.p, compared.beyond), sign=sign)
 
 
 def _are_shares(evidence: object) -> bool:

@@ -1,0 +1,235 @@
+"""Verdicts of a study that adds seeds until its claims are settled, from the paired t test at each look.
+
+A claim has a fixed share of the study's error, and boundaries (`looks`) that hold it over all looks. What borrows
+error from other claims or noise from other arms is left out: its error under repeated looks is not known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ablab.statistics import student
+from ablab.statistics.interval import Interval, NotTestable
+from ablab.statistics.looks import Looks
+from ablab.statistics.moderated import Moderated
+from ablab.statistics.paired import Paired, of_differences
+from ablab.statistics.student import Floats
+from ablab.statistics.verdict import (
+    ONE_SIDED,
+    Case,
+    Expectation,
+    Failures,
+    Tests,
+    Verdict,
+    outcome_of,
+    tests_of_differences,
+    tests_of_failures,
+)
+
+HOPELESS = 0.05
+"""Chance of a verdict below which there is no use to go on. It binds nobody: errors are as small without it."""
+
+PATHS = 4000
+SEED = 20261123
+"""Of simulated futures, fixed so that the same records give the same report."""
+
+State = Literal["open", "settled", "hopeless", "spent"]
+"""Spent: the last look has come, without a verdict."""
+
+
+class Look(NamedTuple):
+    """What a look at the first n seeds shows. `interval`: the repeated confidence interval, which holds at any stop."""
+
+    n: int
+    difference: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The boundaries of one claim, with its share `alpha` of the error. The margin is at least 0."""
+
+    looks: Looks
+    alpha: float
+    expect: Expectation
+    margin: float
+
+    def settled(self, means: Floats, sds: Floats, n: int) -> npt.NDArray[np.bool_]:
+        """Return whether the look at n seeds settles the claim. means, sds: of the differences, any shape."""
+        errors = np.asarray(sds) / n**0.5
+        two, one = self._critical(self.alpha / 2, n) * errors, self._critical(self.alpha, n) * errors
+        size = np.abs(means)
+        if self.expect in ONE_SIDED:
+            above = means + self.margin if self.expect == "not_less" else self.margin - means
+            return np.asarray(np.abs(above) > one)
+        beyond = size - (self.margin if self.expect == "equal" else 0.0) > two
+        return np.asarray(beyond | (size + one < self.margin))
+
+    def intervals(self, found: Paired) -> tuple[Interval, Interval]:
+        """Return the repeated confidence intervals at 1 - alpha, and at 1 - 2 alpha for what is one-sided."""
+        wide, narrow = (self.looks.level(alpha, found.n) for alpha in (self.alpha / 2, self.alpha))
+        method = f"repeated confidence interval, look at {found.n} of {self.looks.last} seeds"
+        return (
+            replace(found.at(1 - 2 * wide), level=1 - self.alpha, method=method),
+            replace(found.at(1 - 2 * narrow), level=1 - 2 * self.alpha, method=method),
+        )
+
+    def _critical(self, alpha: float, n: int) -> float:
+        return student.quantile(1 - self.looks.level(alpha, n), n - 1)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A claim followed from look to look, up to the one that settled it, or to the last so far."""
+
+    state: State
+    looks: Sequence[Look]
+    verdict: Verdict
+    chance: float | None = None
+    """Chance of a verdict by the last look, if things go on as they have; of an open or hopeless claim with a look."""
+    _found: tuple[Boundary, Paired] | None = None
+
+    @cached_property
+    def bias(self) -> float | None:
+        """By how much the estimate at the stop exceeds the truth on average, were the truth what was found.
+
+        A look that settles a claim is one at which its estimate happened to be large. None without looks.
+        """
+        return None if self._found is None else bias(*self._found)
+
+
+def follow(cases: Sequence[Case], looks: Looks, alpha: float = 0.05) -> list[Followed]:
+    """Follow each claim through the looks that its seeds allow. The chance of any false verdict is at most alpha.
+
+    Evidence is differences paired by seed, in the order in which seeds were added, or failures where runs diverged:
+    shares and ranks are judged once, at the last look. A claim that cannot be tested keeps its share.
+    Raises TypeError for a moderated comparison.
+    """
+    share = alpha / max(1, len(cases))
+    return [_follow(case, Boundary(looks, share, case.expect, case.margin), len(cases)) for case in cases]
+
+
+def _follow(case: Case, boundary: Boundary, claims: int) -> Followed:
+    if isinstance(case.evidence, NotTestable):
+        return Followed("hopeless", (), Verdict("not testable", reason=str(case.evidence)))
+    if isinstance(case.evidence, Failures):
+        return _with_failures(case, boundary, case.evidence, claims)
+    if isinstance(case.evidence, Moderated):
+        raise TypeError("claims are followed from differences paired by seed, got a moderated comparison.")
+    values = np.asarray(case.evidence, dtype=np.float64)
+    looks = boundary.looks
+    seen: list[Look] = []
+    tests: list[Tests] = []
+    settled, found = False, None
+    for n in range(looks.first, min(values.size, looks.last) + 1):
+        try:
+            found = of_differences(values[:n])
+        except NotTestable:
+            continue  # no noise as yet
+        seen.append(Look(n, found.difference, boundary.intervals(found)[0]))
+        tests.append(tests_of_differences(found, case.expect, case.margin))
+        settled = bool(boundary.settled(np.array(found.difference), np.array(found.sd), n))
+        if settled:
+            break
+    if found is None:
+        reason = f"the first look comes at {looks.first} seeds that both arms have, there are {values.size}"
+        return Followed("open", (), Verdict("provisional", n=values.size, reason=reason))
+    verdict = _verdict(case, boundary, found, tests[-1], claims)
+    if settled:
+        return Followed("settled", seen, verdict, None, (boundary, found))
+    if found.n == looks.last:
+        return Followed("spent", seen, verdict, None, (boundary, found))
+    chance = chance_of_a_verdict(boundary, found)
+    if chance < HOPELESS:
+        return Followed("hopeless", seen, verdict, chance=chance)
+    return Followed("open", seen, replace(verdict, outcome="provisional"), chance=chance)
+
+
+def _with_failures(case: Case, boundary: Boundary, evidence: Failures, claims: int) -> Followed:
+    compared, last = evidence.compared, boundary.looks.last
+    described = Verdict(
+        "provisional", n=compared.runs, difference=compared.difference, p=compared.p, test=compared.method
+    )
+    if compared.runs < last:
+        return Followed("open", (), replace(described, reason=f"runs diverged: judged once, at {last} seeds"))
+    test, level = tests_of_failures(evidence, case.expect), 2 * boundary.looks.level(boundary.alpha / 2, last)
+    different, large = test.zero <= level, test.inside <= level
+    outcome = outcome_of(case.expect, test.sign, different, False, large)
+    decisive = test.zero if case.expect in ("greater", "less") else test.inside
+    corrected = min(1.0, claims * 2 * boundary.looks.adjusted(decisive / 2, last))
+    judged = replace(described, outcome=outcome, corrected=corrected, large=large and case.margin > 0)
+    return Followed("spent" if outcome == "inconclusive" else "settled", (), judged)
+
+
+def _verdict(case: Case, boundary: Boundary, found: Paired, test: Tests, claims: int) -> Verdict:
+    looks, two_sided = boundary.looks, case.expect not in ONE_SIDED
+    zero, outside = 2 * looks.adjusted(test.zero / 2, found.n), looks.adjusted(test.outside, found.n)
+    inside = 2 * looks.adjusted(test.inside / 2, found.n) if two_sided else looks.adjusted(test.inside, found.n)
+    different, small, large = (p <= boundary.alpha for p in (zero, outside, inside))
+    outcome = outcome_of(case.expect, test.sign, different, small, large)
+    wide, narrow = boundary.intervals(found)
+    decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
+    bounded = case.expect == "equal" and outcome != "refuted" and case.margin > 0
+    return Verdict(
+        outcome,
+        n=found.n,
+        difference=found.difference,
+        interval=wide,
+        narrow=narrow,
+        p=found.p,
+        corrected=min(1.0, claims * decisive),
+        test=f"paired t, looks after each of {looks.first} to {looks.last} seeds",
+        standard_error=found.standard_error,
+        df=found.df,
+        local=2 * looks.level(boundary.alpha / 2, found.n),
+        small=small and case.margin > 0,
+        large=large and case.margin > 0,
+        within=outcome == "equivalent" or bounded or not two_sided,
+    )
+
+
+def chance_of_a_verdict(boundary: Boundary, found: Paired) -> float:
+    """Return the chance that a later look settles the claim, given the looks so far.
+
+    Its true difference and noise are drawn from what n seeds say of them (the posterior under the usual vague prior),
+    and the seeds to come from these: a few seeds leave much open, so they seldom call a claim hopeless.
+    """
+    rng, n = np.random.default_rng(SEED), found.n
+    sd = found.sd * np.sqrt((n - 1) / rng.chisquare(n - 1, PATHS))
+    mean = found.difference + sd / n**0.5 * rng.standard_normal(PATHS)
+    begun = np.array([n, n * found.difference, (n - 1) * found.sd**2 + n * found.difference**2])
+    return float(_stopped(boundary, rng, mean, sd, begun)[1].mean())
+
+
+def bias(boundary: Boundary, found: Paired) -> float:
+    """Return by how much the estimate at the stop exceeds the truth on average, were the truth what was found."""
+    rng = np.random.default_rng(SEED)
+    mean, sd = (np.full(PATHS, value) for value in (found.difference, found.sd))
+    estimates, _ = _stopped(boundary, rng, mean, sd, np.zeros(3))
+    return float(estimates.mean() - found.difference)
+
+
+def _stopped(
+    boundary: Boundary, rng: np.random.Generator, mean: Floats, sd: Floats, begun: Floats
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Simulate studies from the seeds so far; return the estimate at the stop, and whether a look settled the claim.
+
+    mean, sd: [paths]; begun: number, sum and sum of squares of the differences so far.
+    """
+    n = int(begun[0])
+    sums, squares = np.full(mean.shape, begun[1]), np.full(mean.shape, begun[2])
+    estimates, done = np.zeros_like(mean), np.zeros(mean.shape, dtype=bool)
+    for seeds in range(n + 1, boundary.looks.last + 1):
+        drawn = mean + sd * rng.standard_normal(mean.shape)
+        sums, squares = sums + drawn, squares + drawn**2
+        if seeds < boundary.looks.first:
+            continue
+        means = sums / seeds
+        sds = np.sqrt(np.maximum(squares - seeds * means**2, 0.0) / (seeds - 1))
+        estimates = np.where(done, estimates, means)
+        done |= boundary.settled(means, sds, seeds)
+    return estimates, done
