@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from ablab.commands.options.base import split_words
 from ablab.commands.options.experiments import StudyOptions
@@ -18,8 +20,9 @@ from ablab.program import program
 from ablab.study.check import Tried, check, tried
 from ablab.study.closing import close
 from ablab.study.definition import define, define_search
+from ablab.study.extending import extensions
 from ablab.study.hydra_words import check_hydra, hydra_words
-from ablab.study.ledger import Entry, State, count
+from ablab.study.ledger import RESULTS, Entry, State, count
 from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.prospects import prospects
 from ablab.study.search_show import show_search
@@ -54,7 +57,8 @@ def study(arguments: Sequence[str]) -> int:
         return 1
     board = Board(found)
     if options.watch:
-        _watch(board, console)
+        board = _watch(board, words, console)
+        found = board.study
     if options.format == "json":
         print(json.dumps(as_json(found, board.entries), indent=1))  # noqa: T201
         return 0
@@ -62,15 +66,52 @@ def study(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _watch(board: Board, console: Console) -> None:
-    """Show a live view until no run is left to do, or until Ctrl-C."""
-    with Live(board, console=console.rich, refresh_per_second=2, transient=True):
-        while any(entry.state not in NEVER_AGAIN for entry in board.entries.values()):
+def _watch(board: Board, words: tuple[str, ...], console: Console) -> Board:
+    """Show a live view until no run is left to do, or until Ctrl-C; return the board with what it saw last.
+
+    Where seeds are added, each claim's path between its looks stands below, and the view goes on until the last look.
+    """
+    with Live(_view(board), console=console.rich, refresh_per_second=2, transient=True) as live:
+        while _goes_on(board):
             try:
                 time.sleep(REFRESH)
             except KeyboardInterrupt:
-                return
+                return board
+            before = _ended(board)
             board.refresh()
+            if board.study.looks is not None:
+                define.cache_clear()
+                study = define(words)
+                if len(study.cells) > len(board.study.cells):
+                    board = Board(study)
+                    live.update(_view(board))
+                elif _ended(board) > before:
+                    live.update(_view(board))
+    return board
+
+
+def _view(board: Board) -> RenderableType:
+    return board if board.study.looks is None else Group(board, *(Text(line) for line in _standing(board.study)))
+
+
+def _ended(board: Board) -> int:
+    return sum(entry.state in NEVER_AGAIN for entry in board.entries.values())
+
+
+def _goes_on(board: Board) -> bool:
+    """Return whether a run is left to do, or a seed may still be added to runs of which none has failed."""
+    if _ended(board) < len(board.entries):
+        return True
+    is_over = board.study.looks is None or any(one.ended for one in extensions(board.study.folder)[-1:])
+    return not is_over and all(entry.state in RESULTS for entry in board.entries.values())
+
+
+def _standing(found: Study) -> list[str]:
+    """Return a line on each claim, and one on what the study may still cost."""
+    # The report's code loads scipy, which few studies need here.
+    from ablab.report.extending import standing
+
+    return list(standing(found))
 
 
 def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
@@ -82,7 +123,11 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield ""
     yield from _plan(found, entries, tried(found))
     yield ""
-    if found.claims:
+    if found.looks is not None and any(entry.record is not None for entry in entries.values()):
+        yield "Where the claims stand:"
+        yield from _standing(found)
+        yield ""
+    elif found.claims:
         yield "What these seeds can tell:"
         yield from _prospects(found)
         yield ""

@@ -19,6 +19,7 @@ from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.report.setup import setup
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
 from ablab.store.records import NOTHING_LEARNT, now
@@ -44,7 +45,10 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
     yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
     if selection.claims:
         primary = [claim for claim in selection.claims if not claim.secondary]
-        yield f"Claims: {_errors(len(primary), len(selection.claims) - len(primary))} At least 3 seeds."
+        if selection.looks is None:
+            yield f"Claims: {_errors(len(primary), len(selection.claims) - len(primary))} At least 3 seeds."
+        else:
+            yield _looks(selection.looks, len(primary), len(selection.claims) - len(primary))
         yield "Equivalence: two one-sided tests at 5 % within the margin. Not worse: one such test, against the margin."
         yield NOISE[selection.error]
     if selection.measure.items is not None:
@@ -98,6 +102,17 @@ def _errors(primary: int, secondary: int) -> str:
         f"{rate}. Each begins at an equal share of it, which "
         "passes on to the others when nothing is left to decide about the claim: without margins that is Holm's "
         "procedure, with them a stricter one."
+    )
+
+
+def _looks(looks: Looks, primary: int, secondary: int) -> str:
+    families = [f"{count} {kind}" for count, kind in ((primary, "primary"), (secondary, "secondary")) if count]
+    return (
+        f"Claims: looked at after each of {looks.first} to {looks.last} seeds. Each has an equal share of an error "
+        f"rate of 5 % ({' and '.join(families)} claims), which its boundaries hold over all looks: p at most c n / "
+        f"{looks.last} after n seeds, with c from simulations (a family of Wang and Tsiatis 1987). Intervals of claims "
+        "are repeated confidence intervals (Jennison and Turnbull 1989), which hold at any stop. Seeds are added to "
+        "the arms of claims that are open."
     )
 
 
@@ -182,7 +197,7 @@ def _notes(selection: Selection) -> list[str]:
         states_text = ", ".join(f"{n} {state}" for state, n in missing.items())
         notes.append(f"{sum(missing.values())} of {total} runs are missing: {states_text}")
     counts = {len(arm.finished) for arm in selection.arms if not arm.diverged}
-    if len(counts) > 1:
+    if len(counts) > 1 and selection.looks is None:
         notes.append("arms have different numbers of seeds; differences are taken over the seeds that both have")
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
         notes.append("smoke runs: every stage ran, on a sliver of data the scores mean nothing")
@@ -197,7 +212,7 @@ def _notes(selection: Selection) -> list[str]:
         if gone:
             named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
             notes.append(f"the {what} of {len(gone)} runs are gone: {named}")
-    if selection.awaited and selection.claims:
+    if selection.awaited and selection.claims and selection.looks is None:
         expected = len(selection.awaited) + len(selection.where(lambda run: run.has_ended))
         notes.append(
             f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "

@@ -1,6 +1,6 @@
 """Judge claims: verdicts in numbers and in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ablab.report.chosen import chosen
 from ablab.report.claim_words import Marks, strength, words
@@ -10,6 +10,7 @@ from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, 
 from ablab.report.evidence import Evidence
 from ablab.report.exploratory import exploratory
 from ablab.report.failures import SHARE, compared, failures
+from ablab.report.looks import follow_claims, with_looks
 from ablab.report.metrics import Measure
 from ablab.report.next_study import advice
 from ablab.report.origins import unlike
@@ -30,7 +31,22 @@ def judge(selection: Selection) -> list[ClaimLine]:
     failing = {measure: nearly_failed(selection.rows, measure) for measure in borrowing}
     found = [_evidence(selection, claim, measure, failing.get(measure, {})) for claim, measure in claimed]
     cases = [_case(*about, each) for about, each in zip(claimed, found, strict=True)]
+    if selection.looks is not None:
+        seeds = [_shared_seeds(selection, claim) for claim in selection.claims]
+        followed = follow_claims(selection, cases, seeds)
+        lines = _lines(selection, claimed, found, [one.verdict for one in followed], failing)
+        return [with_looks(line, one, selection) for line, one in zip(lines, followed, strict=True)]
     judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases)
+    return _lines(selection, claimed, found, judged, failing)
+
+
+def _lines(
+    selection: Selection,
+    claimed: Sequence[tuple[Settled, Measure]],
+    found: Sequence[Evidence | Estimates],
+    judged: Sequence[Verdict],
+    failing: Mapping[Measure, NearFailures],
+) -> list[ClaimLine]:
     return [
         _line(selection, claim, measure, evidence, verdict, _named(selection, claim, failing.get(measure, {})))
         for (claim, measure), evidence, verdict in zip(claimed, found, judged, strict=True)
@@ -94,7 +110,7 @@ def _line(
     interval = verdict.decided_by
     marks = Marks(
         other=both.by_the_other(interval.level, within=verdict.within)
-        if both and interval and not selection.awaited
+        if both and interval and not selection.awaited and selection.looks is None
         else None,
         near_failures=near_failures if both else [],
         advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),

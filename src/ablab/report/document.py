@@ -129,6 +129,30 @@ class Advice(Strict):
     seconds: float | None
 
 
+class LookLine(Strict):
+    """A look at a claim after `n` seeds. `interval`: repeated confidence interval."""
+
+    n: int
+    difference: float
+    interval: Span
+
+
+class FollowedLine(Strict):
+    """A claim of a study that adds seeds until its claims are settled, from its `first` to its `last` possible look.
+
+    `state`: settled, open, hopeless, or spent; `looks`: those so far, up to the one that settled it. `chance`: of a
+    verdict by the last look. `bias`: by how much the estimate at the stop is too large on average, in the claim's unit,
+    in simulated studies whose truth is what was found.
+    """
+
+    state: str
+    first: int
+    last: int
+    looks: list[LookLine]
+    chance: float | None = None
+    bias: float | None = None
+
+
 class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
@@ -138,7 +162,8 @@ class ClaimLine(Strict):
     `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
     words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
     the compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares
-    of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say.
+    of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
+    where seeds are added until the claims are settled.
     """
 
     arm: str
@@ -173,6 +198,7 @@ class ClaimLine(Strict):
     chosen: str | None = None
     per_seed: list[SeedDifference] = Field(default_factory=list)
     higher_is_better: bool | None = None
+    followed: FollowedLine | None = None
 
     @property
     def verdict(self) -> str:

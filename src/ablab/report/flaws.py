@@ -12,6 +12,7 @@ from ablab.files import read_json
 from ablab.report.flaws_of_runs import FROM_ELSEWHERE, is_another, lies, named, of_runs
 from ablab.report.selection import Selection
 from ablab.store.chain import Chain
+from ablab.store.register import OF_STUDIES
 
 
 def checked(selection: Selection) -> Selection:
@@ -62,7 +63,7 @@ def _of_study(chain: Chain, study: Path) -> Iterator[str]:
     """Yield flaws of what the study keeps beside its runs."""
     if _place(study, "registered") in chain.older_files:
         yield "the study was registered before the register began"
-    for what in ("registered", "closed"):
+    for what in OF_STUDIES:
         yield from _of_file(chain, study, what)
 
 

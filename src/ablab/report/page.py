@@ -17,6 +17,7 @@ from ablab.report.figures import Style, styles
 from ablab.report.forest import Forest, forests
 from ablab.report.order import arms_by_effect
 from ablab.report.page_tables import page_table
+from ablab.report.path_drawing import path_drawing
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import (
     arms_table,
@@ -50,12 +51,13 @@ MOST_ROWS = 24
 
 
 class Told(NamedTuple):
-    """A claim with its verdict in plain words, the name of its class, and its drawing."""
+    """A claim with its verdict in plain words, the name of its class, its drawing, and that of its looks."""
 
     claim: ClaimLine
     words: str
     looks: str
     drawing: str | None
+    path: str | None
 
 
 class Section(NamedTuple):
@@ -109,7 +111,7 @@ def _rows(plots: Mapping[str, Forest]) -> int:
 
 def _told(claim: ClaimLine, document: Document) -> Told:
     looks = claim.outcome.partition(",")[0].replace(" ", "-")
-    return Told(claim, plain_words(claim, document.metric), looks, drawing(claim))
+    return Told(claim, plain_words(claim, document.metric), looks, drawing(claim), path_drawing(claim))
 
 
 def _look(style: Style) -> tuple[str, str, str]:

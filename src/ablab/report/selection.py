@@ -11,6 +11,7 @@ from ablab.errors import UserError
 from ablab.files import folder_name, read_json
 from ablab.report.metrics import Measure, depth_measure, measures, pruned_measure
 from ablab.report.runs import ArmRuns, Run
+from ablab.statistics.looks import Looks
 from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
@@ -57,16 +58,17 @@ def way_of(evaluation: Evaluation) -> str:
 class Selection:
     """Arms to be compared with the one named `baseline`. `factors`: levels by factor of a factorial design.
 
-    `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
-    which settings of the arms were chosen before, if they were; `searched`: among which values. `departed`: how the
-    study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
-    estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`: those, by
-    arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given up; until then
-    there is no verdict. `late`: runs that finished after they had been given up. `declared`: the metric of the
-    experiment file; None without one. `measures`: what its runs are measured by. `origin`: said wherever figures do not
-    come from runs of a store. `study`: the folder of the study, of the selection of one. `flaws`: where the selection
-    is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that
-    it never had.
+    `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores
+    by which settings of the arms were chosen before, if they were; `searched`: among which values. `departed`: how
+    the study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
+    estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`:
+    those, by arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given
+    up; until then there is no verdict. `late`: runs that finished after they had been given up. `declared`: the
+    metric of the experiment file; None without one. `measures`: what its runs are measured by. `origin`: said
+    wherever figures do not come from runs of a store. `study`: the folder of the study, of the selection of one.
+    `looks`: at its claims, where seeds are added until these are settled; `ended`: why no more are. `flaws`: where
+    the selection is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of
+    earlier reports that it never had.
     """
 
     name: str
@@ -92,6 +94,8 @@ class Selection:
     measures: Mapping[str, Measure] = field(default_factory=measures)
     origin: str | None = None
     study: Path | None = None
+    looks: Looks | None = None
+    ended: str | None = None
     flaws: Sequence[str] = ()
     stamp: str | None = None
     lost_stamps: Sequence[str] = ()

@@ -20,7 +20,8 @@ from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.closing import Closing, closings
 from ablab.study.design import written
-from ablab.study.experiment import ErrorEstimate, Experiment
+from ablab.study.experiment import Added, ErrorEstimate, Experiment
+from ablab.study.extending import extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
@@ -65,6 +66,8 @@ def of_study(study: Study) -> Selection:
         declared=None if experiment is None else experiment.metric,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
         study=study.folder,
+        looks=study.looks,
+        ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
 
 
@@ -82,8 +85,8 @@ def _closed(closing: Closing) -> str:
 
 def _error(experiment: Experiment | None, registered: Registered | None) -> ErrorEstimate:
     """Return how the noise of claims is estimated: as the file says, or as it was when the study was registered."""
-    if experiment is not None and experiment.error is not None:
-        return experiment.error
+    if experiment is not None and (experiment.error is not None or isinstance(experiment.seeds, Added)):
+        return experiment.decisive_error
     return "moderated" if registered is None else registered.error
 
 

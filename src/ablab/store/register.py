@@ -34,10 +34,15 @@ WAITING = "entering"
 """Ending of a file that is whole and has no entry yet, of a length by which `half_written` recognises it."""
 
 
+OF_STUDIES = ("registered", "extended", "closed")
+"""What is entered of a study, each time with a file of that name."""
+
+
 class Entry(BaseModel):
     """A line of the register.
 
-    `what`: begun, written (a file of a run), registered or closed (a study), set aside, restored or erased (a run).
+    `what`: begun, written (a file of a run), registered, extended or closed (a study), set aside, restored or erased (a
+    run).
     `digest`: of the bytes of the file; of a run that is restored, of its record. `runs`, `files`: of the first entry,
     the runs that had ended before the register began, and the digests of the files of studies. `before`: digest of the
     line before.
@@ -60,7 +65,7 @@ class Entry(BaseModel):
         """The file that was entered, relative to the store; None where the entry is not about a file."""
         if self.what == "written":
             return f"runs/{self.run}/{self.file}"
-        return f"studies/{self.study}/{self.what}.json" if self.what in ("registered", "closed") else None
+        return f"studies/{self.study}/{self.what}.json" if self.what in OF_STUDIES else None
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ def line_digest(line: bytes) -> str:
 
 
 def _files(store: Path) -> dict[str, str]:
-    found = [path for name in ("registered", "closed") for path in store.glob(f"studies/*/{name}.json")]
+    found = [path for name in OF_STUDIES for path in store.glob(f"studies/*/{name}.json")]
     return {path.relative_to(store).as_posix(): file_digest(path) for path in sorted(found)}
 
 

@@ -16,12 +16,14 @@ from ablab.garbage import uncollected
 from ablab.program import program
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
+from ablab.statistics.looks import Looks
 from ablab.store.records import Record
 from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, check_measured, settled
 from ablab.study.design import Arm, arms_of
-from ablab.study.experiment import Experiment, Tune
+from ablab.study.experiment import Added, Experiment, Tune
 from ablab.study.experiment_file import find, read
+from ablab.study.extending import added_so_far, check_followed
 from ablab.study.grid import Grid, grid_of
 from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Cell, Study, digest_of
@@ -97,7 +99,7 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
     if experiment.search is None:
         return None
     varied = set(experiment.search.space)
-    common, seeds = _line(name, overrides, varied), _seeds(overrides, experiment.seeds)
+    common, seeds = _line(name, overrides, varied), _seeds(overrides, _planned(experiment))
     try:
         _check_seedless(experiment.common)
         claims = _claims(experiment, grid_of([Arm(USUAL, ()), Arm(BEST, ())], USUAL, None))
@@ -200,7 +202,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     line = _line(name, overrides, {word.partition("=")[0] for arm in arms for word in arm.words})
-    seeds = _seeds(overrides, experiment.seeds)
+    looks, seeds = _looks(name, experiment, overrides), _seeds(overrides, _planned(experiment))
     common = (*experiment.common, *line)
     try:
         grid = grid_of(arms, baseline, experiment.within)
@@ -215,14 +217,31 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         cells = list(cells_of(arms, seeds, common, naming=True))
         _check_measured(claims, cells)
         check_distinct(claims, cells)
+        if looks is not None:
+            check_followed(claims, experiment.error)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     names, cells = one_arm_a_run(arms, cells)
     claims = [claim.renamed(names) for claim in claims]
     baselines = {names[arm]: names[other] for arm, other in grid.baselines.items()}
-    return Study(
-        path.stem, united_arms(arms, names), names[baseline], seeds, cells, experiment, claims, baselines=baselines
-    )
+    united, base = united_arms(arms, names), names[baseline]
+    study = Study(path.stem, united, base, seeds, cells, experiment, claims, baselines=baselines, looks=looks)
+    return study if looks is None else replace(study, cells=added_so_far(study, looks))
+
+
+def _planned(experiment: Experiment) -> list[int]:
+    """Return all seeds that the study may have."""
+    seeds = experiment.seeds
+    return list(range(1, seeds.last + 1)) if isinstance(seeds, Added) else list(seeds)
+
+
+def _looks(name: str, experiment: Experiment, overrides: Sequence["Override"]) -> Looks | None:
+    if not isinstance(experiment.seeds, Added):
+        return None
+    typed = [override.input_line for override in overrides if override.key_or_group == "seed"]
+    if typed:
+        raise UserError(f"{typed[-1]}: experiment={name} adds its seeds itself; allowed: other keys")
+    return experiment.seeds.looks
 
 
 def _line(name: str, overrides: Sequence["Override"], varied: Collection[str]) -> list[str]:
@@ -248,7 +267,7 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
     best = found.winner()
     if best is None:
         raise UserError(f"{path}: its search comes first; type {program('train')} -m experiment={name}")
-    arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, experiment.seeds)
+    arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], _seeds(overrides, _planned(experiment))
     try:
         claims = _claims(experiment, grid_of(arms, USUAL, None))
         cells = list(cells_of(arms, seeds, found.common, naming=True))

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from ablab.errors import choices
 from ablab.search.settings import SearchBlock
+from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
 from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.store.scores import COSTS, OF_ARMS, SCORES
 
@@ -91,11 +92,37 @@ def _distinct(seeds: list[int]) -> list[int]:
     return seeds
 
 
+class Added(Declared):
+    """Seeds 1, 2, 3 and so on: `from` so many for every arm, then one more at a time for the arms of open claims.
+
+    None is added after seed `to`, or once the runs have taken so many `hours` of machine time together.
+    """
+
+    first: Annotated[int, Field(alias="from", ge=FEWEST, le=LATEST_FIRST)]
+    last: Annotated[int, Field(alias="to", ge=FEWEST + 1, le=MOST)]
+    hours: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _rising(self) -> "Added":
+        if self.last <= self.first:
+            raise ValueError(f"allowed: to above from, which is {self.first}")
+        return self
+
+    @property
+    def looks(self) -> Looks:
+        """A look at the claims after each seed."""
+        return Looks(self.first, self.last)
+
+
+def _kind(seeds: object) -> str:
+    return "added" if isinstance(seeds, dict | Added) else "listed"
+
+
 class Experiment(Declared):
     """The whole file. `factors`: levels of a key, or named levels with the words of each; the first is the default.
 
     `within`: a factor, such as the language, in each level of which arms are compared with a baseline of their own.
-    `error`: moderated unless given.
+    `seeds`: a list, or added until every claim is settled. `error`: see `decisive_error`.
     """
 
     question: str
@@ -107,9 +134,24 @@ class Experiment(Declared):
     exclude: list[dict[str, Level]] = []
     baseline: str | dict[str, Level] | None = None
     within: str | None = None
-    seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_distinct)]
+    seeds: Annotated[
+        Annotated[list[int], Field(min_length=1), AfterValidator(_distinct), Tag("listed")]
+        | Annotated[Added, Tag("added")],
+        Discriminator(_kind),
+    ]
     metric: Metric = "test_bleu"
     claims: list[Claim] = []
     error: ErrorEstimate | None = None
     tune: Tune | None = None
     search: SearchBlock | None = None
+
+    @property
+    def decisive_error(self) -> ErrorEstimate:
+        """The estimate of noise that decides: as declared; else moderated, but paired where seeds are added."""
+        return self.error or ("paired" if isinstance(self.seeds, Added) else "moderated")
+
+    @model_validator(mode="after")
+    def _confirmed_at_once(self) -> "Experiment":
+        if self.search is not None and isinstance(self.seeds, Added):
+            raise ValueError("allowed with search: a list of seeds, on which its winner is confirmed at once")
+        return self

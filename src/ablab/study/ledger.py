@@ -181,8 +181,10 @@ def _declared(study: Study) -> dict[str, Any]:
         "baseline": study.baseline,
         "seeds": list(study.seeds),
         "claims": [claim.registered() for claim in study.claims],
-        "error": (experiment and experiment.error) or "moderated",
+        "error": "moderated" if experiment is None else experiment.decisive_error,
     }
+    if study.looks is not None:
+        content["looks"] = [study.looks.first, study.looks.last]
     return {**content, "digest": json_digest(content, 11)}
 
 

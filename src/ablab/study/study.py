@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ablab.files import json_digest
 from ablab.plan import Planned
+from ablab.statistics.looks import Looks
 from ablab.study.claims import Settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
@@ -85,6 +86,8 @@ class Study:
     """The baseline of each arm, where a factor has one in each of its levels; empty otherwise."""
     typed: tuple[str, ...] = ()
     """The words that define the study."""
+    looks: Looks | None = None
+    """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
 
     def baseline_of(self, arm: str) -> str:
         """Return the name of the arm that this one is compared with."""

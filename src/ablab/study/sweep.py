@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -57,17 +57,23 @@ class Launch(Protocol):
         """Run one at a time if `alone`; return False when the user has stopped it."""
 
 
+Further = Callable[[Study], Study | None]
+
+
 def policy_of(words: Sequence[str]) -> Policy:
     """Read the policy from the words of a sweep."""
     config = compose([word for word in words if word.partition("=")[0] in OF_A_SWEEP]).config
     return Policy(config.rerun, config.retry_failed, config.fail_fast)
 
 
-def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int:
-    """Run everything of the study that is missing and return the exit code."""
+def sweep(study: Study, launch: Launch, policy: Policy, console: Console, further: Further = lambda study: None) -> int:
+    """Run everything of the study that is missing and return the exit code.
+
+    `further`: returns the study with more seeds once all of its runs have ended, or None if it needs no more.
+    """
     board = Board(study)
     ready(study.cells[0].planned.config.logger, console.say)
-    console.say(f"{study.name}: {len(study.arms)} arms, seeds {counted(study.seeds)}")
+    console.say(f"{study.name}: {len(study.arms)} arms, {_planned(study)}")
     for prospect in prospects(study) if study.claims else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
@@ -76,12 +82,25 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     console.rich.print(summary(list(board.entries.values())))
     before = _done(board)
     going = _work(board, launch, policy, console)
+    while going and all(entry.state in RESULTS for entry in board.entries.values()):
+        extended = further(study)
+        if extended is None:
+            break
+        study, board = extended, Board(extended)
+        register(study)
+        going = _work(board, launch, policy, console)
     board.refresh()
     link(study)
     _share(study, board, console)
     if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
         close(study, board.entries, console.say)
     return _end(study, board, console, interrupted=not going)
+
+
+def _planned(study: Study) -> str:
+    if study.looks is None:
+        return f"seeds {counted(study.seeds)}"
+    return f"{study.looks.first} seeds, and more up to {study.looks.last} while claims are open"
 
 
 def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ablab.study.ledger import Entry
     from ablab.study.progress import Board
     from ablab.study.search import SearchStudy
-    from ablab.study.study import Cell
+    from ablab.study.study import Cell, Study
     from ablab.study.sweep import Launch, OnEnd, Policy
 
 
@@ -67,10 +67,19 @@ class StudySweeper(Sweeper):
                 return code
         study = define(arguments)
         _check(self.launcher, [cell.planned.config for cell in study.cells])
-        code = sweep(study, launch, policy, console)
+
+        def further(study: "Study") -> "Study | None":
+            from ablab.report.extending import add_seeds
+
+            if not add_seeds(study, console.say):
+                return None
+            define.cache_clear()
+            return define(arguments)
+
+        code = sweep(study, launch, policy, console, further)
         if study.is_tuning and not code:
             define.cache_clear()
-            code = sweep(define(arguments), launch, policy, console)
+            code = sweep(define(arguments), launch, policy, console, further)
         return code
 
     def _search(self, search: "SearchStudy", policy: "Policy", console: "Console") -> int:

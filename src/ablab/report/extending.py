@@ -1,0 +1,113 @@
+"""The next seeds of a study that adds them until its claims are settled."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ablab.console import duration
+from ablab.report.claims import judge
+from ablab.report.document import ClaimLine
+from ablab.report.format import interval_text, signed
+from ablab.report.looks import percent
+from ablab.report.selection import Selection
+from ablab.report.selection_of_study import of_study
+from ablab.study.claims import Settled
+from ablab.study.experiment import Added
+from ablab.study.extending import extend, extensions
+from ablab.study.study import Study
+
+HOUR = 3600.0
+
+
+def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
+    """Look at the claims, say where each stands, and record the next seeds; return False where there are none.
+
+    Every run of the study has ended.
+    """
+    if study.looks is None or any(one.ended for one in extensions(study.folder)[-1:]):
+        return False
+    selection = of_study(study)
+    lines = judge(selection)
+    for line in claim_lines(lines):
+        say(line)
+    now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+    wanted = _wanted(study, lines, now)
+    spent = _hours(selection)
+    seeds = study.experiment.seeds if study.experiment is not None else None
+    if wanted == now:
+        say("No seed is added: no claim is open")
+        extend(study, now, ended="no claim is open")
+        return False
+    if isinstance(seeds, Added) and seeds.hours is not None and spent >= seeds.hours:
+        say(f"No seed is added: its runs took {spent:.1f} hours, of {seeds.hours:g}")
+        extend(study, now, ended=f"its runs took {spent:.1f} hours, of {seeds.hours:g}")
+        return False
+    more = {arm: number - now[arm] for arm, number in wanted.items() if number > now[arm]}
+    say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
+    extend(study, wanted)
+    return True
+
+
+def standing(study: Study) -> Iterator[str]:
+    """Yield a line on each claim, and one on what the study may still cost: every look to the last of what is open."""
+    selection = of_study(study)
+    lines = judge(selection)
+    yield from claim_lines(lines)
+    if selection.ended is not None:
+        yield f"  No seed is added any more: {selection.ended}"
+        return
+    assert study.looks is not None
+    now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+    arms = {name for claim in _open(study, lines) for name in now if name in claim.weights}
+    more = sum(study.looks.last - now[name] for name in arms)
+    more += sum(not run.has_ended for run in selection.where(lambda run: True))
+    if more:
+        records = [run.record for run in selection.where(lambda run: run.record is not None) if run.record]
+        each = sum(record.cost.seconds for record in records) / max(1, len(records))
+        hours = f", about {duration(more * each)} for one at a time" if records else ""
+        yield f"  At most {more} more runs{hours}"
+
+
+def _open(study: Study, lines: Sequence[ClaimLine]) -> list[Settled]:
+    """Return the study's claims that a further seed could settle."""
+    return [
+        claim
+        for claim, line in zip(study.claims, lines, strict=False)  # claims that were withdrawn come after these
+        if line.followed is not None and line.followed.state == "open"
+    ]
+
+
+def claim_lines(lines: list[ClaimLine]) -> Iterator[str]:
+    """Yield a line on each claim: where it stands between its looks."""
+    for line in lines:
+        yield f"  {line.arm} against {line.baseline} in {line.title}: {_stands(line)}"
+
+
+def _stands(line: ClaimLine) -> str:
+    about = line.followed
+    assert about is not None
+    if not about.looks:
+        return line.outcome if line.reason is None else line.reason
+    last = about.looks[-1]
+    interval = last.interval if line.interval is None else line.interval
+    figures = f"{signed(last.difference, line.digits)} {interval_text(interval, line.digits)}"
+    if about.state == "settled":
+        return f"{line.outcome} after {last.n} of at most {about.last} seeds, {figures}"
+    chance = "" if about.chance is None else f"; chance of a verdict later: {percent(about.chance)}"
+    state = {"spent": "not settled", "hopeless": "no use to go on"}.get(about.state, about.state)
+    return f"{state} after {last.n} of at most {about.last} seeds, {figures}{chance}"
+
+
+def _wanted(study: Study, lines: list[ClaimLine], now: dict[str, int]) -> dict[str, int]:
+    """Return the number of seeds of each arm after the next look: one more for those of open claims."""
+    assert study.looks is not None
+    wanted = dict(now)
+    for claim in _open(study, lines):
+        names = [arm.name for arm in study.arms if arm.name in claim.weights]
+        seeds = min(min(now[name] for name in names) + 1, study.looks.last)
+        wanted |= {name: max(wanted[name], seeds) for name in names}
+    return wanted
+
+
+def _hours(selection: Selection) -> float:
+    """Return the machine time of all runs of the study."""
+    runs = {run.folder.run_id: run.record for run in selection.where(lambda run: run.record is not None)}
+    return sum(record.cost.seconds for record in runs.values() if record is not None) / HOUR

@@ -1,0 +1,186 @@
+"""Seeds are added while claims are open, and only then; what was looked at stays what it was."""
+
+import io
+import json
+from contextlib import redirect_stdout
+
+import pytest
+
+from ablab.commands.study import study as study_command
+from ablab.console import Console
+from ablab.errors import UserError
+from ablab.report.claims import judge
+from ablab.report.extending import add_seeds
+from ablab.report.selection_of_study import of_study
+from ablab.study.definition import define
+from ablab.study.extending import extensions
+from ablab.study.sweep import Policy, sweep
+from tests.report.synthetic import corpus, translated, write
+
+EXPERIMENT = """
+question: Does LayerDrop help?
+common: [smoke=false, logger=none]
+factors: {{layerdrop: [0, 0.1, 0.2]}}
+design: one_at_a_time
+seeds: {{from: 3, to: {to}{more}}}
+claims:
+  - {{arm: layerdrop=0.1, expect: less}}
+  - {{arm: layerdrop=0.2, expect: {expect}, margin: 3}}
+"""
+ERRORS = {"layerdrop=0": 0.3, "layerdrop=0.1": 0.6, "layerdrop=0.2": 0.24}
+NOISE = {"layerdrop=0": 0.01, "layerdrop=0.1": 0.01, "layerdrop=0.2": 0.015}
+
+
+@pytest.fixture
+def words(tmp_path):
+    def made(to=6, more="", expect="greater"):
+        (tmp_path / "seq.yaml").write_text(EXPERIMENT.format(to=to, more=more, expect=expect))
+        define.cache_clear()
+        return (f"experiment={tmp_path / 'seq.yaml'}", f"outputs={tmp_path / 'outputs'}")
+
+    return made
+
+
+def swept(words, *, most=1000):
+    """The sweep of these words, whose runs are made up; it is killed before more than so many. Return what it said."""
+    define.cache_clear()
+    left = [most]
+
+    def launch(board, cells, alone, console, on_end=None):
+        name, references = corpus(board.study.outputs)
+        for cell in cells:
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            # A stream for each run: its score depends on nothing else.
+            import random
+
+            error = ERRORS[cell.arm] + random.Random(f"{cell.arm} {cell.seed}").gauss(0, NOISE[cell.arm])
+            write(cell, translated(references, error, (cell.arm, cell.seed)), references, name, pruned=False)
+        return True
+
+    def further(study):
+        if not add_seeds(study, said.append):
+            return None
+        define.cache_clear()
+        return define(words)
+
+    said = []
+    with redirect_stdout(io.StringIO()):
+        try:
+            code = sweep(define(words), launch, Policy(), Console(bars=False), further)
+        except KeyboardInterrupt:
+            code = None
+    define.cache_clear()
+    return code, said
+
+
+def seeds(words):
+    study = define(words)
+    return {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+
+
+def test_arms_of_open_claims_get_seeds_and_others_none(words):
+    line = words()
+    code, said = swept(line)
+    assert code == 0
+    found = seeds(line)
+    assert found["layerdrop=0.1"] < found["layerdrop=0.2"] == found["layerdrop=0"] == 6
+    first, second = judge(of_study(define(line)))
+    assert (first.outcome, first.followed.state, first.n) == ("supported", "settled", found["layerdrop=0.1"])
+    assert (second.outcome, second.followed.state, second.n) == ("inconclusive", "spent", 6)
+    assert said[-1] == "No seed is added: no claim is open"
+    assert f"settled by the look at {first.n} of at most 6 seeds" in first.words
+
+
+def test_what_is_killed_goes_on_with_the_same_looks(words, tmp_path):
+    whole = words()
+    swept(whole)
+    expected = [line.model_dump() for line in judge(of_study(define(whole)))]
+    looks = [one.seeds for one in extensions(define(whole).folder)]
+    again = (whole[0], f"outputs={tmp_path / 'killed'}")
+    for most in (4, 7, 2, 1, 1000):
+        code, _ = swept(again, most=most)
+    assert code == 0
+    assert [line.model_dump() for line in judge(of_study(define(again)))] == expected
+    assert [one.seeds for one in extensions(define(again).folder)] == looks
+
+
+def test_a_study_that_has_ended_is_left_as_it_is(words):
+    line = words()
+    swept(line)
+    before = seeds(line)
+    code, said = swept(line)
+    assert (code, said, seeds(line)) == (0, [], before)
+
+
+def test_hours_end_it_and_leave_open_claims_inconclusive(words):
+    line = words(more=", hours: 0.05")  # 180 s, where each run takes 100
+    code, said = swept(line)
+    assert code == 0
+    assert said[-1].startswith("No seed is added: its runs took 0.")
+    assert set(seeds(line).values()) == {3}
+    assert "inconclusive" in {claim.outcome for claim in judge(of_study(define(line)))}
+
+
+def test_a_seed_that_is_missing_hides_those_after_it(words):
+    line = words()
+    swept(line)
+    study = define(line)
+    gone = next(cell for cell in study.cells_of("layerdrop=0") if cell.seed == 5)
+    (gone.planned.folder.path / "record.json").rename(gone.planned.folder.path / "gone.json")
+    _, second = judge(of_study(define(line)))
+    assert second.n == 4
+
+
+def test_before_the_first_look_nothing_is_read(words):
+    line = words()
+    swept(line, most=5)
+    for claim in judge(of_study(define(line))):
+        assert claim.outcome == "provisional"
+        assert claim.difference is None
+
+
+def test_the_status_says_where_claims_stand(words, capsys):
+    line = words()
+    study_command(list(line))
+    assert "noise unknown" in capsys.readouterr().out
+    swept(line)
+    study_command(list(line))
+    out = capsys.readouterr().out
+    assert "Where the claims stand:" in out
+    assert "supported after" in out
+    assert "not settled after 6 of at most 6 seeds" in out
+    assert "No seed is added any more: no claim is open" in out
+
+
+def test_the_register_knows_each_extension(words):
+    line = words()
+    swept(line)
+    study = define(line)
+    entered = [json.loads(text) for text in (study.outputs / "register.jsonl").read_text().splitlines()]
+    assert [one["what"] for one in entered].count("extended") == len(extensions(study.folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("claims:", "error: moderated\nclaims:"), "error=moderated: seeds are added"),
+        (("expect: less}", "expect: less, metric: failures}"), "shares of failures are judged once"),
+        (("{from: 3, to: 6}", "{from: 3, to: 3}"), "seeds.to=3: allowed: "),
+        (("{from: 3, to: 6}", "{from: 5, to: 4}"), "allowed: to above from, which is 5"),
+        (("{from: 3, to: 6}", "{from: 3}"), "seeds.to: missing"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(words, tmp_path, change, expected):
+    line = words()
+    path = tmp_path / "seq.yaml"
+    path.write_text(path.read_text().replace(*change))
+    define.cache_clear()
+    with pytest.raises(UserError, match=expected.replace(".", r"\.")):
+        define(line)
+
+
+def test_seeds_cannot_be_typed(words):
+    with pytest.raises(UserError, match="adds its seeds itself"):
+        define((*words(), "seed=1,2"))
