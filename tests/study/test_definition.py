@@ -111,8 +111,10 @@ def test_every_arm_gets_the_value_that_is_best_for_it_on_validation(metric, plac
     define.cache_clear()
     study = define(("experiment=tuned",))
     assert not study.is_tuning
+    best = {"norm=pre,layerdrop=0": 0.01, "norm=scalenorm,layerdrop=0": 0.01, "norm=pre,layerdrop=0.2": 0.001}
+    usual = define(("experiment=help",)).cells[0].planned.config.optim.lr
     rates = {cell.arm: cell.planned.config.optim.lr for cell in study.cells}
-    assert rates == {"norm=pre,layerdrop=0": 0.01, "norm=scalenorm,layerdrop=0": 0.01, "norm=pre,layerdrop=0.2": 0.001}
+    assert rates == dict.fromkeys(best, usual) | {f"{arm}, tuned": rate for arm, rate in best.items()}
     assert study.seeds == [1, 2]
     assert not set(study.runs) & set(trials.runs)
 
@@ -123,7 +125,7 @@ def test_an_arm_that_no_value_trains_is_said(place):
     for cell in define(("experiment=tuned",)).cells:
         pretend(cell, 2.0, "diverged")
     define.cache_clear()
-    with pytest.raises(UserError, match=r"norm=pre,layerdrop=0 diverges with every optim.lr of 0.001, 0.01"):
+    with pytest.raises(UserError, match=r"norm=pre,layerdrop=0 diverges with each of optim.lr=0.001; optim.lr=0.01"):
         define(("experiment=tuned",))
 
 

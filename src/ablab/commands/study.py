@@ -119,7 +119,8 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     if found.experiment is not None:
         yield found.experiment.question
         if found.is_tuning and (tune := found.experiment.tune) is not None:
-            yield f"First {tune.key} is tuned for every arm on validation; its seeds are no seeds of the study"
+            keys = " and ".join(tune.keys)
+            yield f"First {keys} is tuned for every arm on validation; its seeds are no seeds of the study"
         yield ""
     yield from _plan(found, entries, tried(found))
     yield ""

@@ -18,6 +18,7 @@ from ablab.report.selection import Selection
 from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.report.setup import setup
+from ablab.report.tuned import tuning_lines, with_tuning
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED
@@ -151,7 +152,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
         notes=[*_notes(selection), *hole],
-        claims=judge(selection),
+        claims=with_tuning(judge(selection)),
         arms=[arm_line(arm, selection.baseline_of(arm), measure, selection.folder) for arm in selection.rows],
         differences=differences,
         effects=effects,
@@ -165,6 +166,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         origin=selection.origin,
         lost_stamps=list(selection.lost_stamps),
         setup=setup(selection),
+        tuning=tuning_lines(selection),
     )
 
 
@@ -218,6 +220,9 @@ def _notes(selection: Selection) -> list[str]:
             f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "
             f"verdicts until they have, or are given up ({program('study')} close='the reason')"
         )
+    edges = {f"{one.arm}: {', '.join(one.edges)}" for one in tuning_lines(selection) if one.edges}
+    if edges:
+        notes.append(f"tuned to an end of what was tried, so a better value may lie beyond: {'; '.join(sorted(edges))}")
     notes += [
         f"{name}: {metric.target} of {metric.part.file.name} ({metric.part.code}) computes it from the translations"
         for name, metric in own_metrics().items()

@@ -163,7 +163,7 @@ class ClaimLine(Strict):
     words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
     the compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares
     of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
-    where seeds are added until the claims are settled.
+    where seeds are added until the claims are settled. `tuning`: how it stands with tuned and with usual settings.
     """
 
     arm: str
@@ -199,6 +199,7 @@ class ClaimLine(Strict):
     per_seed: list[SeedDifference] = Field(default_factory=list)
     higher_is_better: bool | None = None
     followed: FollowedLine | None = None
+    tuning: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -380,6 +381,27 @@ class CorpusLine(Strict):
     digest: str | None
 
 
+class TuningLine(Strict):
+    """What tuning found for an arm, on validation. `metric`: what was minimised, or maximised for BLEU.
+
+    `usual`: with the arm's own settings, where these were tried; `best`: with the `settings` that were chosen; `worst`:
+    of the settings that train it. `diverged`: settings under which a seed diverged. `expected`: the best of 1, 2, ...
+    settings drawn from those that were tried, on average: where it still improves at the end, more trials would help.
+    `edges`: chosen settings that lie at an end of what was tried.
+    """
+
+    arm: str
+    metric: str
+    usual: float | None
+    best: float
+    worst: float
+    settings: str
+    trials: int
+    diverged: int
+    expected: list[float]
+    edges: list[str]
+
+
 class Setup(Strict):
     """What the runs were and cost, for a paper's checklist. `parameters`: fewest and most.
 
@@ -440,6 +462,7 @@ class Document(Strict):
     lost_stamps: list[str] = Field(default_factory=list)
     origin: str | None = None
     setup: Setup | None = None
+    tuning: list[TuningLine] = Field(default_factory=list)
 
     @property
     def custody(self) -> list[str]:

@@ -19,14 +19,7 @@ from ablab.report.order import arms_by_effect
 from ablab.report.page_tables import page_table
 from ablab.report.path_drawing import path_drawing
 from ablab.report.plain_words import plain_words
-from ablab.report.tables import (
-    arms_table,
-    claims_table,
-    differences_table,
-    effects_table,
-    metrics_table,
-    test_sets_table,
-)
+from ablab.report.tables import MAKERS
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""
@@ -81,15 +74,14 @@ def page(document: Document) -> str:
     )
     sections, plots = _sections(document), forests(document)
     told = [_told(claim, document) for claim in document.claims]
-    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table, metrics_table)
-    tables = {table.key: page_table(table) for make in made if (table := make(document)).rows}
+    tables = {table.key: page_table(table) for make in MAKERS if (table := make(document)).rows}
     return environment.get_template("page.html").render(
         document=document,
         looks={name: _look(style) for name, style in styles(document).items()},
         arms=arms_by_effect(document),
         told=told,
         tables=tables,
-        titles={make(document).key: make(document).title for make in made},
+        titles={make(document).key: make(document).title for make in MAKERS},
         forests=plots,
         # Where claims are drawn already, the plots only put them side by side.
         forests_open=not any(one.drawing for one in told) and _rows(plots) <= MOST_ROWS,

@@ -16,6 +16,7 @@ from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, united
+from ablab.study.tuning import Tuned
 
 
 class Registered(BaseModel):
@@ -94,6 +95,8 @@ class Selection:
     measures: Mapping[str, Measure] = field(default_factory=measures)
     origin: str | None = None
     study: Path | None = None
+    tuned: Sequence[Tuned] = ()
+    tuning_metric: str = "loss"
     looks: Looks | None = None
     ended: str | None = None
     flaws: Sequence[str] = ()

@@ -66,6 +66,8 @@ def of_study(study: Study) -> Selection:
         declared=None if experiment is None else experiment.metric,
         late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
         study=study.folder,
+        tuned=study.tuned,
+        tuning_metric="loss" if experiment is None or experiment.tune is None else experiment.tune.metric,
         looks=study.looks,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
@@ -157,7 +159,8 @@ def _choosing(experiment: Experiment) -> str | None:
         chosen = f"The arm {BEST} was chosen among {search.trials} trials ({search.sampler}) on validation, {by}"
     elif (tune := experiment.tune) is not None:
         by = f"on validation {tune.metric}, with seeds {counted(tune.seeds)}"
-        chosen = f"{tune.key} of each arm was chosen among {len(tune.values)} values {by}"
+        count = f"{tune.trials} settings" if tune.values is None else f"{len(tune.values)} values"
+        chosen = f"{' and '.join(tune.keys)} of each arm was chosen among {count} {by}"
     else:
         return None
     return f"{chosen}: no score of this report took part in it."
@@ -167,12 +170,18 @@ def _searched(experiment: Experiment) -> Iterator[str]:
     """Yield a sentence on each setting that was searched: its values or bounds; and the sentence on the choice."""
     if (search := experiment.search) is not None:
         for key, values in search.space.items():
-            bounds = values.model_dump(exclude_defaults=True) if isinstance(values, BaseModel) else values
-            yield f"{key}: {bounds}."
+            yield f"{key}: {_bounds(values)}."
     elif (tune := experiment.tune) is not None:
-        yield f"{tune.key}: {', '.join(map(str, tune.values))}."
+        if tune.values is not None:
+            yield f"{tune.key}: {', '.join(map(str, tune.values))}."
+        for key, values in (tune.space or {}).items():
+            yield f"{key}: {_bounds(values)}."
     if (chosen := _choosing(experiment)) is not None:
         yield chosen
+
+
+def _bounds(values: Any) -> Any:
+    return values.model_dump(exclude_defaults=True) if isinstance(values, BaseModel) else values
 
 
 def _head_curves(study: Study) -> dict[str, str]:

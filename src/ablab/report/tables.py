@@ -21,14 +21,13 @@ class Table:
     left: int = 1
 
 
-TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics"))
+TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics", "tuning"))
 """Keys of all tables."""
 
 
 def tables(document: Document) -> list[Table]:
     """Return the tables that have rows, in reading order."""
-    made = (claims_table, arms_table, test_sets_table, differences_table, effects_table, metrics_table)
-    return [table for make in made if (table := make(document)).rows]
+    return [table for make in MAKERS if (table := make(document)).rows]
 
 
 def claims_table(document: Document) -> Table:
@@ -117,6 +116,29 @@ def metrics_table(document: Document) -> Table:
     ]
     return Table("metrics", "Which metric sees best (exploratory)", columns, rows)
 
+
+def tuning_table(document: Document) -> Table:
+    """Return what tuning found for each arm, on validation."""
+    columns = ["arm", "chosen", "best", "usual settings", "worst", "best of half the trials", "trials", "diverged"]
+    rows = [
+        [
+            line.arm,
+            line.settings + (" (at an end)" if line.edges else ""),
+            number(line.best, 3),
+            number(line.usual, 3),
+            number(line.worst, 3),
+            number(line.expected[(len(line.expected) - 1) // 2], 3),
+            str(line.trials),
+            str(line.diverged),
+        ]
+        for line in document.tuning
+    ]
+    metric = document.tuning[0].metric if document.tuning else ""
+    return Table("tuning", f"Tuning, by {metric}", columns, rows, left=2)
+
+
+MAKERS = (*(claims_table, arms_table, test_sets_table, differences_table, effects_table, tuning_table, metrics_table),)
+"""Functions that make the tables, in reading order."""
 
 SPARSE = (
     *("notes", "chrF", "parameters", "training time", "target tokens/s", "sentences/s"),

@@ -158,13 +158,17 @@ class Settings(Group):
             )
 
 
+Dimensions = Annotated[
+    dict[str, Annotated[list[Any] | Interval, PlainValidator(_levels_or_interval)]], Field(min_length=1)
+]
+"""Levels or an interval for each key, as an experiment file has them."""
+
+
 class SearchBlock(Settings):
     """The `search:` block of an experiment."""
 
     trials: Count
-    space: Annotated[
-        dict[str, Annotated[list[Any] | Interval, PlainValidator(_levels_or_interval)]], Field(min_length=1)
-    ]
+    space: Dimensions
 
 
 def check_keys(words: Iterable[str]) -> None:

@@ -9,25 +9,27 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ablab.config import compose_arm
 from ablab.config.former import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.garbage import uncollected
 from ablab.program import program
 from ablab.search.settings import Settings
-from ablab.search.space import Space, parsed
+from ablab.search.space import Space, checked, parsed
 from ablab.statistics.looks import Looks
 from ablab.store.records import Record
+from ablab.study.both_ways import Compared, both_ways, tuned_alone
 from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_arms
-from ablab.study.claims import Settled, check_measured, settled
+from ablab.study.claims import Settled, asked, check_measured, settled
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Added, Experiment, Tune
 from ablab.study.experiment_file import find, read
 from ablab.study.extending import added_so_far, check_followed
 from ablab.study.grid import Grid, grid_of
-from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
+from ablab.study.search import BEST, USUAL, SearchStudy, declared, search, space_of
 from ablab.study.study import Cell, Study, digest_of
-from ablab.study.tuning import trial_arms, tuned_arms
+from ablab.study.tuning import Tuned, settings_of, trial_arms, tuned_of
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -206,27 +208,72 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     common = (*experiment.common, *line)
     try:
         grid = grid_of(arms, baseline, experiment.within)
-        claims = _claims(experiment, grid)
+        compared, tuned = Compared(arms, grid.baselines, _claims(experiment, grid)), []
         if experiment.tune is not None:
-            _check_measured(claims, list(cells_of(arms, seeds[:1], common, naming=True)))
-            trials = _trials(path.stem, experiment, experiment.tune, arms, seeds, common)
+            _check_measured(compared.claims, list(cells_of(arms, seeds[:1], common, naming=True)))
+            settings = _settings(experiment.tune, arms, common)
+            trials = _trials(path.stem, experiment, settings, arms, seeds, common)
             records = _records_of(trials)
             if records is None:
                 return trials
-            arms = tuned_arms(arms, experiment.tune, records)
-        cells = list(cells_of(arms, seeds, common, naming=True))
-        _check_measured(claims, cells)
-        check_distinct(claims, cells)
+            tuned = tuned_of(arms, experiment.tune, settings, records)
+            compared = _judged(experiment.tune, compared, tuned, grid)
+        cells = list(cells_of(compared.arms, seeds, common, naming=True))
+        _check_measured(compared.claims, cells)
+        check_distinct(compared.claims, cells)
         if looks is not None:
-            check_followed(claims, experiment.error)
+            check_followed(compared.claims, experiment.error)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    names, cells = one_arm_a_run(arms, cells)
-    claims = [claim.renamed(names) for claim in claims]
-    baselines = {names[arm]: names[other] for arm, other in grid.baselines.items()}
-    united, base = united_arms(arms, names), names[baseline]
-    study = Study(path.stem, united, base, seeds, cells, experiment, claims, baselines=baselines, looks=looks)
+    names, cells = one_arm_a_run(compared.arms, cells)
+    study = Study(
+        path.stem,
+        united_arms(compared.arms, names),
+        names[baseline],
+        seeds,
+        cells,
+        experiment,
+        _each_once([claim.renamed(names) for claim in compared.claims]),
+        baselines={names[arm]: names[other] for arm, other in compared.baselines.items()},
+        looks=looks,
+        tuned=tuned,
+    )
     return study if looks is None else replace(study, cells=added_so_far(study, looks))
+
+
+def _judged(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
+    """Return what is compared once the arms are tuned."""
+    if tune.judged == "tuned":
+        return tuned_alone(compared, tuned)
+    baselines = {arm.name: grid.baseline_of(arm).name for arm in compared.arms}
+    return both_ways(replace(compared, baselines=baselines), tuned)
+
+
+def _each_once(claims: Sequence[Settled]) -> list[Settled]:
+    """Leave out claims of tuned arms where tuning left both arms as they are."""
+    found: list[Settled] = []
+    for claim in claims:
+        if asked(claim) not in map(asked, found):
+            found.append(claim)
+    return found
+
+
+def _settings(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the settings to try, after checking that every end and level composes."""
+    varied = {word.partition("=")[0] for arm in arms for word in arm.words}
+    for key in tune.keys:
+        if key in varied:
+            raise UserError(f"tune.key={key}: it is what the arms differ by; allowed: a key that they leave alone")
+    if tune.space is None:
+        return settings_of(tune, None)
+    words, seed = (*common, *arms[0].words), f"seed={tune.seeds[0]}"
+    space = checked(
+        space_of(tune.space, "tune.space"),
+        words,
+        evaluations=False,
+        try_out=lambda tried: compose_arm([*tried, seed]).unread,
+    )
+    return settings_of(tune, space)
 
 
 def _planned(experiment: Experiment) -> list[int]:
@@ -279,14 +326,19 @@ def _confirming(name: str, path: Path, experiment: Experiment, overrides: Sequen
 
 
 def _trials(
-    name: str, experiment: Experiment, tune: Tune, arms: Sequence[Arm], seeds: Sequence[int], common: Sequence[str]
+    name: str,
+    experiment: Experiment,
+    settings: Sequence[tuple[str, ...]],
+    arms: Sequence[Arm],
+    seeds: Sequence[int],
+    common: Sequence[str],
 ) -> Study:
     """Return the tuning study, which runs before the experiment's own."""
+    tune = experiment.tune
+    assert tune is not None
     if shared := sorted(set(tune.seeds) & set(seeds)):
         raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
-    if any(word.startswith(f"{tune.key}=") for arm in arms for word in arm.words):
-        raise UserError(f"tune.key={tune.key}: it is what the arms differ by; allowed: a key that they leave alone")
-    trials = trial_arms(arms, tune)
+    trials = trial_arms(arms, settings)
     cells = list(cells_of(trials, tune.seeds, common, naming=True))
     return Study(f"{name}-tuning", trials, trials[0].name, tune.seeds, cells, experiment, is_tuning=True)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from ablab.errors import choices
-from ablab.search.settings import SearchBlock
+from ablab.search.settings import Dimensions, SearchBlock
 from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
 from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.store.scores import COSTS, OF_ARMS, SCORES
@@ -78,12 +78,32 @@ class Claim(Expectation):
 
 
 class Tune(Declared):
-    """Values of one key, tried for every arm on separate seeds; the value best on validation becomes the arm's."""
+    """Settings that are tried for every arm on separate seeds; those best on validation become the arm's.
+
+    Either `values` of one `key`; or `trials` of a `space`: the usual settings, and draws from the space that are the
+    same for every arm (`draws`: the seed of these). `judged`: claims are judged with tuned settings alone, or at usual
+    settings too.
+    """
 
     key: str = "optim.lr"
-    values: Annotated[list[float | int], Field(min_length=2)]
+    values: Annotated[list[float | int], Field(min_length=2)] | None = None
+    space: Dimensions | None = None
+    trials: Annotated[int, Field(ge=2)] | None = None
+    draws: Annotated[int, Field(ge=0)] = 1
     seeds: Annotated[list[int], Field(min_length=1)]
     metric: Literal["loss", "bleu"] = "loss"
+    judged: Literal["both", "tuned"] = "both"
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Tune":
+        if (self.values is None) == (self.space is None) or (self.space is None) != (self.trials is None):
+            raise ValueError("allowed: values of one key, or a space and the number of its trials")
+        return self
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that it varies."""
+        return [self.key] if self.space is None else list(self.space)
 
 
 def _distinct(seeds: list[int]) -> list[int]:

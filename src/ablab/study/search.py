@@ -12,7 +12,7 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import json_digest, read_json
 from ablab.plan import Planned, plan
-from ablab.search.settings import Interval, SearchBlock, Settings
+from ablab.search.settings import Dimensions, Interval, Settings
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
 from ablab.study.design import written
 from ablab.study.experiment import Experiment
@@ -129,21 +129,22 @@ def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: S
             f"seeds: {block.training_seed} is search.training_seed, on which the winner was chosen; allowed: others"
         )
     block.check("search.")
-    return search(label, block, _space(block), common, experiment, seeds)
+    return search(label, block, space_of(block.space, "search.space"), common, experiment, seeds)
 
 
-def _space(block: SearchBlock) -> Space:
+def space_of(dimensions: Dimensions, place: str) -> Space:
+    """Return the space that a file declares at this place."""
     try:
         return Space(
             tuple(
                 Range(key, values)
                 if isinstance(values, Interval)
                 else levels(key, [written(value) for value in values])
-                for key, values in block.space.items()
+                for key, values in dimensions.items()
             )
         )
     except UserError as error:
-        raise UserError(f"search.space.{error}") from None
+        raise UserError(f"{place}.{error}") from None
 
 
 def _is_runtime(key: str) -> bool:

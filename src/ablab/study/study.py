@@ -12,6 +12,7 @@ from ablab.statistics.looks import Looks
 from ablab.study.claims import Settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
+from ablab.study.tuning import Tuned
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class Study:
     """The baseline of each arm, where a factor has one in each of its levels; empty otherwise."""
     typed: tuple[str, ...] = ()
     """The words that define the study."""
+    tuned: Sequence[Tuned] = ()
+    """What tuning tried for each arm, and chose."""
     looks: Looks | None = None
     """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
 

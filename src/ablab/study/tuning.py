@@ -1,49 +1,131 @@
-"""Tuning: each arm can have a learning rate of its own, found with an equal budget, on validation, on other seeds."""
+"""Tuning: each arm can have settings of its own, found with an equal budget, on validation, on other seeds."""
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ablab.errors import UserError
+from ablab.search.space import Space
 from ablab.store.records import Record
 from ablab.study.design import Arm, written
-from ablab.study.experiment import Level, Tune
+from ablab.study.experiment import Tune
+
+Words = tuple[str, ...]
+
+USUAL = "usual settings"
+"""The trial that leaves an arm as it is."""
+
+FEWEST = 3
+"""Values of a key below which each of them is an end."""
+
+TUNED = ", tuned"
+"""Ending of the name of an arm with its best settings."""
 
 
-def trial_arms(arms: Sequence[Arm], tune: Tune) -> list[Arm]:
-    """Return every arm with every value to try, without pruning: depth-quality curves of tuning runs are not needed."""
-    return [
-        Arm(_trial_name(arm, tune, value), (*arm.words, f"{tune.key}={written(value)}", "pruning=none"))
-        for arm in arms
-        for value in tune.values
-    ]
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged."""
+
+    words: Words
+    cost: float | None
+
+    @property
+    def name(self) -> str:
+        """The settings as a user would type them."""
+        return ",".join(self.words) or USUAL
 
 
-def tuned_arms(arms: Sequence[Arm], tune: Tune, records: dict[str, list[Record]]) -> list[Arm]:
-    """Return every arm with its best value. `records`: of each trial arm, one for each seed."""
-    words = {arm.name: f"{tune.key}={written(_best(arm, tune, records))}" for arm in arms}
-    return [replace(arm, words=(*arm.words, words[arm.name])) for arm in arms]
+@dataclass(frozen=True)
+class Tuned:
+    """An arm, what was tried for it, and the best of that."""
+
+    arm: Arm
+    trials: Sequence[Trial]
+    best: Trial
+
+    @property
+    def name(self) -> str:
+        """The name of the arm with its best settings, where it stands beside the arm as it is."""
+        return f"{self.arm.name}{TUNED}"
+
+    @property
+    def words(self) -> Words:
+        """The words of the arm with its best settings."""
+        return (*self.arm.words, *self.best.words)
 
 
-def _trial_name(arm: Arm, tune: Tune, value: Level) -> str:
-    return f"{arm.name},{tune.key}={written(value)}"
+def settings_of(tune: Tune, space: Space | None) -> list[Words]:
+    """Return the settings that every arm is tried with. `space`: that of the file, checked; None for a single key."""
+    if space is None:
+        assert tune.values is not None
+        return [(f"{tune.key}={written(value)}",) for value in tune.values]
+    # Optuna takes a second to import, which only this needs.
+    from ablab.search.draws import draws
+
+    assert tune.trials is not None
+    return list(dict.fromkeys([(), *draws(space, tune.trials - 1, tune.draws)]))
 
 
-def _best(arm: Arm, tune: Tune, records: dict[str, list[Record]]) -> Level:
-    """Return the best value by the mean over seeds; values under which a seed diverges are excluded. The first of
-    equals.
-    """
-    scores: list[tuple[float, Level]] = []
-    for value in tune.values:
-        found = records[_trial_name(arm, tune, value)]
-        if all(record.state == "finished" for record in found):
-            scores.append((statistics.fmean(_cost(record, tune) for record in found), value))
-    if not scores:
-        tried = ", ".join(written(value) for value in tune.values)
-        raise UserError(f"tune: {arm.name} diverges with every {tune.key} of {tried}; allowed: values that train it")
-    return min(scores, key=lambda score: score[0])[1]
+def trial_arms(arms: Sequence[Arm], settings: Sequence[Words]) -> list[Arm]:
+    """Return every arm with all settings to try, without pruning: curves of tuning runs are not needed."""
+    return [Arm(_trial_name(arm, words), (*arm.words, *words, "pruning=none")) for arm in arms for words in settings]
 
 
-def _cost(record: Record, tune: Tune) -> float:
+def trials_of(arm: Arm, tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]]) -> list[Trial]:
+    """Return what tuning found for an arm. `records`: of each trial arm, one for each seed."""
+    return [Trial(words, _cost(records[_trial_name(arm, words)], tune)) for words in settings]
+
+
+def tuned_of(
+    arms: Sequence[Arm], tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]]
+) -> list[Tuned]:
+    """Return each arm with its best settings."""
+    found = [(arm, trials_of(arm, tune, settings, records)) for arm in arms]
+    return [Tuned(arm, trials, _best(arm, trials)) for arm, trials in found]
+
+
+def _best(arm: Arm, trials: Sequence[Trial]) -> Trial:
+    """Return the best trial, the first of equals. Raises UserError if none trains the arm."""
+    trained = [trial for trial in trials if trial.cost is not None]
+    if not trained:
+        tried = "; ".join(trial.name for trial in trials)
+        raise UserError(f"tune: {arm.name} diverges with each of {tried}; allowed: settings that train it")
+    return min(trained, key=lambda trial: trial.cost or 0.0)
+
+
+def at_an_edge(tuned: Tuned) -> list[str]:
+    """Return the words of the best settings that lie at an end of what was tried: a better value may lie beyond."""
+    words = [word for trial in tuned.trials for word in trial.words]
+    found = []
+    for word in tuned.best.words:
+        tried = {_number(other) for other in words if _key(other) == _key(word)}
+        numbers = sorted(number for number in tried if number is not None)
+        if len(numbers) >= FEWEST and _number(word) in (numbers[0], numbers[-1]):
+            found.append(word)
+    return found
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0]
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word.partition("=")[2])
+    except ValueError:
+        return None
+
+
+def _trial_name(arm: Arm, words: Words) -> str:
+    return ",".join([arm.name, *(words or [USUAL])])
+
+
+def _cost(records: Sequence[Record], tune: Tune) -> float | None:
+    if any(record.state != "finished" for record in records):
+        return None
+    return statistics.fmean(_one(record, tune) for record in records)
+
+
+def _one(record: Record, tune: Tune) -> float:
     assert record.selected is not None
     return record.selected.loss if tune.metric == "loss" else -record.selected.bleu

@@ -1,0 +1,89 @@
+"""Arms at their usual settings and tuned: what tuning found, and which verdicts stand both ways."""
+
+from collections.abc import Iterator, Sequence
+from math import comb
+
+from ablab.report.document import ClaimLine, TuningLine
+from ablab.report.selection import Selection
+from ablab.study.study import names_of
+from ablab.study.tuning import TUNED, Tuned, at_an_edge
+
+POSITIVE = ("supported", "real, but smaller than matters")
+OPEN = ("inconclusive", "not testable", "provisional")
+
+
+def tuning_lines(selection: Selection) -> list[TuningLine]:
+    """Return a line on each arm that was tuned."""
+    return [_line(one, selection.tuning_metric) for one in selection.tuned]
+
+
+def _line(tuned: Tuned, metric: str) -> TuningLine:
+    sign = -1.0 if metric == "bleu" else 1.0
+    costs = sorted(trial.cost for trial in tuned.trials if trial.cost is not None)
+    usual = next((trial.cost for trial in tuned.trials if not trial.words), None)
+    return TuningLine(
+        arm=tuned.arm.name,
+        metric=f"validation {'BLEU' if metric == 'bleu' else metric}",
+        usual=None if usual is None else sign * usual,
+        best=sign * costs[0],
+        worst=sign * costs[-1],
+        settings=tuned.best.name,
+        trials=len(tuned.trials),
+        diverged=len(tuned.trials) - len(costs),
+        expected=[sign * value for value in expected_best(costs)],
+        edges=at_an_edge(tuned),
+    )
+
+
+def expected_best(costs: Sequence[float]) -> list[float]:
+    """Return the mean of the smallest of k costs, over all choices of k of them, for k = 1, 2, ... (Dodge et al. 2019).
+
+    costs: ascending. The smallest of k is cost i (from 0) in comb(n - i - 1, k - 1) of comb(n, k) choices.
+    """
+    n = len(costs)
+    return [sum(cost * comb(n - i - 1, k - 1) for i, cost in enumerate(costs)) / comb(n, k) for k in range(1, n + 1)]
+
+
+def with_tuning(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
+    """Say of each claim that is made with tuned and with usual settings how both verdicts go together."""
+    pairs: dict[tuple[object, ...], dict[bool, ClaimLine]] = {}
+    for line in lines:
+        pairs.setdefault(_key(line), {})[_is_tuned(line)] = line
+    return [_told(line, pairs[_key(line)]) for line in lines]
+
+
+def _told(line: ClaimLine, pair: dict[bool, ClaimLine]) -> ClaimLine:
+    if len(pair) < 2 or (said := _together(pair[False], pair[True])) is None:
+        return line
+    other = "At the usual settings" if _is_tuned(line) else "With tuned settings"
+    words = f"{line.words} {other} the verdict is {pair[not _is_tuned(line)].outcome}: {said}."
+    return line.model_copy(update={"tuning": said, "words": words})
+
+
+def _together(usual: ClaimLine, tuned: ClaimLine) -> str | None:
+    """Return how the verdicts go together; None where both are open."""
+    one, other = usual.outcome in POSITIVE, tuned.outcome in POSITIVE
+    if usual.outcome in OPEN and tuned.outcome in OPEN:
+        return None
+    if usual.outcome == tuned.outcome:
+        return "robust"
+    if {usual.outcome, tuned.outcome} == {"supported", "refuted"}:
+        return "reversed"
+    if one != other:
+        return "only when untuned" if one else "only when tuned"
+    return "robust" if one else "not the same"
+
+
+def _names(name: str) -> Iterator[str]:
+    for one in names_of(name):
+        yield one.removesuffix(TUNED)
+
+
+def _key(line: ClaimLine) -> tuple[object, ...]:
+    arm, baseline = (next(_names(name)) for name in (line.arm, line.baseline))
+    return arm, baseline, line.about, line.expect, line.margin, line.secondary
+
+
+def _is_tuned(line: ClaimLine) -> bool:
+    """Return whether a claim is about tuned arms: an arm that tuning left as it is has both names."""
+    return any(all(one.endswith(TUNED) for one in names_of(name)) for name in (line.arm, line.baseline))

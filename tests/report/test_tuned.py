@@ -1,0 +1,86 @@
+"""What tuning found, and what it makes of the verdicts at usual settings."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from ablab.report.build import findings
+from ablab.report.selection_of_study import of_study
+from ablab.report.tuned import expected_best
+from ablab.study.definition import define
+from ablab.study.study import names_of
+from tests.report.synthetic import corpus, translated, write
+
+EXPERIMENT = """
+question: Does LayerDrop help, also against a tuned baseline?
+common: [smoke=false, logger=none]
+factors: {layerdrop: [0, 0.1]}
+seeds: [1, 2, 3, 4, 5]
+error: paired
+claims: [{arm: layerdrop=0.1, expect: greater, margin: 1}]
+tune:
+  space: {optim.lr: {low: 0.0001, high: 0.1, log: true}}
+  trials: 4
+  seeds: [101]
+  metric: bleu
+"""
+
+
+def tuned_study(tmp_path, errors):
+    """A study after tuning. errors: of each arm, as it is and at the best of the rates that were tried, the third."""
+    (tmp_path / "t.yaml").write_text(EXPERIMENT)
+    words = (f"experiment={tmp_path / 't.yaml'}", f"outputs={tmp_path / 'outputs'}")
+    define.cache_clear()
+    trials = define(words)
+    name, references = corpus(trials.outputs)
+
+    def made(cell, error):
+        write(cell, translated(references, error, (cell.arm, cell.seed)), references, name, pruned=False)
+
+    for number, cell in enumerate(trials.cells):
+        usual, best = errors[cell.arm.partition(",")[0]]
+        made(cell, {0: usual, 2: best}.get(number % 4, 0.6))
+    define.cache_clear()
+    study = define(words)
+    for cell in study.cells:
+        first = names_of(cell.arm)[0]
+        made(cell, errors[first.removesuffix(", tuned")][first.endswith("tuned")])
+    return findings(of_study(study), resamples=1000)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        # Planted: the arm is better than a baseline that was never tuned, and no better than one that was.
+        ({"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.2, 0.2)}, "only when untuned"),
+        ({"layerdrop=0": (0.4, 0.35), "layerdrop=0.1": (0.15, 0.1)}, "robust"),
+        ({"layerdrop=0": (0.4, 0.1), "layerdrop=0.1": (0.2, 0.19)}, "reversed"),
+        ({"layerdrop=0": (0.4, 0.39), "layerdrop=0.1": (0.4, 0.1)}, "only when tuned"),
+    ],
+)
+def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_path):
+    document = tuned_study(tmp_path, errors)
+    assert [claim.tuning for claim in document.claims] == [expected, expected], [c.words for c in document.claims]
+    usual, tuned = document.claims
+    assert usual.words.endswith(f"With tuned settings the verdict is {tuned.outcome}: {expected}.")
+    assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}: {expected}.")
+
+
+def test_the_report_says_what_was_tried_and_found(tmp_path):
+    document = tuned_study(tmp_path, {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.3, 0.25)})
+    baseline, arm = document.tuning
+    assert (baseline.arm, arm.arm) == ("layerdrop=0", "layerdrop=0.1")
+    assert baseline.settings.startswith("optim.lr=")
+    assert baseline.settings == arm.settings
+    assert baseline.usual < baseline.best
+    assert baseline.worst <= baseline.usual
+    assert (baseline.trials, baseline.diverged) == (4, 0)
+    assert baseline.expected == sorted(baseline.expected)
+    assert baseline.expected[-1] == pytest.approx(baseline.best)
+
+
+def test_the_expected_best_is_the_mean_over_all_choices():
+    costs = sorted(np.random.default_rng(0).random(6).tolist())
+    for k, found in enumerate(expected_best(costs), 1):
+        assert found == pytest.approx(np.mean([min(chosen) for chosen in combinations(costs, k)]))

@@ -1,0 +1,137 @@
+"""Arms are tuned alike: the same draws for each, the usual settings among them, and claims judged both ways."""
+
+import pytest
+
+from ablab.errors import UserError
+from ablab.study.definition import define
+from ablab.study.design import Arm
+from ablab.study.tuning import Trial, Tuned, at_an_edge
+from tests.study.pretend import pretend
+
+FILE = """
+question: q
+common: [model.d_model=16, model.d_ff=32, model.num_heads=2, training.max_steps=10]
+factors: {{norm: [pre, scalenorm]}}
+seeds: [1, 2, 3]
+claims: [{{arm: scalenorm, expect: equal, margin: 1}}]
+tune:
+  space:
+    optim.lr: {{low: 0.0001, high: 0.1, log: true}}
+    schedule.warmup_steps: {{low: 10, high: 90}}
+    model.dropout: [0, 0.3]
+  trials: {trials}
+  seeds: [101]
+  {more}
+"""
+
+
+@pytest.fixture
+def tuned(tmp_path):
+    def made(trials=4, more=""):
+        (tmp_path / "t.yaml").write_text(FILE.format(trials=trials, more=more))
+        define.cache_clear()
+        return (f"experiment={tmp_path / 't.yaml'}", f"outputs={tmp_path / 'outputs'}")
+
+    return made
+
+
+def settled(words, best):
+    """The study after tuning, in which the trials of these numbers are best for the two arms."""
+    trials = define(words)
+    count = len(trials.cells) // 2
+    for number, cell in enumerate(trials.cells):
+        arm, trial = divmod(number, count)
+        pretend(cell, 1.0 if trial == best[arm] else 2.0, "finished")
+    define.cache_clear()
+    return define(words)
+
+
+def tried(words):
+    cells = define(words).cells
+    found = {}
+    for cell in cells:
+        config = cell.planned.config
+        settings = (config.optim.lr, config.schedule.warmup_steps, config.model.dropout)
+        found.setdefault(config.norm.kind, []).append(settings)
+    return found
+
+
+def test_every_arm_is_tried_with_the_same_draws_and_first_as_it_is(tuned):
+    found = tried(tuned())
+    (pre, scalenorm) = found.values()
+    assert pre == scalenorm
+    assert len(set(pre)) == 4
+    trials = define(tuned())
+    assert trials.is_tuning
+    assert trials.arms[0].name == "norm=pre,usual settings"
+    assert {cell.seed for cell in trials.cells} == {101}
+    assert all(isinstance(warmup, int) and 10 <= warmup <= 90 for _, warmup, _ in pre[1:])
+
+
+def test_more_trials_add_to_those_that_were_made(tuned):
+    few = tried(tuned(3))
+    many = tried(tuned(6))
+    assert all(many[norm][:3] == settings for norm, settings in few.items())
+
+
+def test_claims_are_judged_as_the_arms_are_and_tuned(tuned):
+    study = settled(tuned(), best=(2, 1))
+    assert [arm.name for arm in study.arms] == [
+        "norm=pre",
+        "norm=scalenorm",
+        "norm=pre, tuned",
+        "norm=scalenorm, tuned",
+    ]
+    assert [(claim.arm, claim.baseline) for claim in study.claims] == [
+        ("norm=scalenorm", "norm=pre"),
+        ("norm=scalenorm, tuned", "norm=pre, tuned"),
+    ]
+    assert study.baseline_of("norm=scalenorm, tuned") == "norm=pre, tuned"
+    assert {cell.seed for cell in study.cells} == {1, 2, 3}
+    words = {arm.name: arm.words for arm in study.arms}
+    assert set(words["norm=pre, tuned"]) > set(words["norm=pre"])
+
+
+def test_where_the_usual_settings_win_there_is_one_arm_and_one_claim(tuned):
+    study = settled(tuned(), best=(0, 0))
+    assert [arm.name for arm in study.arms] == ["norm=pre = norm=pre, tuned", "norm=scalenorm = norm=scalenorm, tuned"]
+    assert len(study.claims) == 1
+    assert len(study.runs) == 6
+
+
+def test_tuned_arms_can_stand_alone(tuned):
+    study = settled(tuned(more="judged: tuned"), best=(2, 1))
+    assert [arm.name for arm in study.arms] == ["norm=pre", "norm=scalenorm"]
+    assert len(study.claims) == 1
+    assert study.cells[0].planned.config.optim.lr != study.cells[-1].planned.config.optim.lr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("  trials: 4\n", "", "allowed: values of one key, or a space and the number of its trials"),
+        ("  space:", "  values: [1, 2]\n  space:", "allowed: values of one key, or a space"),
+        ("optim.lr:", "norm.learn_g: [true, false]\n    optim.lr:", "norm.learn_g"),
+        ("optim.lr:", "norm: [pre, post]\n    optim.lr:", "tune.key=norm: it is what the arms differ by"),
+        ("low: 0.0001", "low: 0.2", "low must be below high"),
+        ("[0, 0.3]", "[0, 1.5]", "model.dropout"),
+        ("[101]", "[3]", "are seeds of the study too"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(tuned, tmp_path, old, new, expected):
+    words = tuned()
+    path = tmp_path / "t.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    define.cache_clear()
+    with pytest.raises(UserError, match=expected.replace(".", r"\.")):
+        define(words)
+
+
+def test_a_best_value_at_an_end_of_what_was_tried_is_said():
+    trials = [Trial((f"optim.lr={rate}", f"norm={rate}x"), 1.0) for rate in (0.1, 0.2, 0.3)]
+    arm = Arm("a", ())
+    assert at_an_edge(Tuned(arm, trials, trials[2])) == ["optim.lr=0.3"]
+    assert at_an_edge(Tuned(arm, trials, trials[0])) == ["optim.lr=0.1"]
+    assert at_an_edge(Tuned(arm, trials, trials[1])) == []
+    assert at_an_edge(Tuned(arm, trials[:2], trials[0])) == []
