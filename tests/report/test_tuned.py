@@ -62,7 +62,7 @@ def tuned_study(tmp_path, errors):
 def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_path):
     document = tuned_study(tmp_path, errors)
     assert [claim.tuning for claim in document.claims] == [expected, expected], [c.words for c in document.claims]
-    usual, tuned = document.claims
+    tuned, usual = document.claims
     assert usual.words.endswith(f"With tuned settings the verdict is {tuned.outcome}: {expected}.")
     assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}: {expected}.")
 

@@ -82,9 +82,9 @@ def test_claims_are_judged_as_the_arms_are_and_tuned(tuned):
         "norm=pre, tuned",
         "norm=scalenorm, tuned",
     ]
-    assert [(claim.arm, claim.baseline) for claim in study.claims] == [
-        ("norm=scalenorm", "norm=pre"),
-        ("norm=scalenorm, tuned", "norm=pre, tuned"),
+    assert [(claim.arm, claim.baseline, claim.secondary) for claim in study.claims] == [
+        ("norm=scalenorm, tuned", "norm=pre, tuned", False),
+        ("norm=scalenorm", "norm=pre", True),
     ]
     assert study.baseline_of("norm=scalenorm, tuned") == "norm=pre, tuned"
     assert {cell.seed for cell in study.cells} == {1, 2, 3}
@@ -95,7 +95,7 @@ def test_claims_are_judged_as_the_arms_are_and_tuned(tuned):
 def test_where_the_usual_settings_win_there_is_one_arm_and_one_claim(tuned):
     study = settled(tuned(), best=(0, 0))
     assert [arm.name for arm in study.arms] == ["norm=pre = norm=pre, tuned", "norm=scalenorm = norm=scalenorm, tuned"]
-    assert len(study.claims) == 1
+    assert [claim.secondary for claim in study.claims] == [False]
     assert len(study.runs) == 6
 
 

@@ -81,7 +81,7 @@ def _names(name: str) -> Iterator[str]:
 
 def _key(line: ClaimLine) -> tuple[object, ...]:
     arm, baseline = (next(_names(name)) for name in (line.arm, line.baseline))
-    return arm, baseline, line.about, line.expect, line.margin, line.secondary
+    return arm, baseline, line.about, line.expect, line.margin
 
 
 def _is_tuned(line: ClaimLine) -> bool:

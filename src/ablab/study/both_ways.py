@@ -24,11 +24,16 @@ def tuned_alone(compared: Compared, tuned: Sequence[Tuned]) -> Compared:
 
 
 def both_ways(compared: Compared, tuned: Sequence[Tuned]) -> Compared:
-    """Add each arm with its best settings, compared with its baseline at its own best ones, and the claims of these."""
+    """Add each arm with its best settings, compared with its baseline at its own best ones, and the claims of these.
+
+    These claims come first. Those at usual settings are secondary: they show what tuning changes, and must not widen
+    the intervals of what the study asks.
+    """
     names = {one.arm.name: one.name for one in tuned}
     arms = [*compared.arms, *(Arm(one.name, one.words) for one in tuned)]
     baselines = {**compared.baselines, **{names[arm]: names[base] for arm, base in compared.baselines.items()}}
-    return Compared(arms, baselines, [*compared.claims, *(_of_tuned(claim, names) for claim in compared.claims)])
+    usual = [claim.model_copy(update={"secondary": True}) for claim in compared.claims]
+    return Compared(arms, baselines, [*(_of_tuned(claim, names) for claim in compared.claims), *usual])
 
 
 def _of_tuned(claim: Settled, names: Mapping[str, str]) -> Settled:

@@ -250,12 +250,11 @@ def _judged(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) 
 
 
 def _each_once(claims: Sequence[Settled]) -> list[Settled]:
-    """Leave out claims of tuned arms where tuning left both arms as they are."""
-    found: list[Settled] = []
+    """Leave out claims at usual settings where tuning left both arms as they are."""
+    found: dict[str, Settled] = {}
     for claim in claims:
-        if asked(claim) not in map(asked, found):
-            found.append(claim)
-    return found
+        found.setdefault(asked(claim).model_copy(update={"secondary": False}).model_dump_json(), claim)
+    return list(found.values())
 
 
 def _settings(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
