@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ablab.report.build import findings
+from ablab.report.plain_words import plain_words
 from ablab.report.selection_of_study import of_study
 from ablab.report.tuned import expected_best
 from ablab.study.definition import define
@@ -63,6 +64,8 @@ def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_pa
     document = tuned_study(tmp_path, errors)
     assert [claim.tuning for claim in document.claims] == [expected, expected], [c.words for c in document.claims]
     tuned, usual = document.claims
+    assert document.within == "tuning"
+    assert plain_words(tuned, document.metric).endswith(" no LayerDrop, both tuned.")
     assert usual.words.endswith(f"With tuned settings the verdict is {tuned.outcome}: {expected}.")
     assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}: {expected}.")
 

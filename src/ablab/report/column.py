@@ -133,7 +133,7 @@ def _caption(document: Document, columns: Sequence[str], arms: int) -> str:
     said = [f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}."]
     text = breakable(said[0])
     if "difference" in columns:
-        baseline = f"the baseline of each {document.within}" if document.within else spoken(document.baseline)
+        baseline = document.baselines if document.within else spoken(document.baseline)
         interval = ", with its paired $t$ interval, uncorrected" if "interval" in columns else ""
         text += f" $\\Delta$: difference from {breakable(baseline)}, paired by seed{interval}."
     return text + (f" The first {MOST_ARMS} of {arms} arms." if arms > MOST_ARMS else "")

@@ -8,6 +8,9 @@ from ablab.statistics.verdict import Outcome
 from ablab.store.records import Strict
 from ablab.study.study import marked, survivors
 
+TUNING = "tuning"
+"""The factor `within` of a study whose arms are compared at usual settings and tuned."""
+
 
 class Span(Strict):
     """A confidence interval."""
@@ -463,6 +466,13 @@ class Document(Strict):
     origin: str | None = None
     setup: Setup | None = None
     tuning: list[TuningLine] = Field(default_factory=list)
+
+    @property
+    def baselines(self) -> str:
+        """What arms are compared with, in words; the name of the baseline where there is one."""
+        if self.within == TUNING:
+            return "the baseline, usual or tuned"
+        return f"the baseline of each {self.within}" if self.within else self.baseline
 
     @property
     def custody(self) -> list[str]:

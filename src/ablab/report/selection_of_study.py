@@ -12,6 +12,7 @@ from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.lines import counted
 from ablab.plan import Planned
+from ablab.report.document import TUNING
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Registered, Selection, way_of
 from ablab.report.usual import most_common, shared
@@ -60,7 +61,7 @@ def of_study(study: Study) -> Selection:
             *map(_closed, closed),
         ),
         error=_error(experiment, registered),
-        within=None if experiment is None else experiment.within,
+        within=_within(study),
         baselines=study.baselines,
         awaited=awaited,
         declared=None if experiment is None else experiment.metric,
@@ -71,6 +72,12 @@ def of_study(study: Study) -> Selection:
         looks=study.looks,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
+
+
+def _within(study: Study) -> str | None:
+    """Return the factor in each level of which arms have a baseline of their own; so they do when tuned."""
+    declared = None if study.experiment is None else study.experiment.within
+    return declared or (TUNING if study.tuned and study.baselines else None)
 
 
 def check_begun(selection: Selection) -> None:

@@ -2,6 +2,9 @@
 
 import re
 
+from ablab.study.study import names_of
+from ablab.study.tuning import TUNED
+
 SPOKEN = {
     "norm": {
         "pre": "PreNorm",
@@ -46,7 +49,14 @@ def spoken(name: str) -> str:
 
 
 def spoken_pair(arm: str, baseline: str) -> tuple[str, str, str]:
-    """Return the names of two arms, and what they have in common: `both with LayerDrop 0.1`, or nothing."""
+    """Return the names of two arms, and what they have in common: `both with LayerDrop 0.1`, `both tuned`, or nothing.
+
+    An arm that tuning left as it is stands for both.
+    """
+    sides = [names_of(name) for name in (arm, baseline)]
+    if all(names[-1].endswith(TUNED) for names in sides) and any(len(names) == 1 for names in sides):
+        first, second, both = spoken_pair(sides[0][-1].removesuffix(TUNED), sides[1][-1].removesuffix(TUNED))
+        return first, second, f"{both} and tuned" if both else "both tuned"
     if not (re.fullmatch(LEVELS, arm) and re.fullmatch(LEVELS, baseline)):
         return spoken(arm), spoken(baseline), ""
     ours, theirs = re.findall(LEVEL, arm), re.findall(LEVEL, baseline)

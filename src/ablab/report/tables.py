@@ -71,7 +71,7 @@ def differences_table(document: Document) -> Table:
         *("p, test set alone", "seen with 80 % power", "n"),
     ]
     rows = [_difference(document, line) for line in differences_by_effect(document)]
-    baseline = f"the baseline of each {document.within}" if document.within else document.baseline
+    baseline = document.baselines
     return _without_empty(Table("differences", f"Differences from {baseline}", columns, rows, left=2))
 
 
