@@ -55,9 +55,11 @@ def tuned_study(tmp_path, errors):
     [
         # Planted: the arm is better than a baseline that was never tuned, and no better than one that was.
         ({"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.2, 0.2)}, "only when untuned"),
-        ({"layerdrop=0": (0.4, 0.35), "layerdrop=0.1": (0.15, 0.1)}, "robust"),
+        pytest.param({"layerdrop=0": (0.4, 0.35), "layerdrop=0.1": (0.15, 0.1)}, "robust", marks=pytest.mark.slow),
         ({"layerdrop=0": (0.4, 0.1), "layerdrop=0.1": (0.2, 0.19)}, "reversed"),
-        ({"layerdrop=0": (0.4, 0.39), "layerdrop=0.1": (0.4, 0.1)}, "only when tuned"),
+        pytest.param(
+            {"layerdrop=0": (0.4, 0.39), "layerdrop=0.1": (0.4, 0.1)}, "only when tuned", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_path):
