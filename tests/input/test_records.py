@@ -33,6 +33,7 @@ FILES = (
     *("runs/*/record.json", "runs/*/evaluations/*.json", "runs/*/curves/*.json", "runs/*/artefacts/*.json"),
     *("studies/*/registered.json", "register.jsonl", "runs/*/failure.json", "runs/*/recipe.yaml"),
     *("runs/*/metrics.csv", "runs/*/evaluations/*.txt", "corpora/*/references.txt", "studies/*/closed.json"),
+    "studies/*/extended.json",
 )
 """Every kind of file that a store has, as patterns."""
 

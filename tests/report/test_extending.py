@@ -11,6 +11,7 @@ from ablab.console import Console
 from ablab.errors import UserError
 from ablab.report.claims import judge
 from ablab.report.extending import add_seeds
+from ablab.report.flaws import checked
 from ablab.report.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.extending import extensions
@@ -160,6 +161,20 @@ def test_the_register_knows_each_extension(words):
     study = define(line)
     entered = [json.loads(text) for text in (study.outputs / "register.jsonl").read_text().splitlines()]
     assert [one["what"] for one in entered].count("extended") == len(extensions(study.folder))
+
+
+def test_an_extension_that_was_edited_is_said_and_one_that_is_no_extension_refused(words):
+    line = words()
+    swept(line)
+    path = define(line).folder / "extended.json"
+    entries = json.loads(path.read_text())
+    entries[-1]["seeds"]["layerdrop=0.2"] = 4
+    path.write_text(json.dumps(entries))
+    assert checked(of_study(define(line))).flaws == ["extended.json is not what was entered: it was edited"]
+    path.write_text("[{}]")
+    define.cache_clear()
+    with pytest.raises(UserError, match="cannot be read as extensions of the study"):
+        define(line)
 
 
 @pytest.mark.parametrize(
