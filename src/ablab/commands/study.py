@@ -128,9 +128,12 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield "Where the claims stand:"
         yield from _standing(found)
         yield ""
-    elif found.claims:
+    elif found.claims and any(entry.state not in RESULTS for entry in entries.values()):
         yield "What these seeds can tell:"
         yield from _prospects(found)
+        if (looks := found.looks) is not None:
+            most = len(found.arms) * looks.last
+            yield f"  (while claims are open, seeds are added up to {looks.last} an arm: at most {most} runs)"
         yield ""
     if any(entry.record is not None for entry in entries.values()):
         yield from table_lines(found, entries)

@@ -92,7 +92,7 @@ def _stands(line: ClaimLine) -> str:
     if about.state == "settled":
         return f"{line.outcome} after {last.n} of at most {about.last} seeds, {figures}"
     chance = "" if about.chance is None else f"; chance of a verdict later: {percent(about.chance)}"
-    state = {"spent": "not settled", "hopeless": "no use to go on"}.get(about.state, about.state)
+    state = {"spent": "not settled", "hopeless": "no point in going on"}.get(about.state, about.state)
     return f"{state} after {last.n} of at most {about.last} seeds, {figures}{chance}"
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from ablab.report.document import ClaimLine, FollowedLine, LookLine, SeedDifference
 from ablab.report.estimates import span
-from ablab.report.format import signed
 from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
@@ -71,13 +70,15 @@ def look_words(about: FollowedLine, line: ClaimLine) -> str:
         sentence = f"It was settled by the look at {line.n} of at most {about.last} seeds"
         if about.bias is None or round(about.bias, line.digits) == 0:
             return f"{sentence}."
-        bias = f"{signed(about.bias, line.digits)} {line.unit}".rstrip()
-        return f"{sentence}; an estimate at such a stop is off by {bias} on average."
+        bias = f"{abs(about.bias):.{line.digits}f} {line.unit}".rstrip()
+        return (
+            f"{sentence}; an estimate at such a stop is too {'high' if about.bias > 0 else 'low'} by {bias} on average."
+        )
     if about.state == "spent":
         return f"The last look, at {about.last} seeds, has not settled it."
     later = "" if about.chance is None else f"a later look would settle it with a chance of {percent(about.chance)}"
     if about.state == "hopeless":
-        return f"After {line.n} of at most {about.last} seeds there is no use to go on: {later}."
+        return f"After {line.n} of at most {about.last} seeds there is no point in going on: {later}."
     return f"It is open after {line.n} of at most {about.last} seeds{later and '; '}{later}."
 
 

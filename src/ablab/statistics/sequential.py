@@ -31,7 +31,7 @@ from ablab.statistics.verdict import (
 )
 
 HOPELESS = 0.05
-"""Chance of a verdict below which there is no use to go on. It binds nobody: errors are as small without it."""
+"""Chance of a verdict below which there is no point in going on. It binds nobody: errors are as small without it."""
 
 PATHS = 4000
 SEED = 20261123
@@ -130,7 +130,7 @@ def _follow(case: Case, boundary: Boundary, claims: int) -> Followed:
             found = of_differences(values[:n])
         except NotTestable:
             continue  # no noise as yet
-        seen.append(Look(n, found.difference, boundary.intervals(found)[0]))
+        seen.append(Look(n, found.difference, boundary.intervals(found)[_shown(case)]))
         tests.append(tests_of_differences(found, case.expect, case.margin))
         settled = bool(boundary.settled(np.array(found.difference), np.array(found.sd), n))
         if settled:
@@ -147,6 +147,11 @@ def _follow(case: Case, boundary: Boundary, claims: int) -> Followed:
     if chance < HOPELESS:
         return Followed("hopeless", seen, verdict, chance=chance)
     return Followed("open", seen, replace(verdict, outcome="provisional"), chance=chance)
+
+
+def _shown(case: Case) -> int:
+    """Return which of the two intervals decides a claim: the narrow one where it is about lying within the margin."""
+    return int(case.expect in ONE_SIDED or (case.expect == "equal" and case.margin > 0))
 
 
 def _with_failures(case: Case, boundary: Boundary, evidence: Failures, claims: int) -> Followed:

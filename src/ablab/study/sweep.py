@@ -74,7 +74,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     board = Board(study)
     ready(study.cells[0].planned.config.logger, console.say)
     console.say(f"{study.name}: {len(study.arms)} arms, {_planned(study)}")
-    for prospect in prospects(study) if study.claims else ():
+    for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
     register(study)
@@ -95,6 +95,10 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
         close(study, board.entries, console.say)
     return _end(study, board, console, interrupted=not going)
+
+
+def _is_over(board: Board) -> bool:
+    return all(entry.state in RESULTS for entry in board.entries.values())
 
 
 def _planned(study: Study) -> str:
