@@ -22,6 +22,7 @@ PACKAGES = {
     # It names neither importlib_metadata nor setuptools, and fails with newer SentencePiece.
     "joeynmt": ("joeynmt==2.3.0", "importlib_metadata", "setuptools", "sentencepiece<0.2.1"),
     "transformers": ("transformers==5.23.0", "numpy"),
+    "fairseq": ("fairseq==0.12.2", "numpy<2"),
 }
 """What each peer's environment holds, beside torch."""
 
@@ -100,6 +101,7 @@ def python_of(peer: str) -> Path:
         print(f"{peer}: making its environment in {folder} ...", flush=True)
         for command in (
             [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "-q", "pip<24.1"],  # newer ones refuse the OmegaConf of fairseq
             [str(python), "-m", "pip", "install", "-q", TORCH],
             [str(python), "-m", "pip", "install", "-q", *PACKAGES[peer]],
         ):

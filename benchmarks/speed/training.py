@@ -1,6 +1,6 @@
 """Target tokens a second in training, beside others: medians, everybody in turns, the machine's limit in the same run.
 
-    python -m benchmarks.speed.training data.path=../multi30k [rounds=3] [steps=40] [systems=ablab,torch]
+    python -m benchmarks.speed.training data.path=../multi30k [rounds=3] [steps=40] [systems=ablab,torch] [in=fp32]
     RACE_MODEL=tiny python -m benchmarks.speed.training data.path=../multi30k
 
 ablab runs as it is typed: through Lightning, with logging, Weights & Biases offline and checkpoints; validation is not
@@ -35,9 +35,10 @@ Race = Callable[[], list[float]]
 
 def main() -> None:
     """Rounds of everybody."""
-    options, field = Field.typed(rounds="3", steps="40", systems="ablab,torch,transformers,joeynmt")
+    usual = {"systems": "ablab,torch,transformers,fairseq,joeynmt", "in": "fp32,bf16"}
+    options, field = Field.typed(rounds="3", steps="40", **usual)
     prepared, steps = str(field.prepared()), int(options["steps"])
-    racers = _racers(field, prepared, steps, options["systems"].split(","))
+    racers = _racers(field, prepared, steps, options["systems"].split(","), options["in"].split(","))
     rates: dict[str, list[float]] = {name: [] for name in racers}
     for number in range(1, int(options["rounds"]) + 1):
         for name, race in racers.items():
@@ -47,7 +48,7 @@ def main() -> None:
     _tell(rates, field.threads)
 
 
-def _racers(field: Field, prepared: str, steps: int, systems: list[str]) -> dict[str, Race]:
+def _racers(field: Field, prepared: str, steps: int, systems: list[str], precisions: list[str]) -> dict[str, Race]:
     def peer(module: str, *arguments: str, python: Path | str = sys.executable) -> list[float]:
         rates: list[float] = field.said(["-m", f"benchmarks.speed.peers.{module}", *arguments], python)[KEY]
         return rates
@@ -55,27 +56,29 @@ def _racers(field: Field, prepared: str, steps: int, systems: list[str]) -> dict
     def limit(precision: str) -> list[float]:
         return [field.said(["-m", "benchmarks.speed.machine", precision])[KEY]]
 
-    many, plain = str(steps), ("fp32", "bf16")
+    many = str(steps)
     every: dict[str, dict[str, Race]] = {
         "ablab": {
-            **{f"ablab, {p}": partial(_ablab, field, steps, p) for p in plain},
-            **{f"ablab{ALL}, {p}": partial(_ablab, field, steps, p, *EVERYWHERE) for p in plain},
+            **{f"ablab, {p}": partial(_ablab, field, steps, p) for p in precisions},
+            **{f"ablab{ALL}, {p}": partial(_ablab, field, steps, p, *EVERYWHERE) for p in precisions},
         },
         "torch": {
-            **{f"torch.nn, {p}": partial(peer, "torch_nn", prepared, many, p, "sublayers") for p in plain},
-            **{f"torch.nn{ALL}, {p}": partial(peer, "torch_nn", prepared, many, p, "everywhere") for p in plain},
+            **{f"torch.nn, {p}": partial(peer, "torch_nn", prepared, many, p, "sublayers") for p in precisions},
+            **{f"torch.nn{ALL}, {p}": partial(peer, "torch_nn", prepared, many, p, "everywhere") for p in precisions},
         },
         "transformers": {
             "Hugging Face Marian, fp32": lambda: peer(
                 "marian", prepared, many, "fp32", python=python_of("transformers")
             )
         },
+        "fairseq": {"fairseq, fp32": lambda: peer("fairseq", prepared, many, "fp32", python=python_of("fairseq"))},
         "joeynmt": {
             "JoeyNMT, fp32": lambda: peer("joeynmt", "train", str(field.work), many, python=python_of("joeynmt"))
         },
     }
     chosen = {name: race for system in systems for name, race in every[system].items()}
-    return chosen | {f"{LIMIT}, {p}": partial(limit, p) for p in plain}
+    chosen |= {f"{LIMIT}, {p}": partial(limit, p) for p in precisions}
+    return {name: race for name, race in chosen.items() if name.endswith(tuple(precisions))}
 
 
 def _ablab(field: Field, steps: int, precision: str, *more: str) -> list[float]:
