@@ -6,6 +6,8 @@ from ablab.identity import curve_id
 from ablab.pruning.heads import Heads, Removal, at_random
 from ablab.report.comparisons import pictured
 from ablab.report.selection_of_study import of_study
+from ablab.statistics.interval import NotTestable
+from ablab.study.claims import settle
 from ablab.study.plots import draw_pruned
 from tests.report.synthetic import fill
 
@@ -68,3 +70,16 @@ def test_a_study_of_heads_is_drawn_by_heads(tmp_path):
 class _Entry:
     def __init__(self, record):
         self.record = record
+
+
+def test_a_claim_about_fewer_heads_reads_the_score_from_the_curve_of_heads(study):
+    for planned, bleus in zip(of_arm(study, "norm=pre"), ([30, 20, 10], [32, 21, 8]), strict=True):
+        measured(planned, bleus)
+    selection = of_study(study)
+    arm, without = selection.arms
+    claim = settle({"arm": "norm=post", "expect": "greater", "metric": "pruned_bleu", "heads": 40}, "norm=pre", "")
+    measure = selection.measure_of(claim)
+    assert measure.title == "test BLEU with 40 heads"
+    assert measure.values(arm.runs) == [20, 21]
+    with pytest.raises(NotTestable, match="have no test BLEU with 40 heads"):
+        measure.values(without.runs)

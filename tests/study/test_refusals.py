@@ -8,6 +8,7 @@ from ablab.study.definition import define, define_search
 from tests.study.conftest import SEARCH, STUDY
 
 LINES = {
+    "help": "help: a value without its key; did you mean experiment=help?",
     "experiment=hlep": "did you mean help?",
     "experiment=help norm=post": "norm varies in experiment=help",
     "experiment=help model.d_ff=16,32": "says what varies",
@@ -71,6 +72,13 @@ FILES = {
     CLAIMING
     + "  - {arm: norm=post, expect: less, metric: depth, fall: 1}\ncommon: [pruning=none]\n": "needs the decoder",
     CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu, layers: 9}\n": "measured are 4, 3, 2",
+    CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu}\n": "got neither; allowed with one of layers",
+    CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu, layers: 2, heads: 9}\n": "got layers and heads",
+    CLAIMING + "  - {arm: norm=post, expect: less, heads: 9}\n": "claims.heads=9: the number of heads that remain, for",
+    CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu, heads: 9}\n": "needs the curve of heads",
+    CLAIMING + "  - {arm: norm=post, expect: less, metric: pruned_bleu, heads: 9}\ncommon: [pruning=importance]\n": (
+        "claims.heads=9: measured are 48, 42, 36"
+    ),
     SEARCH.replace("common: [", "common: [pruning=none, ").replace(
         "expect: greater", "expect: less, metric: depth, fall: 1"
     ): "needs the decoder",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ablab.pruning.plot import remaining
 from ablab.report.runs import Run
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.sentences import Metric, corpus_bleu
@@ -140,6 +141,16 @@ def pruned_measure(layers: int) -> Measure:
         return next((point.bleu for point in curve if _depth(point) == layers), None)
 
     return Measure(f"test BLEU with {layers} decoder layers", "BLEU", 2, True, BLEU, value)
+
+
+def fewer_heads_measure(heads: int) -> Measure:
+    """Return the test BLEU of a model of which `heads` heads remain, by the curve that compares the arms."""
+
+    def value(run: Run) -> float | None:
+        curve = [] if run.head_curve is None else run.head_curve.points
+        return next((point.bleu for point in curve if remaining(point) == heads), None)
+
+    return Measure(f"test BLEU with {heads} heads", "BLEU", 2, True, BLEU, value)
 
 
 def depth_at_fall(curve: Curve, fall: float) -> float | None:

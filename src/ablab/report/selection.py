@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
-from ablab.report.metrics import Measure, depth_measure, measures, pruned_measure
+from ablab.report.metrics import Measure, depth_measure, fewer_heads_measure, measures, pruned_measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.looks import Looks
 from ablab.store.records import Evaluation
@@ -112,7 +112,9 @@ class Selection:
         """Return the measure that a claim is about. Not for shares of failures, which no single run has."""
         if claim.fall is not None:
             return depth_measure(claim.fall)
-        return self.measures[claim.metric] if claim.layers is None else pruned_measure(claim.layers)
+        if claim.layers is not None:
+            return pruned_measure(claim.layers)
+        return self.measures[claim.metric] if claim.heads is None else fewer_heads_measure(claim.heads)
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm that has this name, alone or among others, or None."""

@@ -55,7 +55,7 @@ COSTS: Mapping[str, Score] = {
 OF_ARMS = ("failures", "depth", "pruned_bleu")
 """Metrics of claims that no single run has. `failures`: share of runs that diverge. `depth`: decoder layers left when
 pruning has cost `fall` BLEU. `pruned_bleu`: test BLEU with `layers` decoder layers, of a pruned model or of a whole one
-of that depth.
+of that depth, or with `heads` heads.
 """
 
 METRICS = (*SCORES, *COSTS, *OF_ARMS)

@@ -8,16 +8,17 @@ from pydantic import Field
 from ablab.config.options import RulePruning, removes_heads
 from ablab.errors import UserError
 from ablab.plan import Planned
+from ablab.pruning.heads import Heads, head_counts
 from ablab.pruning.strategies import Depths, targets
 from ablab.study.contrasts import Part, compared
 from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
 
 OF_CURVES = {
-    "depth": ("fall", "the BLEU that pruning may cost"),
-    "pruned_bleu": ("layers", "the number of decoder layers"),
+    "depth": {"fall": "the BLEU that pruning may cost"},
+    "pruned_bleu": {"layers": "the number of decoder layers", "heads": "the number of heads that remain"},
 }
-"""Metrics that are read from depth-quality curves: the key that each needs, and its meaning."""
+"""Metrics that are read from pruning curves: the keys of which each needs one, and their meanings."""
 
 EXPECTED = {"greater": "above", "less": "below", "equal": "level with", "not_worse": "not worse than"}
 """What a claim says of an arm and its baseline, in words."""
@@ -66,7 +67,7 @@ class Settled(Expectation):
 
     def registered(self) -> dict[str, Any]:
         """Return its content as a registration holds it: what was added to claims later, only where it is said."""
-        added = {"effect", "interaction", "secondary", "parts"}
+        added = {"effect", "interaction", "secondary", "parts", "heads"}
         return {key: value for key, value in self.model_dump(mode="json").items() if value or key not in added}
 
 
@@ -94,10 +95,14 @@ def settled(given: Sequence[Expectation], grid: Grid, metric: str) -> list[Settl
 def _refusals(claim: Settled) -> Iterator[str]:
     if claim.arm == claim.baseline:
         yield f"claims.arm={claim.arm}: that is its baseline too; allowed: another arm"
-    for metric, (key, meaning) in OF_CURVES.items():
-        value = getattr(claim, key)
-        if (claim.metric == metric) != (value is not None):
-            yield f"claims.{key}={value}: {meaning}, for claims with metric: {metric} and no others"
+    for metric, keys in OF_CURVES.items():
+        given = {key: value for key in keys if (value := getattr(claim, key)) is not None}
+        if claim.metric != metric:
+            for key, value in given.items():
+                yield f"claims.{key}={value}: {keys[key]}, for claims with metric: {metric} and no others"
+        elif len(given) != 1:
+            wanted = " or ".join(f"{key}, {meaning}" for key, meaning in keys.items())
+            yield f"claims.metric={metric}: got {' and '.join(given) or 'neither'}; allowed with one of {wanted}"
     if claim.metric == "failures" and claim.parts:
         yield f"claims.metric=failures: {claim.arm} is no arm; allowed for claims of an arm against another"
     if claim.expect == "not_worse" and (claim.metric == "failures" or not claim.margin):
@@ -122,6 +127,9 @@ def check_measured(claim: Settled, planned: Planned) -> None:
     """Raise UserError unless the planned run measures what the claim is about."""
     if claim.metric not in OF_CURVES:
         return
+    if claim.heads is not None:
+        _check_heads(claim.heads, planned)
+        return
     pruning, model = planned.config.pruning, planned.config.model
     claimed = f"claims.metric={claim.metric}"
     if not isinstance(pruning, RulePruning) or removes_heads(pruning) or "decoder" not in pruning.curves:
@@ -133,3 +141,15 @@ def check_measured(claim: Settled, planned: Planned) -> None:
     ]
     if claim.layers is not None and claim.layers not in depths:
         raise UserError(f"claims.layers={claim.layers}: measured are {', '.join(map(str, depths))} decoder layers")
+
+
+def _check_heads(heads: int, planned: Planned) -> None:
+    pruning, model = planned.config.pruning, planned.config.model
+    if not removes_heads(pruning):
+        raise UserError(
+            "claims.metric=pruned_bleu: needs the curve of heads; allowed with pruning=importance or pruning.what=heads"
+        )
+    full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
+    counts = head_counts(full, getattr(pruning, "heads", None))
+    if heads not in counts:
+        raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")

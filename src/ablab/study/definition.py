@@ -24,7 +24,7 @@ from ablab.study.cells import cells_of, check_distinct, one_arm_a_run, united_ar
 from ablab.study.claims import Settled, asked, check_measured, settled
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Added, Experiment, Tune
-from ablab.study.experiment_file import find, read
+from ablab.study.experiment_file import find, names, read
 from ablab.study.extending import added_so_far, check_followed
 from ablab.study.grid import Grid, grid_of
 from ablab.study.search import BEST, USUAL, SearchStudy, declared, search, space_of
@@ -120,6 +120,9 @@ def _parse(words: Sequence[str], *, intervals: bool = False) -> list["Override"]
     from ablab.config.overrides import in_words_of_now, parse
     from ablab.config.values import own_hydra
 
+    for word in words:
+        if "=" not in word and word in names():
+            raise UserError(f"{word}: a value without its key; did you mean experiment={word}?")
     for override in parse(words):  # raises UserError where a word is malformed
         _check_range(override)
     with own_hydra():

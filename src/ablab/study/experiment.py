@@ -67,6 +67,7 @@ class Expectation(Declared):
     margin: Annotated[float, Field(ge=0)] = 0.0
     fall: Annotated[float, Field(gt=0)] | None = None
     layers: Annotated[int, Field(ge=1)] | None = None
+    heads: Annotated[int, Field(ge=1)] | None = None
     published: str | None = None
     source: str | None = None
 
