@@ -5,8 +5,9 @@ import pytest
 
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
+from ablab.statistics.products import BLOCK, exact
 from ablab.statistics.resampling import approximate_randomisation, crossed, crossed_bootstrap
-from ablab.statistics.sentences import BLOCK, Resamples, corpus_bleu, differences, exact
+from ablab.statistics.sentences import Resamples, corpus_bleu, differences
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate
 

@@ -14,7 +14,7 @@ from ablab.report.metrics import Items, Measure
 from ablab.report.results_table import Results, read_results
 from ablab.report.runs import ArmRuns, Given, Run
 from ablab.report.selection import Selection
-from ablab.statistics.sentences import AnyFloat
+from ablab.statistics.products import AnyFloat
 from ablab.statistics.student import Floats
 from ablab.store.run_folder import RunFolder
 from ablab.store.scores import COSTS, SCORES

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.interval import Interval, NotTestable, check_level
+from ablab.statistics.products import exact, products
 from ablab.statistics.sentences import (
     Metric,
     Resamples,
@@ -19,8 +20,6 @@ from ablab.statistics.sentences import (
     blocks,
     corpus_bleu,
     differences,
-    exact,
-    products,
     stacked,
 )
 from ablab.statistics.student import Floats

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ablab.statistics.products import BLOCK, AnyFloat, exact, products
 from ablab.statistics.student import Floats
 
 ORDERS = 4
@@ -35,13 +35,8 @@ def corpus_bleu(sums: npt.ArrayLike) -> Floats:
     return score
 
 
-AnyFloat = np.floating[Any]
-
 Metric = Callable[[npt.NDArray[AnyFloat]], Floats]
 """Sums of sufficient statistics, [..., k], to scores, [...]."""
-
-BLOCK = 500
-"""Resamples computed at a time: more would only fill the caches."""
 
 
 def stacked(arm: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
@@ -94,22 +89,6 @@ class Resamples:
         flat = np.ascontiguousarray(np.moveaxis(values, 1, 0).reshape(count, -1))
         drawn = [metric(sums.reshape(-1, seeds, width)) for sums in products(self._weights, flat)]
         return Scores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(drawn))
-
-
-def exact(statistics: npt.NDArray[Any]) -> npt.NDArray[AnyFloat]:
-    """[..., sentences, k] in float32 where no sum over sentences can round in it, as with counts; else in float64.
-
-    Products of matrices are twice as fast then. float32 has every whole number up to 2^24.
-    """
-    largest = float(np.abs(statistics).max(initial=0.0)) * statistics.shape[-2]
-    whole = largest < 2**24 and bool((statistics == np.rint(statistics)).all())
-    return statistics.astype(np.float32 if whole else np.float64, copy=False)
-
-
-def products(rows: npt.NDArray[np.integer[Any]], columns: npt.NDArray[AnyFloat]) -> Iterator[npt.NDArray[AnyFloat]]:
-    """Blocks of rows @ columns, in the precision of the columns."""
-    for at in range(0, len(rows), BLOCK):
-        yield rows[at : at + BLOCK].astype(columns.dtype) @ columns
 
 
 def blocks(total: int) -> Iterator[int]:
