@@ -9,8 +9,11 @@ from ablab.report.build import findings
 from ablab.report.plain_words import plain_words
 from ablab.report.selection_of_study import of_study
 from ablab.report.tuned import expected_best
+from ablab.report.tuning_series import _curves
 from ablab.study.definition import define
+from ablab.study.design import Arm
 from ablab.study.study import names_of
+from ablab.study.tuning import Trial, Tuned
 from tests.report.synthetic import corpus, translated, write
 
 EXPERIMENT = """
@@ -89,3 +92,31 @@ def test_the_expected_best_is_the_mean_over_all_choices():
     costs = sorted(np.random.default_rng(0).random(6).tolist())
     for k, found in enumerate(expected_best(costs), 1):
         assert found == pytest.approx(np.mean([min(chosen) for chosen in combinations(costs, k)]))
+
+
+def test_the_report_draws_what_each_arm_does_at_other_settings(tmp_path):
+    document = tuned_study(tmp_path, {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.3, 0.25)})
+    by_rate, curve, *others = document.series
+    assert (by_rate.key, by_rate.x, by_rate.title) == ("tuning_1", "optim.lr", "Validation BLEU by optim.lr")
+    assert by_rate.is_log
+    assert by_rate.is_joined
+    assert [line.arm for line in by_rate.lines] == ["layerdrop=0", "layerdrop=0.1"]
+    assert all(len(line.x) == 3 and line.x == sorted(line.x) for line in by_rate.lines)
+    for line, about in zip(by_rate.lines, document.tuning, strict=True):
+        rate = float(about.settings.partition("=")[2])
+        assert dict(zip(line.x, line.mean, strict=True))[rate] == max(line.mean) == pytest.approx(about.best)
+    assert curve.key == "tuning_curve"
+    assert all(line.x == [1, 2, 3, 4] and line.mean == sorted(line.mean) for line in curve.lines)
+    assert [line.mean[-1] for line in curve.lines] == pytest.approx([about.best for about in document.tuning])
+    assert not any(one.key == "tuning_bands" for one in others)  # three draws bound nothing
+
+
+def test_bands_are_drawn_where_the_draws_bound_them():
+    words = [(), *((f"optim.lr={number}",) for number in range(1, 17))]
+    trials = [Trial(word, float(number)) for number, word in enumerate(words)]
+    arm = Tuned(Arm("a", ()), trials, trials[0])
+    listed = Tuned(Arm("b", ()), trials[1:], trials[1])
+    *_, bands = _curves([arm, listed], "Validation loss", 1.0)
+    (line,) = bands.lines
+    assert (bands.key, line.arm, line.x) == ("tuning_bands", "a", [1, 2])
+    assert all(low < mean < high for low, mean, high in zip(line.low, line.mean, line.high, strict=True))

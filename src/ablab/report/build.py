@@ -19,6 +19,7 @@ from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.report.setup import setup
 from ablab.report.tuned import tuning_lines, with_tuning
+from ablab.report.tuning_series import tuning_series
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED
@@ -134,7 +135,8 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
         if arm is not baseline:
             differences.append(difference_line(selection, arm, baseline, measure, on_sentences[baseline.name]))
         advance()
-    series, artefacts, differing = pictured(selection), side_by_side(selection), differing_sentences(selection)
+    series = [*tuning_series(selection), *pictured(selection)]
+    artefacts, differing = side_by_side(selection), differing_sentences(selection)
     return Document(
         name=selection.name,
         question=selection.question,

@@ -274,7 +274,10 @@ class LineOf(Strict):
 
 
 class Series(Strict):
-    """A picture of curves of one kind; its titles say what it shows. `names`: labels of x where x is no quantity."""
+    """A picture of curves of one kind; its titles say what it shows. `names`: labels of x where x is no quantity.
+
+    `caption`: what the lines are; empty: means over seeds. `is_log`: of the axis of x. `is_joined`: points by a line.
+    """
 
     key: str
     title: str
@@ -282,6 +285,9 @@ class Series(Strict):
     y: str
     lines: list[LineOf]
     names: list[str] = Field(default_factory=list)
+    caption: str = ""
+    is_log: bool = False
+    is_joined: bool = True
 
 
 class MatrixOf(Strict):
@@ -410,7 +416,9 @@ class Setup(Strict):
 
     `training_seconds`: times the number of devices, with validation; `tokens`: of the target. `settings`: of the
     recipe, the same in all arms; `varied`: those in which arms differ, with their values. `searched`: which settings
-    were searched, within which bounds, and by which score.
+    were searched, within which bounds, and by which score. `typed`: the words of the first launch. `tuning_runs`,
+    `tuning_seconds`: of what was tried to tune the arms. `fixed_seeds`, `fixed_runs`: of a design that trains every arm
+    with as many seeds as a study that adds them may use; None and 0 for other studies.
     """
 
     runs: int
@@ -426,6 +434,11 @@ class Setup(Strict):
     settings: dict[str, Any]
     varied: dict[str, list[Any]]
     searched: list[str]
+    typed: list[str] = Field(default_factory=list)
+    tuning_runs: int = 0
+    tuning_seconds: float = 0.0
+    fixed_seeds: int | None = None
+    fixed_runs: int = 0
 
 
 class Document(Strict):

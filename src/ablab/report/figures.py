@@ -40,7 +40,7 @@ def styles(document: Document) -> dict[str, Style]:
 
 
 def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
-    """Draw a line for each arm, the mean over seeds, on a band from the lowest seed to the highest."""
+    """Draw a line for each arm, such as the mean over seeds, on its band."""
     data: list[dict[str, Any]] = []
     for line in series.lines:
         look = styles[line.arm]
@@ -52,7 +52,7 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
         data.append(
             {
                 "type": "scatter",
-                "mode": "lines+markers",
+                "mode": "lines+markers" if series.is_joined else "markers",
                 "x": line.x,
                 "y": line.mean,
                 "name": line.marked,
@@ -71,7 +71,7 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
         "layout": {
             "height": 420,
             "title": {"text": series.title},
-            "xaxis": {"title": {"text": series.x}},
+            "xaxis": {"title": {"text": series.x}, **({"type": "log"} if series.is_log else {})},
             "yaxis": {"title": {"text": series.y}},
             "showlegend": False,  # the page shows one for all charts
         },

@@ -69,7 +69,7 @@ def curves(document: Document) -> list[Picture]:
 
 def drawn(folder: Path) -> list[Path]:
     """List the pictures in the folder that a report may have made."""
-    names = ("forest*", "column_figure", *KINDS)
+    names = ("forest*", "column_figure", "tuning_*", *KINDS)
     return [path for name in names for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
 
 
@@ -130,9 +130,10 @@ def _lines(text: str) -> int:
 
 def _curves(series: Series, looks: dict[str, Style]) -> Picture:
     has_bands = any(line.low != line.high for line in series.lines)
-    caption = "Mean over seeds" + (", on a band from the lowest seed to the highest." if has_bands else ".")
+    of_seeds = "Mean over seeds" + (", on a band from the lowest seed to the highest." if has_bands else ".")
     arms = [wrapped(line.marked, 40) for line in series.lines]
     height = 2.9 + 0.19 * max(map(_lines, arms)) * -(-len(arms) // _columns(arms))
+    caption = series.caption or of_seeds
     return Picture(series.key, series.title, caption, height, partial(_draw_curves, series, looks), arms)
 
 
@@ -141,10 +142,13 @@ def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
         look = looks[line.arm]
         marks: dict[str, Any] = {"marker": POINTS[look.marker], "markersize": 3}
         marks["markevery"] = -(-len(line.x) // MOST_MARKED)
-        axes.plot(line.x, line.mean, DASHES[look.dash], color=look.colour, linewidth=1.4, **marks)
+        dashes = DASHES[look.dash] if series.is_joined else ""
+        axes.plot(line.x, line.mean, dashes, color=look.colour, linewidth=1.4, **marks)
         if line.low != line.high:
             axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
-    if all(x == round(x) for line in series.lines for x in line.x):
+    if series.is_log:
+        axes.set_xscale("log")
+    elif all(x == round(x) for line in series.lines for x in line.x):
         axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(series.x)
     axes.set_ylabel(series.y)

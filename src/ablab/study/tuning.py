@@ -24,10 +24,15 @@ TUNED = ", tuned"
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged."""
+    """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged.
+
+    `runs`, `seconds`: how many there were, and the machine time that they took.
+    """
 
     words: Words
     cost: float | None
+    runs: int = 0
+    seconds: float = 0.0
 
     @property
     def name(self) -> str:
@@ -73,7 +78,11 @@ def trial_arms(arms: Sequence[Arm], settings: Sequence[Words]) -> list[Arm]:
 
 def trials_of(arm: Arm, tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]]) -> list[Trial]:
     """Return what tuning found for an arm. `records`: of each trial arm, one for each seed."""
-    return [Trial(words, _cost(records[_trial_name(arm, words)], tune)) for words in settings]
+    return [_trial(words, records[_trial_name(arm, words)], tune) for words in settings]
+
+
+def _trial(words: Words, records: Sequence[Record], tune: Tune) -> Trial:
+    return Trial(words, _cost(records, tune), len(records), sum(record.cost.seconds for record in records))
 
 
 def tuned_of(
@@ -98,9 +107,9 @@ def at_an_edge(tuned: Tuned) -> list[str]:
     words = [word for trial in tuned.trials for word in trial.words]
     found = []
     for word in tuned.best.words:
-        tried = {_number(other) for other in words if _key(other) == _key(word)}
+        tried = {number_of(other) for other in words if _key(other) == _key(word)}
         numbers = sorted(number for number in tried if number is not None)
-        if len(numbers) >= FEWEST and _number(word) in (numbers[0], numbers[-1]):
+        if len(numbers) >= FEWEST and number_of(word) in (numbers[0], numbers[-1]):
             found.append(word)
     return found
 
@@ -109,7 +118,8 @@ def _key(word: str) -> str:
     return word.partition("=")[0]
 
 
-def _number(word: str) -> float | None:
+def number_of(word: str) -> float | None:
+    """Return the value of a word that is a number, or None."""
     try:
         return float(word.partition("=")[2])
     except ValueError:
