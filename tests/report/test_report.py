@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 
+from ablab.console import duration
 from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.document import Document
+from ablab.report.made import cost_words
 from ablab.report.plain_words import plain_words
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import tables
@@ -67,6 +69,9 @@ def test_the_means_are_those_of_the_records(reported):
 def test_figures_agree_across_all_renderings(reported):
     page, latex = reported.text("report.html"), reported.text("report.tex")
     markdown = reported.text("report.md")
+    listed = [cell for line in markdown.splitlines() if line.startswith("| ") for cell in line[2:-2].split(" | ")]
+    in_markdown = {re.sub(r" \[[\d, ]+\]$", "", cell) for cell in listed}
+    in_markdown |= {"", *re.findall(r"^\d+\. (.*)$", markdown, flags=re.M)}
     document = Document.model_validate(reported.data)
     assert [table.key for table in tables(document)] == ["claims", "arms", "differences", "metrics"]
     for table in tables(document):
@@ -78,7 +83,7 @@ def test_figures_agree_across_all_renderings(reported):
         parts = [cell.partition("<sup>")[0] for cell in cells]
         written = {part.replace("&lt;", "<").replace("&#39;", "'").strip() for part in parts} | {""}
         for row in table.rows:
-            assert "| " + " | ".join(row) + " |" in markdown
+            assert set(row) <= in_markdown
             assert " & ".join(map(escaped, row)) in latex
             assert set(row) <= written
     stamp = f"register {document.stamp}"
@@ -91,6 +96,35 @@ def test_every_claim_of_a_report_is_said_and_the_formats_say_the_same(reported):
         assert all(said in reported.text(name) for name in ("report.html", "report.md"))
         assert breakable(said) in reported.text("report.tex")
         assert said in reported.out
+
+
+def test_notes_stand_below_a_table_and_not_in_its_cells(reported):
+    markdown = reported.text("report.md")
+    assert "| notes |" not in markdown
+    notes = re.findall(r"^(\d+)\. .*$", markdown, flags=re.M)
+    assert notes
+    assert all(f"[{number}] |" in markdown for number in notes)
+
+
+def test_the_report_says_how_its_runs_were_made_and_what_they_cost(reported):
+    made = reported.data["setup"]
+    hours = duration(made["training_seconds"] + made["evaluation_seconds"])
+    for name in ("report.md", "report.html"):
+        text = reported.text(name)
+        assert "How it was made" in text
+        assert f"{made['runs']} runs took {hours} of machine time." in text
+        assert "train -m experiment=" in text
+        assert "outputs=" not in text.partition("How it was made")[2].partition("Machine:")[0]
+
+
+def test_a_study_that_adds_seeds_says_what_a_fixed_design_would_have_cost(reported):
+    made = Document.model_validate(reported.data).setup
+    assert made is not None
+    spent = made.training_seconds + made.evaluation_seconds
+    added = made.model_copy(update={"fixed_seeds": 10, "fixed_runs": 2 * made.runs, "tuning_runs": 3})
+    words = cost_words(added.model_copy(update={"tuning_seconds": 90.0}))
+    assert f"{made.runs} runs took {duration(spent)} of machine time, and 3 runs of tuning another 1 min 30 s." in words
+    assert words.endswith(f"10 seeds of each arm would have needed {2 * made.runs} runs, about {duration(2 * spent)}.")
 
 
 def test_it_says_where_lower_is_better(reported):

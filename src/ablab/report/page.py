@@ -15,6 +15,7 @@ from ablab.report.document import ClaimLine, Document, Facets, Matrices
 from ablab.report.drawing import drawing
 from ablab.report.figures import Style, styles
 from ablab.report.forest import Forest, forests
+from ablab.report.made import command, cost_words
 from ablab.report.order import arms_by_effect
 from ablab.report.page_tables import page_table
 from ablab.report.path_drawing import path_drawing
@@ -79,6 +80,8 @@ def page(document: Document) -> str:
         document=document,
         looks={name: _look(style) for name, style in styles(document).items()},
         arms=arms_by_effect(document),
+        command=command(document.setup) if document.setup else "",
+        cost=cost_words(document.setup) if document.setup else "",
         told=told,
         tables=tables,
         titles={make(document).key: make(document).title for make in MAKERS},

@@ -13,7 +13,7 @@ from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection, way_of
 from ablab.report.usual import most_common, shared
 from ablab.store.conditions import conditions as parsed
-from ablab.store.conditions import meeting, values_of
+from ablab.store.conditions import meeting, near_miss, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
@@ -34,10 +34,14 @@ def where(conditions: str, outputs: Path) -> Selection:
     records, damage = _readable(all_runs(outputs))
     if not records:
         raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
-    are_meant = meeting([values_of(one.record, one.latest) for one in records], conditions)
+    values = [values_of(one.record, one.latest) for one in records]
+    are_meant = meeting(values, conditions)
     found = [(one.folder, one.record) for one, is_meant in zip(records, are_meant, strict=True) if is_meant]
     if not found:
-        raise UserError(f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that")
+        hint = near_miss(values, conditions)
+        raise UserError(
+            f"where={conditions}: none of the {len(records)} finished runs in {outputs}/runs is like that{hint}"
+        )
     chosen = _ad_hoc("where", f"where={conditions}", found, outputs)
     return replace(chosen, notes=[*chosen.notes, *damage])
 

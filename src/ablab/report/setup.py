@@ -31,7 +31,33 @@ def setup(selection: Selection) -> Setup | None:
         settings=_shared(selection),
         varied=_varied(selection),
         searched=list(selection.searched),
+        typed=_typed(selection),
+        **_tuning(selection),
+        **_fixed(selection),
     )
+
+
+OWN = ("outputs=", "hydra.", "logger", "trainer.progress=", "wait=")
+"""Beginnings of words that say nothing of what is computed."""
+
+
+def _typed(selection: Selection) -> list[str]:
+    words = [] if selection.registered is None else selection.registered.typed
+    return [word for word in words if not word.startswith(OWN)]
+
+
+def _tuning(selection: Selection) -> dict[str, Any]:
+    trials = [trial for one in selection.tuned for trial in one.trials]
+    return {
+        "tuning_runs": sum(trial.runs for trial in trials),
+        "tuning_seconds": sum(trial.seconds for trial in trials),
+    }
+
+
+def _fixed(selection: Selection) -> dict[str, Any]:
+    if selection.looks is None:
+        return {}
+    return {"fixed_seeds": selection.looks.last, "fixed_runs": selection.looks.last * len(selection.arms)}
 
 
 def _devices(record: Record) -> int:

@@ -3,30 +3,47 @@
 import csv
 import io
 import re
+from collections.abc import Sequence
 
-from ablab.report.document import Document
+from ablab.lines import counted
+from ablab.report.document import ClaimLine, Document
+from ablab.report.made import made_lines
+from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import Table, tables
 
 
 def markdown(document: Document) -> str:
-    """Return the report in Markdown, for a pull request or a wiki."""
-    lines = [f"# {escaped(document.name)}", "", escaped(document.question), ""]
-    lines += [f"Source: {escaped(document.source)}", ""] if document.source else []
+    """Return the report in Markdown, for a pull request or a wiki: question, figure, answers, tables, cost, methods."""
+    lines = [f"# {escaped(document.question or document.name)}", "", f"{_about(document)}", ""]
     lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
+    lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for claim in document.claims:
         said = f"**{escaped(plain_words(claim, document.metric))}** {escaped(claim.words)}"
-        lines.append(f"- {said}{_exploratory(claim.exploratory)}")
+        lines.append(f"- {said}{_published(claim)}{_exploratory(claim.exploratory)}")
     lines += [""] if document.claims else []
-    lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
-    for table in tables(document):
-        lines += [f"## {escaped(table.title)}", "", *markdown_table(table), ""]
+    parts = [(table.title, page_table(table)) for table in tables(document)]
+    for title, part in parts:
+        lines += [f"## {escaped(title)}", "", *_markdown_part(part), ""]
+    if made := made_lines(document):
+        lines += ["## How it was made", "", *made, ""]
     for picture in curves(document):
         lines += [f"## {escaped(picture.title)}", "", *_markdown_picture(picture)]
+    if more := [(title, part.rest) for title, part in parts if part.rest]:
+        lines += ["## Further figures", ""]
+        lines += [line for title, rest in more for line in (f"### {escaped(title)}", "", *_markdown_part(rest), "")]
     methods = [*map(escaped, document.methods), *_signatures(document), *map(escaped, document.custody)]
     lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
+
+
+def _about(document: Document) -> str:
+    """Return a line on what was compared: name, source, arms, seeds, test set."""
+    seeds = f"{len(document.arms)} arms, seeds {counted(document.seeds)}"
+    test_set = f"{document.test_set}, {document.sentences:,} sentences" if document.test_set else ""
+    name = document.name if document.question else ""
+    return " · ".join(escaped(part) for part in (name, document.source or "", seeds, test_set) if part)
 
 
 def comma_separated(table: Table, custody: str) -> str:
@@ -44,6 +61,13 @@ def _no_formula(cell: str) -> str:
     return f"'{cell}" if cell != "-" and cell.startswith(("=", "@", "+", "-")) and not is_figure else cell
 
 
+def _published(claim: ClaimLine) -> str:
+    if claim.published is None:
+        return ""
+    source = f" ({escaped(claim.source)})" if claim.source else ""
+    return f" Published: {escaped(' '.join(claim.published.split()))}{source}."
+
+
 def _exploratory(reason: str | None) -> str:
     return "" if reason is None else f" *Exploratory: {escaped(reason)}.*"
 
@@ -58,9 +82,24 @@ def _markdown_picture(picture: Picture) -> list[str]:
 
 def markdown_table(table: Table) -> list[str]:
     """Return the lines of one table in Markdown."""
-    marks = ["---" if number < table.left else "---:" for number in range(len(table.columns))]
-    rows = [table.columns, marks, *table.rows]
-    return ["| " + " | ".join(map(escaped, row)) + " |" for row in rows]
+    return _grid(table.columns, table.rows, [number < table.left for number in range(len(table.columns))])
+
+
+def _markdown_part(part: PageTable) -> list[str]:
+    """Return the lines of a table, with its notes below it."""
+    rows = [[_noted(row.cells[0], row.notes), *row.cells[1:]] for row in part.rows]
+    words = [column.holds_words for column in part.columns]
+    notes = [f"{number}. {escaped(note)}" for number, note in enumerate(part.notes, 1)]
+    return [*_grid([column.title for column in part.columns], rows, words), *([""] if notes else []), *notes]
+
+
+def _noted(cell: str, notes: list[int]) -> str:
+    return f"{cell} [{', '.join(map(str, notes))}]" if notes else cell
+
+
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
+    marks = ["---" if holds_words else "---:" for holds_words in words]
+    return ["| " + " | ".join(map(escaped, row)) + " |" for row in (columns, marks, *rows)]
 
 
 def escaped(text: str) -> str:
