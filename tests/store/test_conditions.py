@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.errors import UserError
-from ablab.store.conditions import conditions, meeting
+from ablab.store.conditions import conditions, meeting, near_miss
 
 RUNS = [{"norm": "pre", "layerdrop": "0.0", "test_bleu": "31.5"}, {"norm": "scalenorm", "layerdrop": "0.1"}]
 
@@ -37,3 +37,17 @@ def test_what_is_no_condition_is_refused(text):
 def test_a_key_that_no_run_has_is_refused_with_the_nearest():
     with pytest.raises(UserError, match="did you mean layerdrop"):
         meeting(RUNS, "layerdrp=0")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("norm=scalenrom", "; did you mean norm=scalenorm?"),
+        ("layerdrop=0 norm=pree", "; did you mean norm=pre?"),
+        ("norm=batch", ""),
+        ("norm=pre layerdrop=0.1", ""),
+        ("norm!=scalenrom", ""),
+    ],
+)
+def test_a_value_that_no_run_has_is_proposed_if_one_is_like_it(text, hint):
+    assert near_miss(RUNS, text) == hint

@@ -15,6 +15,7 @@ from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.garbage import uncollected
 from ablab.identity import parts_of
+from ablab.store.conditions import near_miss
 from ablab.store.scores import COSTS, SCORES
 
 COLUMNS = ("id", "state", "seed", "test_bleu", "test_chrf", "valid_loss", "ended", "name")
@@ -46,6 +47,10 @@ def ls(arguments: Sequence[str]) -> int:
     if options.format == "csv":
         _write_csv(listed.runs, columns, by_id)
         return DONE
+    if not listed.runs:
+        every = open_store(options.outputs).runs()
+        Console().say(f"no runs{near_miss([run.values for run in every], options.where)}")
+        return DONE
     _say(listed.runs, columns, by_id, is_free=options.columns is None)
     return DONE
 
@@ -58,9 +63,6 @@ def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str,
 
 def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, is_free: bool) -> None:
     console = Console()
-    if not listed:
-        console.say("no runs")
-        return
     rows = [[_cell(column, row[column]) for column in columns] for row in table_of(listed, columns, runs)]
     shared = _shared([one.name for one in listed if one.name])
     for row, one in zip(rows, listed, strict=True):

@@ -12,6 +12,7 @@ from ablab.commands.outputs import say_json
 from ablab.commands.show import size_of
 from ablab.console import Console
 from ablab.errors import DONE, UserError
+from ablab.store.conditions import near_miss
 
 
 def rm(arguments: Sequence[str]) -> int:
@@ -54,7 +55,8 @@ def _meant(where: str, find: Callable[[str], Sequence[Run]], place: str) -> list
     if not where.split():
         raise UserError("where=: say which runs, such as where='state=failed'")
     if not (found := list(find(where))):
-        raise UserError(f"where={where}: no run in {place} is like that")
+        hint = near_miss([run.values for run in find("")], where)
+        raise UserError(f"where={where}: no run in {place} is like that{hint}")
     return found
 
 

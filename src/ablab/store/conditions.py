@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from operator import ge, gt, le, lt
 from typing import Any
@@ -47,6 +48,16 @@ def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
     return [all(one.holds(values.get(one.key)) for one in wanted) for values in found]
+
+
+def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
+    """Return `; did you mean norm=scalenorm?` if a condition names a value that no run has, but one is like it."""
+    for one in conditions(text):
+        there = {values[one.key] for values in found if one.key in values}
+        if one.operator == "=" and there and not any(map(one.holds, there)):
+            near = get_close_matches(one.value, there, n=1)
+            return f"; did you mean {one.key}={near[0]}?" if near else ""
+    return ""
 
 
 def values_of(record: AnyRecord, evaluation: AnyEvaluation | None = None) -> dict[str, str]:

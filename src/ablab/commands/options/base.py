@@ -1,5 +1,6 @@
 """What the options of a verb are: typed fields, read from `key=value` words, described where they are declared."""
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
@@ -22,6 +23,9 @@ class Options(Group):
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
+RUN_ID = re.compile(r"r[0-9a-f]{4,}")
+"""What looks like the id of a run, or the beginning of one."""
+
 
 def read_words(kind: type[AnyOptions], arguments: Sequence[str]) -> AnyOptions:
     """Parse `key=value` words into options; UserError for unknown, missing or invalid keys.
@@ -31,6 +35,8 @@ def read_words(kind: type[AnyOptions], arguments: Sequence[str]) -> AnyOptions:
     words: dict[str, str] = {}
     for argument in arguments:
         key, equals, value = argument.partition("=")
+        if "run" in kind.model_fields and RUN_ID.fullmatch(argument):
+            raise UserError(f"{argument}: a value without its key; did you mean run={argument}?")
         if key not in kind.model_fields:
             raise UserError(f"{argument}: no such key; {choices(key, kind.model_fields)}")
         if not equals:
