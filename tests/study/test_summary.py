@@ -58,3 +58,14 @@ def test_the_learning_curves_name_what_their_mean_leaves_out(failing, tmp_path, 
     (legend,) = [panel.get_legend() for panel in figures[0].axes if panel.get_legend()]
     labels = [text.get_text() for text in legend.get_texts()]
     assert labels == ["layerdrop=0", "layerdrop=0.1 (2 of 3 runs: 1 diverged)"]
+
+
+def test_the_curves_of_many_arms_have_no_legend(failing, tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: figures.append(self))
+    monkeypatch.setattr("ablab.study.plots.MOST_NAMED", 1)
+    monkeypatch.setattr("ablab.study.plots.MOST_THIN", 1)
+    assert draw_learning(failing, ledger(failing), tmp_path / "curves.png")
+    assert not any(panel.get_legend() for panel in figures[0].axes)
+    assert figures[0].get_suptitle() == "2 arms: the report names each"
+    assert all(len(panel.lines) == 2 for panel in figures[0].axes)  # the means alone

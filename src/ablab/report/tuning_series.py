@@ -40,7 +40,7 @@ def _sensitivity(tuned: Sequence[Tuned], title: str, sign: float) -> Iterator[Se
             key=f"tuning_{place}",
             title=f"{title} by {key}",
             x=key,
-            y=title.partition(" ")[2],
+            y=title,
             lines=lines,
             caption="On validation, mean over the seeds of tuning; settings under which a seed diverged have no point."
             + ("" if alone else " Other settings were drawn anew for each point."),

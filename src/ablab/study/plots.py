@@ -11,6 +11,12 @@ from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import Entry
 from ablab.study.study import Study, marked, survivors
 
+MOST_NAMED = 16
+"""Arms that a legend has room for."""
+
+MOST_THIN = 400
+"""Runs that have a line of their own: of more, none could be seen."""
+
 
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
     """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
@@ -29,8 +35,8 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
         for number, (row, arm) in enumerate(study.first_of_rows.items()):
             colour = f"C{number % 10}"
             records = _records(study, arm, entries)
-            for record in records:
-                drawn = True
+            drawn = drawn or bool(records)
+            for record in records if len(study.cells) <= MOST_THIN else []:
                 panel.plot(*_points(record, key), color=colour, alpha=0.3, linewidth=0.8)
             averaged = [record for record in records if record.state != "diverged"] or records
             steps, means = _mean_points([_points(record, key) for record in averaged])
@@ -41,7 +47,10 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
         panel.set_title(title)
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
-    panels[1].legend(fontsize="small")
+    if len(study.first_of_rows) <= MOST_NAMED:
+        panels[1].legend(fontsize="small", loc="lower right")
+    else:
+        figure.suptitle(f"{len(study.first_of_rows)} arms: the report names each", fontsize="small")
     if drawn:
         write_picture(path, figure)
     return drawn
