@@ -7,25 +7,31 @@ from ablab.statistics.products import BLOCK, Plan, exact, products
 
 
 def bleu_statistics(rng, seeds, sentences, shortest):
-    """Statistics of BLEU as sacrebleu counts them: [sentences, seeds * 10]."""
+    """Statistics of BLEU as sacrebleu counts them: [seeds, sentences, 10]."""
     references = rng.integers(shortest, 30, size=sentences)
     runs = []
     for _ in range(seeds):
         words = np.maximum(shortest, references + rng.integers(-3, 4, size=sentences))
         totals = [np.maximum(0, words - order) for order in range(4)]
-        runs += [words, references, *(rng.binomial(total, 0.6 ** (1 + n)) for n, total in enumerate(totals)), *totals]
-    return exact(np.stack(runs, axis=1))
+        matches = [rng.binomial(total, 0.6 ** (1 + n)) for n, total in enumerate(totals)]
+        runs.append(np.stack([words, references, *matches, *totals], axis=1))
+    return exact(np.stack(runs))
+
+
+def whole(rows, statistics):
+    """Return the sums as numpy computes them from every column, [b, seeds, k]."""
+    return np.einsum("bn,snk->bsk", rows, statistics)
 
 
 @pytest.mark.parametrize("shortest", [0, 1, 3, 8])
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_products_of_counts_are_exact(seeds, shortest):
     rng = np.random.default_rng(shortest)
-    columns = bleu_statistics(rng, seeds, 250, shortest)
+    statistics = bleu_statistics(rng, seeds, 250, shortest)
     rows = rng.integers(0, 6, size=(BLOCK + 40, 250)).astype(np.uint8)
-    found = np.concatenate(list(products(rows, columns)))
-    assert found.dtype == columns.dtype
-    assert (found == rows.astype(np.int64) @ columns.astype(np.int64)).all()
+    found = np.concatenate(list(products(rows, statistics)))
+    assert found.dtype == statistics.dtype
+    assert (found == whole(rows.astype(np.int64), statistics.astype(np.int64))).all()
 
 
 def test_products_of_any_whole_numbers_and_signs_are_exact():
@@ -37,18 +43,26 @@ def test_products_of_any_whole_numbers_and_signs_are_exact():
     columns[7, 5] += 100
     columns[:, 8] = 0
     signs = (rng.integers(2, size=(70, 300)) * 2 - 1).astype(np.int8)
-    (found,) = products(signs, columns)
-    assert (found == signs.astype(np.int64) @ columns.astype(np.int64)).all()
+    (found,) = products(signs, columns[None])
+    assert (found == whole(signs.astype(np.int64), columns[None].astype(np.int64))).all()
     assert len(Plan.of(columns).at) == 9  # without those at 3, 4 and 5
 
 
 def test_half_of_the_columns_of_bleu_follow_from_others():
-    columns = bleu_statistics(np.random.default_rng(1), 3, 1000, shortest=4)
-    assert len(Plan.of(columns).at) == 5 * 3 + 1
+    statistics = bleu_statistics(np.random.default_rng(1), 3, 1000, shortest=4)
+    columns = statistics.transpose(1, 2, 0).reshape(1000, 30)
+    assert len(Plan.of(columns, 3).at) == 5 * 3 + 1
 
 
 def test_products_of_other_numbers_are_those_of_numpy():
     rng = np.random.default_rng(1)
-    columns, rows = rng.normal(size=(300, 5)), rng.integers(0, 4, size=(20, 300))
-    (found,) = products(rows, columns)
-    assert (found == rows.astype(float) @ columns).all()
+    statistics, rows = rng.normal(size=(2, 300, 5)), rng.integers(0, 4, size=(20, 300))
+    (found,) = products(rows, statistics)
+    assert found == pytest.approx(whole(rows.astype(float), statistics))
+
+
+def test_each_statistic_lies_by_itself_in_memory():
+    statistics = bleu_statistics(np.random.default_rng(1), 3, 250, shortest=3)
+    (found,) = products(np.ones((20, 250), np.uint8), statistics)
+    assert found.shape == (20, 3, 10)
+    assert np.moveaxis(found, 2, 0).transpose(0, 2, 1).flags.c_contiguous

@@ -7,7 +7,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.products import BLOCK, exact
 from ablab.statistics.resampling import approximate_randomisation, crossed, crossed_bootstrap
-from ablab.statistics.sentences import Resamples, corpus_bleu, differences
+from ablab.statistics.sentences import Resamples, corpus_bleu
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate
 
@@ -57,7 +57,7 @@ def test_draws_of_another_test_set_are_refused():
 
 def test_seed_part_is_the_paired_standard_error():
     arm, baseline = simulated(generator(), 5, 300)
-    paired = of_differences(differences(np.stack([arm, baseline]).sum(2)))
+    paired = of_differences(corpus_bleu(arm.sum(1)) - corpus_bleu(baseline.sum(1)))
     crossed = crossed_bootstrap(arm, baseline, generator(), resamples=200)
     assert crossed.from_seeds == pytest.approx(paired.standard_error**2)
     assert crossed.standard_error >= paired.standard_error

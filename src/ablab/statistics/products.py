@@ -34,24 +34,29 @@ def exact(statistics: npt.NDArray[Any]) -> Columns:
     return statistics.astype(np.float32 if whole else np.float64, copy=False)
 
 
-def products(rows: npt.NDArray[np.integer[Any]], columns: Columns) -> Iterator[Columns]:
-    """Blocks of rows @ columns, in the precision of the columns. rows: [resamples, sentences]; columns: [sentences, m].
+def products(rows: npt.NDArray[np.integer[Any]], statistics: Columns) -> Iterator[Columns]:
+    """Yield blocks [b, seeds, k] of weighted sums over sentences, in the precision of the statistics.
 
-    Columns in float32 are taken to be whole numbers whose sums do not round, as `exact` leaves them.
+    rows: weights, [resamples, sentences]; statistics: [seeds, sentences, k]. Those in float32 are taken to be whole
+    numbers whose sums do not round, as `exact` leaves them. In memory each statistic lies by itself, so that a score
+    which combines statistics reads them in order.
     """
-    plan = Plan.of(columns) if columns.dtype == np.float32 else None
+    seeds, count, width = statistics.shape
+    columns = statistics.transpose(1, 2, 0).reshape(count, width * seeds)
+    plan = Plan.of(columns, seeds) if columns.dtype == np.float32 else None
     for at in range(0, len(rows), BLOCK):
         block = rows[at : at + BLOCK].astype(columns.dtype)
-        yield block @ columns if plan is None else plan.product(block)
+        sums = columns.T @ block.T if plan is None else plan.product(block)
+        yield sums.reshape(width, seeds, len(block)).transpose(2, 1, 0)
 
 
 @dataclass(frozen=True)
 class Plan:
     """How the columns of a product follow from each other.
 
-    `computed`: columns that do not follow, [sentences, c], at the places `at`. `source`: for each place, the one that
-    it equals. `steps`: places that follow from the one before by a `constant` for each sentence, and by `rest` in the
-    sentences `few`, [few, steps].
+    `computed`: columns that do not follow, [c, sentences], at the places `at`. `source`: for each place, the one that
+    it equals. `steps`: places that follow from the one that lies `apart` before, by a `constant` for each sentence, and
+    by `rest` in the sentences `few`, [steps, few].
     """
 
     computed: Columns
@@ -61,15 +66,16 @@ class Plan:
     constants: Columns
     few: Places
     rest: Columns
+    apart: int
 
     @classmethod
-    def of(cls, columns: Columns) -> "Plan":
-        """Find what follows from what."""
+    def of(cls, columns: Columns, apart: int = 1) -> "Plan":
+        """Find what follows from what. columns: [sentences, m]; apart: places between two statistics of a run."""
         count, number = columns.shape
         source = _first_equal(columns)
         own = np.flatnonzero(source == np.arange(number))
-        later = own[own > 0]
-        gaps = columns[:, later] - columns[:, later - 1]
+        later = own[own >= apart]
+        gaps = columns[:, later] - columns[:, later - apart]
         constants = np.median(gaps, axis=0)
         constants = np.where(constants == np.rint(constants), constants, 0.0).astype(columns.dtype)
         gaps = gaps - constants
@@ -79,20 +85,20 @@ class Plan:
         if few.size > 2 * FEW * count:  # together, the few are many
             steps, gaps, few, follows = steps[:0], gaps[:, :0], few[:0], np.zeros_like(follows)
         at = np.setdiff1d(own, steps)
-        return cls(np.ascontiguousarray(columns[:, at]), at, source, steps, constants[follows], few, gaps[few])
+        computed = np.ascontiguousarray(columns[:, at].T)
+        return cls(computed, at, source, steps, constants[follows], few, np.ascontiguousarray(gaps[few].T), apart)
 
     def product(self, block: Columns) -> Columns:
-        """Return block @ columns, [b, m]. block: whole numbers, [b, sentences]."""
-        found = np.empty((len(block), self.source.size), dtype=block.dtype)
-        found[:, self.at] = block @ self.computed
+        """Return columns.T @ block.T, [m, b]. block: whole numbers, [b, sentences]."""
+        found = np.empty((self.source.size, len(block)), dtype=block.dtype)
+        found[self.at] = self.computed @ block.T
         if self.steps.size:
-            added = block[:, self.few] @ self.rest + block.sum(axis=1, keepdims=True) * self.constants
+            added = self.rest @ block[:, self.few].T + self.constants[:, None] * block.sum(axis=1)
             # In order: a place may follow from one that itself followed.
-            for place, more in zip(self.steps, added.T, strict=True):
-                before = place - 1 if self.source[place - 1] == place - 1 else self.source[place - 1]
-                found[:, place] = found[:, before] + more
+            for place, more in zip(self.steps, added, strict=True):
+                np.add(found[self.source[place - self.apart]], more, out=found[place])
         copied = np.flatnonzero(self.source != np.arange(self.source.size))
-        found[:, copied] = found[:, self.source[copied]]
+        found[copied] = found[self.source[copied]]
         return found
 
 

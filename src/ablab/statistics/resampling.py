@@ -19,7 +19,6 @@ from ablab.statistics.sentences import (
     Scores,
     blocks,
     corpus_bleu,
-    differences,
     stacked,
 )
 from ablab.statistics.student import Floats
@@ -178,20 +177,20 @@ class Swaps:
         _, seeds, count, _ = statistics.shape
         if (statistics[0] == statistics[1]).all():
             raise NotTestable("both sides score alike on every sentence: there is nothing to swap")
-        observed = float(differences(statistics.sum(axis=-2), metric).mean())
+        ours, theirs = statistics.sum(axis=-2)
+        observed = float((metric(ours) - metric(theirs)).mean())
         # Sums that are equal but for the order of rounding are ties.
         least = abs(observed) - 1e-9
         extreme = sum(
-            int((np.abs(differences(sums, metric).mean(axis=-1)) >= least).sum()) for sums in self._swapped(statistics)
+            int((np.abs((metric(one) - metric(other)).mean(axis=-1)) >= least).sum())
+            for one, other in self._swapped(statistics)
         )
         trials = len(self._signs)
         return Randomisation(seeds, count, trials, observed, (1 + extreme) / (1 + trials))
 
-    def _swapped(self, statistics: Floats) -> Iterator[Floats]:
-        """Blocks [b, 2, seeds, k] of sums after swapping: with signs of +-1, sides are (total +- signs @ gaps) / 2."""
-        _, seeds, count, width = statistics.shape
-        total = statistics.sum(axis=(0, 2))
-        gaps = exact(np.ascontiguousarray(np.moveaxis(statistics[0] - statistics[1], 1, 0).reshape(count, -1)))
-        for block in products(self._signs, gaps):
-            gap = block.reshape(-1, seeds, width)
-            yield np.stack([total + gap, total - gap], axis=1) / 2
+    def _swapped(self, statistics: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Yield the sums of both sides after swapping, [b, seeds, k] each: with signs of +-1, (total +- gaps) / 2."""
+        half = np.asfortranarray(statistics.sum(axis=(0, 2)) / 2)  # laid out as the products are
+        for block in products(self._signs, exact(statistics[0] - statistics[1])):
+            gaps = block / 2.0  # exact: sums of counts, halved
+            yield half + gaps, half - gaps

@@ -24,8 +24,10 @@ def corpus_bleu(sums: npt.ArrayLike) -> Floats:
     if values.ndim < 1 or values.shape[-1] != WIDTH:
         raise ValueError(f"sums must be [..., {WIDTH}], got shape {values.shape}.")
     # Statistics first: numpy reduces a long last axis much faster than one of four.
-    system, reference, *counts = np.ascontiguousarray(np.moveaxis(values, -1, 0))
-    matches, totals = np.stack(counts[:ORDERS]), np.stack(counts[ORDERS:])
+    first = np.moveaxis(values, -1, 0)
+    if values.strides[-1] != max(values.strides):
+        first = np.ascontiguousarray(first)
+    system, reference, matches, totals = first[0], first[1], first[2 : 2 + ORDERS], first[2 + ORDERS :]
     scored = (matches > 0).any(axis=0) & (totals > 0).all(axis=0) & (system > 0)
     if not (matches > 0).all():
         matches = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=0))
@@ -54,13 +56,6 @@ def stacked(arm: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
     return np.stack([left, right])
 
 
-def differences(sums: Floats, metric: Metric = corpus_bleu) -> Floats:
-    """Arm less baseline under each seed: [..., 2, seeds, k] to [..., seeds]."""
-    scores = metric(sums)
-    result: Floats = scores[..., 0, :] - scores[..., 1, :]
-    return result
-
-
 @dataclass(frozen=True)
 class Scores:
     """Scores of one side: under each seed on the test set itself, [seeds], and on every resample of it, [b, seeds]."""
@@ -83,11 +78,10 @@ class Resamples:
     def scores(self, statistics: npt.ArrayLike, metric: Metric = corpus_bleu) -> Scores:
         """Score one side from its statistics, [seeds, sentences, k]."""
         values = exact(np.asarray(statistics))
-        seeds, count, width = values.shape
+        count = values.shape[1]
         if count != self.sentences:
             raise ValueError(f"the draws are of {self.sentences} sentences, the statistics of {count}.")
-        flat = np.ascontiguousarray(np.moveaxis(values, 1, 0).reshape(count, -1))
-        drawn = [metric(sums.reshape(-1, seeds, width)) for sums in products(self._weights, flat)]
+        drawn = [np.ascontiguousarray(metric(sums)) for sums in products(self._weights, values)]
         return Scores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(drawn))
 
 
