@@ -81,6 +81,18 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
 
 def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     """Test whether validation was still improving at the end. Raises NotTestable where that cannot be decided."""
+    known = arm.drifts
+    if (asked := (progress.key, threshold)) not in known:
+        try:
+            known[asked] = _drift(arm, progress, threshold)
+        except NotTestable as reason:
+            known[asked] = reason
+    if isinstance(found := known[asked], NotTestable):
+        raise found
+    return found
+
+
+def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     curves = []
     for run in arm.finished:
         if run.record is None:
