@@ -75,9 +75,14 @@ def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_pa
     assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}: {expected}.")
 
 
-def test_the_report_says_what_was_tried_and_found(tmp_path):
-    document = tuned_study(tmp_path, {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.3, 0.25)})
-    baseline, arm = document.tuning
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory):
+    """The report of a study whose arms are both better when tuned."""
+    return tuned_study(tmp_path_factory.mktemp("tried"), {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.3, 0.25)})
+
+
+def test_the_report_says_what_was_tried_and_found(tried):
+    baseline, arm = tried.tuning
     assert (baseline.arm, arm.arm) == ("layerdrop=0", "layerdrop=0.1")
     assert baseline.settings.startswith("optim.lr=")
     assert baseline.settings == arm.settings
@@ -94,20 +99,19 @@ def test_the_expected_best_is_the_mean_over_all_choices():
         assert found == pytest.approx(np.mean([min(chosen) for chosen in combinations(costs, k)]))
 
 
-def test_the_report_draws_what_each_arm_does_at_other_settings(tmp_path):
-    document = tuned_study(tmp_path, {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.3, 0.25)})
-    by_rate, curve, *others = document.series
+def test_the_report_draws_what_each_arm_does_at_other_settings(tried):
+    by_rate, curve, *others = tried.series
     assert (by_rate.key, by_rate.x, by_rate.title) == ("tuning_1", "optim.lr", "Validation BLEU by optim.lr")
     assert by_rate.is_log
     assert by_rate.is_joined
     assert [line.arm for line in by_rate.lines] == ["layerdrop=0", "layerdrop=0.1"]
     assert all(len(line.x) == 3 and line.x == sorted(line.x) for line in by_rate.lines)
-    for line, about in zip(by_rate.lines, document.tuning, strict=True):
+    for line, about in zip(by_rate.lines, tried.tuning, strict=True):
         rate = float(about.settings.partition("=")[2])
         assert dict(zip(line.x, line.mean, strict=True))[rate] == max(line.mean) == pytest.approx(about.best)
     assert curve.key == "tuning_curve"
     assert all(line.x == [1, 2, 3, 4] and line.mean == sorted(line.mean) for line in curve.lines)
-    assert [line.mean[-1] for line in curve.lines] == pytest.approx([about.best for about in document.tuning])
+    assert [line.mean[-1] for line in curve.lines] == pytest.approx([about.best for about in tried.tuning])
     assert not any(one.key == "tuning_bands" for one in others)  # three draws bound nothing
 
 
