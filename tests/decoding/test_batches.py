@@ -121,6 +121,21 @@ def test_a_batch_finds_what_each_sentence_finds_alone(norm, size, monkeypatch):
         assert_as_alone(search(norm, ROWS, size, 0.6), norm, ROWS, size, 0.6)
 
 
+@pytest.mark.parametrize("every", [2, 3, 8])
+@pytest.mark.parametrize("norm", MODELS)
+def test_what_is_done_may_stay_for_some_steps(norm, every, monkeypatch):
+    """As on a GPU, where the unfinished are counted now and then, and all sentences are looked at for ends."""
+    compact(monkeypatch, "at once")
+    for searching in (beam, greedy):
+        monkeypatch.setattr(searching, "counts_after", lambda position, device: (position + 1) % every == 0)
+    monkeypatch.setattr(Ended, "sentences", lambda ended: torch.arange(len(ended.log_probs)))
+    for size in SIZES:
+        assert_as_alone(search(norm, ROWS, size, 0.6), norm, ROWS, size, 0.6)
+    assert greedy.greedy(model_of(norm), SRC, max_extra_tokens=EXTRA) == [
+        list(expected(norm, row, 1).ended[0][0]) for row in ROWS
+    ]
+
+
 COMPANIES = {
     "in another order": (7, 2, 9, 0, 5, 8, 1, 6, 3, 4),
     "one twice": (4, 0, 4, 8),

@@ -5,6 +5,7 @@ from benchmarks.mutants.fault import Fault
 BATCHES = ("decoding/test_batches.py",)
 SEARCH = ("decoding/test_search.py",)
 WORDS = ("decoding/test_words.py",)
+DEVICE = ("decoding/test_device.py",)
 
 DECODING = [
     Fault(
@@ -24,9 +25,25 @@ DECODING = [
     Fault(
         "beam: a sentence that is done goes on collecting until it leaves the batch",
         "decoding/beam.py",
-        "        beams.abandon(finished.full(rows))\n        going = beams.going()\n",
-        "        going = beams.going() & ~finished.full(rows)\n",
+        "        beams.abandon(finished.full(rows))\n        state.follow(origin)\n"
+        "        if counts_after(position, src.device):\n            going = beams.going()\n",
+        "        state.follow(origin)\n        if counts_after(position, src.device):\n"
+        "            going = beams.going() & ~finished.full(rows)\n",
         BATCHES,
+    ),
+    Fault(
+        "search: every step waits for the device",
+        "decoding/greedy.py",
+        'return device.type == "cpu" or (position + 1) % COUNT_EVERY == 0',
+        "return True",
+        DEVICE,
+    ),
+    Fault(
+        "beam: keeping what ends waits for the device",
+        "decoding/hypotheses.py",
+        'if self.log_probs.device.type != "cpu":',
+        'if self.log_probs.device.type == "cuda":',
+        DEVICE,
     ),
     Fault(
         "beam: an end among the 2k best counts",

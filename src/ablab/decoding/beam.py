@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ablab.decoding.greedy import length_limits
+from ablab.decoding.greedy import counts_after, length_limits
 from ablab.decoding.hypotheses import Ended, Finished, Hypothesis, length_penalty, of_beams
 from ablab.decoding.words import next_words
 from ablab.model.tokens import BOS, EOS
@@ -33,8 +33,8 @@ def beam_search(
     `max_extra_tokens` tokens every hypothesis must end. Each sentence is searched independently: the others in its
     batch, and when finished ones leave it, change only rounding.
     """
-    limits = length_limits(src, max_extra_tokens)
-    longest = int(limits.max()) + 1
+    limits, most = length_limits(src, max_extra_tokens)
+    longest = most + 1
     # Scores are summed over a sentence, in single precision at least.
     dtype = torch.promote_types(next(model.parameters()).dtype, torch.float32)
     beams = _Beams.start(len(src), longest, dtype, src.device)
@@ -48,15 +48,16 @@ def beam_search(
         finished.add(rows, ended, penalty=length_penalty(position + 1, alpha), length=position)
         # Finished sentences stay in the batch until it is compacted, and must not produce hypotheses.
         beams.abandon(finished.full(rows))
-        going = beams.going()
-        left = int(going.sum())
-        if left == 0:
-            break
         state.follow(origin)
-        if left < COMPACT_BELOW * len(rows):
-            kept = going.nonzero()[:, 0]
-            state.keep(kept)
-            beams, rows = beams.rows(kept), rows[kept]
+        if counts_after(position, src.device):
+            going = beams.going()
+            left = int(going.sum())
+            if left == 0:
+                break
+            if left < COMPACT_BELOW * len(rows):
+                kept = going.nonzero()[:, 0]
+                state.keep(kept)
+                beams, rows = beams.rows(kept), rows[kept]
     return finished.hypotheses()
 
 

@@ -52,7 +52,9 @@ class Ended:
     tokens: Int[Tensor, "batch before longest"]
 
     def sentences(self) -> Int[Tensor, "some"]:
-        """Return the indices of the sentences with a hypothesis that ends."""
+        """Return the indices of the sentences with a hypothesis that ends; of all where counting would be waiting."""
+        if self.log_probs.device.type != "cpu":
+            return torch.arange(len(self.log_probs), device=self.log_probs.device)
         return (self.log_probs > -math.inf).any(dim=1).nonzero()[:, 0]
 
 

@@ -71,7 +71,7 @@ def sentences_per_second(
 
 def _translate(model: Transformer, src: Sentences, search: DecodingConfig) -> None:
     device = next(model.parameters()).device
-    for rows in like_lengths(src.lengths, search.batch_tokens):
+    for rows in like_lengths(src.lengths, search.batch_tokens(device)):
         batch = torch.from_numpy(src.padded(rows)).long().to(device)
         words = batch.size(1) - 1  # without the end, which takes the last step
         search.best(Paced(model, words), batch)

@@ -18,8 +18,11 @@ from ablab.model.transformer import Transformer
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-BATCH_TOKENS = 4096
-"""Source positions times beams per batch. Batching does not change translations."""
+BATCH_TOKENS, ELSEWHERE = 4096, 65_536
+"""Source positions times beams per batch, on the CPU and on other devices, which a small batch leaves idle.
+
+Batching does not change translations.
+"""
 
 
 def spread(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device) -> Iterator[tuple[Job, Result]]:
@@ -68,10 +71,9 @@ class DecodingConfig:
             return greedy(model, src, max_extra_tokens=self.max_extra_tokens)
         return [list(beams[0].ids) if beams else [] for beams in self.run(model, src)]
 
-    @property
-    def batch_tokens(self) -> int:
-        """Source positions per batch."""
-        return BATCH_TOKENS // self.beam_size
+    def batch_tokens(self, device: torch.device) -> int:
+        """Return the most source positions per batch."""
+        return (BATCH_TOKENS if device.type == "cpu" else ELSEWHERE) // self.beam_size
 
 
 class Translator:
@@ -88,14 +90,14 @@ class Translator:
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[str]:
         """Return the best translation of each encoded sentence, as text."""
-        ids = self._in_order(src, lambda batch: search.best(self.model, batch), search.batch_tokens, progress)
+        ids = self._in_order(src, search, search.best, progress)
         return self.target.decode(ids)
 
     def hypotheses(
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[list[Hypothesis]]:
         """Return all hypotheses of each encoded sentence, the best first."""
-        return self._in_order(src, lambda batch: search.run(self.model, batch), search.batch_tokens, progress)
+        return self._in_order(src, search, search.run, progress)
 
     def texts(self, hypotheses: Sequence[Hypothesis]) -> list[tuple[float, str]]:
         """Return the score and text of each hypothesis."""
@@ -109,18 +111,18 @@ class Translator:
     def _in_order(
         self,
         src: Sentences,
-        search: Callable[[torch.Tensor], Sequence[Result]],
-        batch_tokens: int,
+        search: DecodingConfig,
+        find: Callable[[Transformer, torch.Tensor], Sequence[Result]],
         progress: Callable[[int], None],
     ) -> list[Result]:
         device = next(self.model.parameters()).device
         results: dict[int, Result] = {}
 
         def translate(rows: Index) -> Sequence[Result]:
-            return search(torch.from_numpy(src.padded(rows)).long().to(device))
+            return find(self.model, torch.from_numpy(src.padded(rows)).long().to(device))
 
         with evaluating(self.model):
-            batches = list(like_lengths(src.lengths, batch_tokens))
+            batches = list(like_lengths(src.lengths, search.batch_tokens(device)))
             for rows, found in spread(translate, batches, device):
                 results.update(zip(rows.tolist(), found, strict=True))
                 progress(len(rows))

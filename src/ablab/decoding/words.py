@@ -9,7 +9,8 @@ from torch import Tensor
 
 from ablab.model.tokens import BOS, EOS, PAD
 
-FORBIDDEN = [PAD, BOS]
+FORBIDDEN = slice(PAD, BOS + 1)
+"""Padding and begin-of-sentence, which are neighbours: a list of them would be copied to the device at each step."""
 
 WIDTH = 64
 """Words per group. The best words lie in the groups with the largest maxima, so that few have to be sorted."""
@@ -34,7 +35,7 @@ def next_words(logits: Float[Tensor, "batch beams vocab"], count: int) -> NextWo
 
     `count` is at most the size of the vocabulary. Destroys `logits`: a copy would cost as much as all else here.
     """
-    forbidden, end = logits[..., FORBIDDEN], logits[..., EOS].clone()
+    forbidden, end = logits[..., FORBIDDEN].clone(), logits[..., EOS].clone()
     best, tokens = largest(forbid(logits), count)
     most = torch.maximum(best[..., :1], forbidden.amax(dim=-1, keepdim=True))
     total = logits.sub_(most).exp_().sum(dim=-1, keepdim=True) + (forbidden - most).exp().sum(dim=-1, keepdim=True)

@@ -1,0 +1,39 @@
+"""No step of a search waits for its device. The meta device has shapes and no values: to ask for one is an error."""
+
+import pytest
+import torch
+
+from ablab.decoding import beam, greedy
+from ablab.decoding.translator import BATCH_TOKENS, DecodingConfig
+from ablab.model.transformer import Transformer
+from tests.model.arms import build, source
+
+LONGEST = 6
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_steps_ask_for_nothing(size, monkeypatch):
+    """Until the translations are read, or the unfinished sentences counted."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # it has never heard of that device
+    counted, steps = [], []
+    for searching in (beam, greedy):
+        monkeypatch.setattr(searching, "length_limits", lambda src, _: (src.sum(dim=1), LONGEST))
+        monkeypatch.setattr(searching, "counts_after", lambda position, device: counted.append(position))
+    plain = Transformer.step
+    monkeypatch.setattr(Transformer, "step", lambda *asked: steps.append(1) or plain(*asked))
+    model = build("pre").float().to("meta").eval()
+    with pytest.raises(NotImplementedError, match="meta"):
+        DecodingConfig(beam_size=size).best(model, source(5, 3, 4).to("meta"))
+    assert len(steps) == LONGEST + 1
+    assert counted == list(range(LONGEST + 1))  # so that what failed came after the last step
+
+
+def test_the_unfinished_are_counted_at_each_step_of_a_cpu_alone():
+    for device, steps in (("cpu", 16), ("meta", 16 // greedy.COUNT_EVERY)):
+        assert sum(greedy.counts_after(position, torch.device(device)) for position in range(16)) == steps
+
+
+def test_other_devices_translate_larger_batches():
+    search = DecodingConfig(beam_size=4)
+    assert search.batch_tokens(torch.device("cpu")) == BATCH_TOKENS // 4
+    assert search.batch_tokens(torch.device("meta")) > BATCH_TOKENS
