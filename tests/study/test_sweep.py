@@ -72,6 +72,8 @@ def test_one_that_fails_leaves_the_others_alone(swept):
     at = next(number for number, line in enumerate(said) if "data.max_tokens=1, seed 1: failed" in line)
     assert Path(said[at + 1].removeprefix("  log: ")).is_file()
     assert "2 failed" in out
+    assert out.count("2 runs failed (error)") == 1  # they failed alike
+    assert "\n  runs: data.max_tokens=1, seeds 1, 2\n" in out
     assert "retry_failed=true" in out
     lines = [line for line in out.splitlines() if line.startswith(("data.max_tokens=60", "data.max_tokens=1 "))]
     assert len(lines) == 2

@@ -2,16 +2,17 @@
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ablab.console import duration
+from ablab.lines import counted
 from ablab.store.records import Failure
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
-from ablab.study.study import Study
+from ablab.study.study import Cell, Study
 
 COLOURS = {
     State.FINISHED: "green",
@@ -20,6 +21,8 @@ COLOURS = {
     State.RUNNING: "cyan",
 }
 NEVER_AGAIN = (State.FAILED, *RESULTS)
+MOST_ARMS = 8
+"""Arms that are named after a failure that befell many."""
 
 
 class Board:
@@ -120,6 +123,25 @@ def failure_line(failure: Failure) -> str:
     """Describe a failure, with the path of its log on a second line."""
     log = "" if failure.log is None else f"\n  log: {failure.log}"
     return f"({failure.kind}): {failure.line}{log}"
+
+
+def failure_lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Describe the failures; those that are alike are one, with the arms and seeds that it befell."""
+    alike: dict[tuple[str, str], list[tuple[Cell, Failure]]] = {}
+    for entry in entries:
+        if (failure := entry.failure) is not None:
+            alike.setdefault((failure.kind, failure.line), []).append((entry.cell, failure))
+    for failed in alike.values():
+        cell, first = failed[0]
+        if len(failed) == 1:
+            yield f"{cell.arm}, seed {cell.seed} failed {failure_line(first)}"
+            continue
+        seeds: dict[str, list[int]] = {}
+        for cell, _ in failed:
+            seeds.setdefault(cell.arm, []).append(cell.seed)
+        arms = [f"{arm}, seed{'s' * (len(own) > 1)} {counted(own)}" for arm, own in seeds.items()]
+        more = f"; {len(arms) - MOST_ARMS} more arms" if len(arms) > MOST_ARMS else ""
+        yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
 def as_json(study: Study, entries: Mapping[str, Entry]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from ablab.errors import DONE, FAILED, INTERRUPTED
 from ablab.lines import counted
 from ablab.program import program
 from ablab.study.ledger import RESULTS, Entry, State, link, register
-from ablab.study.progress import Board, failure_line, summary
+from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
@@ -226,9 +226,8 @@ def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> 
     console.rich.print()
     console.rich.print(summary(list(entries.values())))
     failed = _failed(board)
-    for entry in failed.values():
-        assert entry.failure is not None
-        console.say(f"{entry.cell.arm}, seed {entry.cell.seed} failed {failure_line(entry.failure)}")
+    for line in failure_lines(failed.values()):
+        console.say(line)
     if interrupted:
         console.say("Stopped; the same line, typed again, continues from there")
     elif failed:
