@@ -6,6 +6,7 @@ import pytest
 
 from ablab.report.document import ClaimLine, Document, SeedDifference, Span
 from ablab.report.drawing import drawing
+from ablab.report.page import page
 from ablab.report.plain_words import plain_words
 from ablab.report.published import published_differences
 from ablab.report.selection_of_study import of_study
@@ -110,6 +111,9 @@ def test_the_differences_of_the_seeds_have_the_mean_of_the_claim(reported):
             assert line.title != line.about or line.metric == "failures"
 
 
+IN_KEY = ("</svg>one seed<", "</svg>margin: too small to matter<", "</svg>published<")
+
+
 def test_the_drawing_has_every_seed_the_interval_the_margin_and_the_published_value_in_place():
     drawn = claim(published="+1.2 BLEU")
     root = ET.fromstring(str(drawing(drawn)).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" '))
@@ -136,3 +140,13 @@ def test_seeds_that_agree_do_not_hide_each_other():
 
 def test_nothing_is_drawn_without_a_difference():
     assert drawing(claim(difference=None, interval=None, per_seed=[], outcome="not testable")) is None
+
+
+def test_the_key_names_only_what_is_drawn(reported):
+    document = Document.model_validate(reported.data)
+    unpublished = [claim.model_copy(update={"published": None}) for claim in document.claims]
+    assert [part in page(document) for part in IN_KEY] == [True, True, True]
+    without = page(document.model_copy(update={"claims": unpublished}))
+    assert [part in without for part in IN_KEY] == [True, True, False]
+    shares = [claim for claim in unpublished if claim.metric == "failures"]
+    assert [part in page(document.model_copy(update={"claims": shares})) for part in IN_KEY] == [False, False, False]
