@@ -7,13 +7,19 @@ The runs of one arm are split at random into two arms of n seeds, paired at rand
 time is what a report asks, after all seeds or at a look after every seed; beside it what is often done instead: one run
 against another, a look after every seed at 5 % each, and greedy keeping: the runs are tried in a random order as if
 each were a change, and what scores best so far is kept. Splits of so few runs resemble each other, so that the rates
-are those of these runs, and no more exact than their number allows.
+are those of these runs, and no more exact than their number allows. Writes them and draws them.
 """
 
+import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 
 from ablab.console import aligned
@@ -26,6 +32,9 @@ from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
 
+RESULTS = Path(__file__).parent / "results" / "placebo.json"
+PICTURE = Path(__file__).parents[1] / "docs" / "results" / "placebo.png"
+
 SPLITS, LOOKED_AT, RESAMPLED = 20_000, 4_000, 400
 """How many; fewer where each takes several looks or thousands of resamples."""
 
@@ -34,6 +43,7 @@ FIRST = 3
 
 RESAMPLES = 2_000
 LEVEL = 0.05
+OURS, OTHERS = "#0072B2", "#9a9a9a"
 MARGIN = 0.5
 """BLEU, of the claims."""
 
@@ -51,6 +61,25 @@ class Runs:
         return chosen[:n], chosen[n:]
 
 
+class Rate(NamedTuple):
+    """How often a method with `n` seeds an arm sees a difference; `ours`: as a report asks."""
+
+    method: str
+    n: int
+    splits: int
+    rate: float
+    ours: bool = False
+
+
+class Greedy(NamedTuple):
+    """How often greedy keeping ends with a change, and the BLEU it seems to have gained. `size`: runs of a change."""
+
+    changes: int
+    size: int
+    kept: float
+    gained: float
+
+
 def main() -> None:
     """A line for each method and number of seeds."""
     selection = of_study(define(tuple(sys.argv[1:])))
@@ -60,40 +89,45 @@ def main() -> None:
     runs = Runs(np.array([one.bleu for one in found]), np.array([one.statistics for one in found], dtype=np.float64))
     spread = f"{runs.scores.std(ddof=1):.2f} BLEU"
     print(f"{len(found)} runs of one arm: BLEU {runs.scores.mean():.2f}, standard deviation over seeds {spread}")
+    seen = list(rates(runs))
     rows = [["method", "n", "splits", "sees a difference"]]
-    rows += [[name, str(n), str(splits), f"{100 * rate:.1f} %"] for name, n, splits, rate in rates(runs)]
+    rows += [[one.method, str(one.n), f"{one.splits:,}", f"{100 * one.rate:.1f} %"] for one in seen]
     for line in aligned(rows, left=1):
         print(line.rstrip())
-    for size in (size for size in (1, 3) if len(runs.scores) >= 2 * size):
-        print(greedy(runs, size))
+    kept = [greedy(runs, size) for size in (1, 3) if len(runs.scores) >= 2 * size]
+    for one in kept:
+        print(
+            f"greedy keeping, {one.changes} changes of {one.size} run{'s' * (one.size > 1)}: something is kept in "
+            f"{100 * one.kept:.0f} % of the orders, and {one.gained:.2f} BLEU seem to be gained on average"
+        )
+    content = {"runs": len(found), "bleu": runs.scores.tolist()}
+    content |= {"rates": [one._asdict() for one in seen], "greedy": [one._asdict() for one in kept]}
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+    draw(seen, kept)
+    print(f"Results: {RESULTS}, {PICTURE}")
 
 
-def rates(runs: Runs) -> Iterator[tuple[str, int, int, float]]:
-    """Method, seeds an arm, splits, share of splits in which it sees a difference."""
+def rates(runs: Runs) -> Iterator[Rate]:
+    """Count the splits in which each method sees a difference."""
     rng = np.random.default_rng(1)
     several = [n for n in (3, 5, 6) if 2 * n <= len(runs.scores)]
     for n in several:
-        yield "paired t, p below 5 %", n, SPLITS, _share(runs, n, SPLITS, rng, _t_test)
+        yield Rate("paired t, p below 5 %", n, SPLITS, _share(runs, n, SPLITS, rng, _t_test), ours=True)
     for n in several:
-        yield "claim of 'greater', a difference found", n, SPLITS, _share(runs, n, SPLITS, rng, _claim)
+        yield Rate("claim of 'greater', a difference found", n, SPLITS, _share(runs, n, SPLITS, rng, _claim), ours=True)
     for n in several:
-        yield "seeds and sentences, p below 5 %", n, RESAMPLED, _share(runs, n, RESAMPLED, rng, _crossed)
+        share = _share(runs, n, RESAMPLED, rng, _crossed)
+        yield Rate("seeds and sentences, p below 5 %", n, RESAMPLED, share, ours=True)
     if len(runs.scores) >= 2 * (FIRST + 1):
         n = len(runs.scores) // 2
-        yield (
-            f"a look after each of {FIRST} to {n} seeds, any verdict",
-            n,
-            LOOKED_AT,
-            _share(runs, n, LOOKED_AT, rng, _looks),
-        )
-        yield (
-            f"paired t after each of {FIRST} to {n} seeds, any p below 5 %",
-            n,
-            SPLITS,
-            _share(runs, n, SPLITS, rng, _peeks),
-        )
-    yield "one run each, randomisation of the test set", 1, RESAMPLED, _share(runs, 1, RESAMPLED, rng, _one_run_each)
-    yield f"one run each, at least {MARGIN} BLEU apart", 1, SPLITS, _share(runs, 1, SPLITS, rng, _apart)
+        share = _share(runs, n, LOOKED_AT, rng, _looks)
+        yield Rate(f"a look after each of {FIRST} to {n} seeds, a difference found", n, LOOKED_AT, share, ours=True)
+        share = _share(runs, n, SPLITS, rng, _peeks)
+        yield Rate(f"paired t after each of {FIRST} to {n} seeds, any p below 5 %", n, SPLITS, share)
+    share = _share(runs, 1, RESAMPLED, rng, _one_run_each)
+    yield Rate("one run each, test over sentences, p below 5 %", 1, RESAMPLED, share)
+    share = _share(runs, 1, SPLITS, rng, _apart)
+    yield Rate(f"one run each, at least {MARGIN} BLEU apart", 1, SPLITS, share)
 
 
 Test = Callable[[Runs, np.ndarray, np.ndarray, np.random.Generator], bool]
@@ -145,17 +179,35 @@ def _peeks(runs: Runs, arm: np.ndarray, other: np.ndarray, _: np.random.Generato
     return any(of_differences(differences[:n]).p < LEVEL for n in range(FIRST, differences.size + 1))
 
 
-def greedy(runs: Runs, size: int) -> str:
-    """Say how often greedy keeping ends with a change, and what it seems to have gained. size: runs of a change."""
+def greedy(runs: Runs, size: int) -> Greedy:
+    """Try the runs in random orders, each `size` of them as a change."""
     rng = np.random.default_rng(1)
     orders = np.array([rng.permutation(runs.scores) for _ in range(SPLITS)])
     tried = orders[:, : orders.shape[1] // size * size].reshape(SPLITS, -1, size).mean(axis=2)
     kept = tried.argmax(axis=1) > 0
     gained = (tried.max(axis=1) - tried[:, 0]).mean()
-    return (
-        f"greedy keeping, {tried.shape[1] - 1} changes of {size} run{'s' * (size > 1)}: something is kept in "
-        f"{100 * kept.mean():.0f} % of the orders, and {gained:.2f} BLEU seem to be gained on average"
-    )
+    return Greedy(tried.shape[1] - 1, size, float(kept.mean()), float(gained))
+
+
+def draw(seen: Sequence[Rate], kept: Sequence[Greedy]) -> None:
+    """Draw each share as a bar, beside a line at the nominal level; what a report asks is blue."""
+    mpl.use("Agg")
+    several = Counter(one.method for one in seen)
+    bars = [(one.method + (f", {one.n} seeds" if several[one.method] > 1 else ""), one.rate, one.ours) for one in seen]
+    bars += [
+        (f"the best of {one.changes} changes of {one.size} run{'s' * (one.size > 1)} is kept", one.kept, False)
+        for one in kept
+    ]
+    figure, axis = plt.subplots(figsize=(10, 0.32 * len(bars) + 1), layout="constrained")
+    for place, (_, share, ours) in enumerate(bars):
+        axis.barh(-place, 100 * share, color=OURS if ours else OTHERS)
+        axis.text(100 * max(share, LEVEL) + 1, -place, f"{100 * share:.1f} %", va="center")
+    axis.axvline(100 * LEVEL, color="black", linewidth=1)
+    axis.set_yticks([-place for place in range(len(bars))], [name for name, *_ in bars])
+    axis.set_xlim(0, 100)
+    axis.set_xlabel("found a difference that is none, % of the splits")
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(PICTURE, dpi=110)
 
 
 if __name__ == "__main__":

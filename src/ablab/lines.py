@@ -8,7 +8,7 @@ order mark before a sentence is no part of it: files that were joined have some 
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from ablab.errors import UserError
 
@@ -47,6 +47,11 @@ def counted(numbers: Iterable[int]) -> str:
     listed = [text for each in ranges for text in _named(each)]
     total = sum(map(len, ranges))
     return ", ".join(listed if len(listed) <= MOST_LISTED else [*listed[:3], "...", f"{listed[-1]} ({total} in all)"])
+
+
+def number_of(things: Sized, name: str) -> str:
+    """Return how many there are, with their name: `1 arm`, `2 arms`."""
+    return f"{len(things):,} {name}{'s' * (len(things) != 1)}"
 
 
 def _named(consecutive: list[int]) -> list[str]:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ablab.console import duration
+from ablab.lines import number_of
 from ablab.report.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
 
@@ -41,8 +42,9 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
     diverged = sum(arm.diverged for arm in document.arms)
     yield (
         "Runs",
-        f"{len(document.arms)} arms, {len(document.seeds)} seeds ({', '.join(map(str, document.seeds))}): {ended} of "
-        f"{runs} planned runs ended, {diverged} of them by diverging. Each is listed in report.html.",
+        f"{number_of(document.arms, 'arm')}, {number_of(document.seeds, 'seed')} "
+        f"({', '.join(map(str, document.seeds))}): {ended} of {runs} planned runs ended, "
+        f"{diverged} of them by diverging. Each is listed in report.html.",
     )
     yield "Parameters", UNKNOWN if made is None else _parameters(made)
     yield "Compute", UNKNOWN if made is None else _compute(made)

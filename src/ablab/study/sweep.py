@@ -12,7 +12,7 @@ from ablab.config.options import WandbLogger
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
-from ablab.lines import counted
+from ablab.lines import counted, number_of
 from ablab.program import program
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_lines, summary
@@ -73,7 +73,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     """
     board = Board(study)
     ready(study.cells[0].planned.config.logger, console.say)
-    console.say(f"{study.name}: {len(study.arms)} arms, {_planned(study)}")
+    console.say(f"{study.name}: {number_of(study.arms, 'arm')}, {_planned(study)}")
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
