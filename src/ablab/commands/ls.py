@@ -3,7 +3,8 @@
 import csv
 import shutil
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from ablab.api import open as open_store
 from ablab.api.listing import Listed, check_columns, listing, table_of
@@ -64,10 +65,11 @@ def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str,
 def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, is_free: bool) -> None:
     console = Console()
     rows = [[_cell(column, row[column]) for column in columns] for row in table_of(listed, columns, runs)]
-    shared = _shared([one.name for one in listed if one.name])
+    names = [one.name for one in listed if one.name]
+    shared, order = _shared(names), _varying_first(names)
     for row, one in zip(rows, listed, strict=True):
         if "name" in columns:
-            row[columns.index("name")] = one.damage or _without(one.name, shared)
+            row[columns.index("name")] = one.damage or _shown(one.name, shared, order)
     table = _fitted([columns, *rows], shutil.get_terminal_size().columns) if is_free else [columns, *rows]
     numbers = {"seed", *SCORES, *COSTS}
     left = [column not in numbers for column in table[0]]
@@ -84,8 +86,29 @@ def _shared(names: Sequence[str]) -> list[str]:
     return [word for word in first if all(word in other for other in others)] if others else []
 
 
-def _without(name: str, shared: Sequence[str]) -> str:
-    return ",".join(word for word in parts_of(name) if word not in shared)
+def _varying_first(names: Sequence[str]) -> dict[str, int]:
+    """Return the place of each key: the more names agree in its value, or lack it, the later. The seed is last.
+
+    A long name is cut, and what it has in common with most runs of a store is what it may lose.
+    """
+    words = Counter(word for name in names for word in parts_of(name))
+    having = Counter(_key_of(word) for word in words.elements())
+    alike = {key: len(names) - number for key, number in having.items()}
+    for word, number in words.items():
+        alike[_key_of(word)] = max(alike[_key_of(word)], number)
+    ranked = sorted(alike, key=lambda key: (key == "", alike[key]))
+    return {key: place for place, key in enumerate(ranked)}
+
+
+def _key_of(word: str) -> str:
+    """Return the key of a word of a name; none of a seed, which has a column, and of a word without a key."""
+    key, is_set, _ = word.partition("=")
+    return key if is_set else ""
+
+
+def _shown(name: str, shared: Sequence[str], order: Mapping[str, int]) -> str:
+    own = [word for word in parts_of(name) if word not in shared]
+    return ",".join(sorted(own, key=lambda word: order[_key_of(word)]))
 
 
 def _cell(column: str, value: object) -> str:
