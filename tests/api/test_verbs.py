@@ -57,7 +57,11 @@ def test_a_run_is_shown_with_all_it_has(place, ids, capsys):
     assert [curve["models"] for curve in told["curves"]] == [4]
     assert told["bytes"] > 0
     assert main(["show", f"run={ids[2]}"]) == 0
-    assert "layerdrop=0.1,s1" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "layerdrop=0.1,s1" in shown
+    for words in (" nats per token", " target tokens/s", " sentences/s", " MiB"):
+        assert words in shown
+    assert "BLEU BLEU" not in shown
 
 
 def test_two_runs_differ_by_what_their_recipes_say(place, ids, capsys):

@@ -44,11 +44,11 @@ def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
     if told.origin is not None:
         yield "began from", f"weights {told.origin}"
     if told.seconds is not None:
-        steps = "none" if not told.selected_steps else ", ".join(map(str, told.selected_steps))
-        yield "training", f"{duration(told.seconds)}, {told.parameters:,} parameters, selected step: {steps}"
+        chosen = told.selected_steps or ()
+        steps = f"selected step{'s' * (len(chosen) > 1)}: {', '.join(f'{step:,}' for step in chosen) or 'none'}"
+        yield "training", f"{duration(told.seconds)}, {told.parameters:,} parameters, {steps}"
         yield "ended", told.ended or ""
-    scores = {name: f"{score.title} {told.scores[name]:,.{score.digits}f}" for name, score in _known(told)}
-    yield from _listed("scores", list(scores.values()))
+    yield from _listed("scores", [_in_words(score, told.scores[name]) for name, score in _known(told)])
     yield from _what_it_has(told)
     yield from _stretches(told)
     if told.ended is not None:
@@ -57,6 +57,11 @@ def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
 
 def _known(told: RunCard) -> Iterator[tuple[str, Score]]:
     return ((name, score) for name, score in {**SCORES, **COSTS}.items() if name in told.scores)
+
+
+def _in_words(score: Score, value: float) -> str:
+    unit = "" if score.title.endswith(score.unit) else f" {score.unit}"
+    return f"{score.title} {value:,.{score.digits}f}{unit}"
 
 
 def _what_it_has(told: RunCard) -> Iterator[tuple[str, str]]:
@@ -76,7 +81,10 @@ def _what_it_has(told: RunCard) -> Iterator[tuple[str, str]]:
 def _stretches(told: RunCard) -> Iterator[tuple[str, str]]:
     for number, one in enumerate(told.stretches, 1):
         steps = f"steps {one.first_step:,} to {one.last_step:,}"
-        yield f"stretch {number}", f"{steps}, {one.device}, {one.threads} threads, code {one.code}"
+        yield (
+            f"stretch {number}",
+            f"{steps}, {one.device}, {one.threads} thread{'s' * (one.threads != 1)}, code {one.code}",
+        )
     if told.mixed is not None:
         yield "mixed", f"{told.mixed} changed between stretches"
 
