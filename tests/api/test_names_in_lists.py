@@ -1,8 +1,7 @@
 """The name of a run in a list begins with what tells it from the others, since it may be cut."""
 
-from types import SimpleNamespace
-
-from ablab.commands import ls
+from ablab.commands.short_names import ShortNames
+from ablab.identity import parts_of
 
 COMMON = "optim=cosine,data=multi30k,training.max_steps=3000"
 NAMES = [f"{COMMON},norm={norm},s{seed}" for norm in ("pre", "post") for seed in (1, 2)]
@@ -10,9 +9,8 @@ UNLIKE = "norm=qk,s1"
 
 
 def shown(names):
-    listed = [SimpleNamespace(name=name) for name in names]
-    shared, order = ls._shared(names), ls._varying_first(names)
-    return [ls._shown(one.name, shared, order) for one in listed]
+    short = ShortNames(names)
+    return [short.of(name) for name in names]
 
 
 def test_one_unlike_run_hides_no_arm():
@@ -25,7 +23,7 @@ def test_one_unlike_run_hides_no_arm():
 def test_nothing_of_a_name_is_lost_or_added():
     names = [*NAMES, UNLIKE, "dropped 0.2,s1", "model.share=[1,2],layerdrop=0.2,s3"]
     for name, other in zip(names, shown(names), strict=True):
-        assert sorted(ls.parts_of(name)) == sorted(ls.parts_of(other))
+        assert sorted(parts_of(name)) == sorted(parts_of(other))
 
 
 def test_keys_have_one_order_in_all_rows():

@@ -3,8 +3,7 @@
 import csv
 import shutil
 import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ablab.api import open as open_store
 from ablab.api.listing import Listed, check_columns, listing, table_of
@@ -12,10 +11,10 @@ from ablab.api.run import DAMAGED, Run
 from ablab.commands.options.base import read_words
 from ablab.commands.options.stored import LsOptions
 from ablab.commands.outputs import say_json
+from ablab.commands.short_names import ShortNames
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.garbage import uncollected
-from ablab.identity import parts_of
 from ablab.store.conditions import near_miss
 from ablab.store.scores import COSTS, SCORES
 
@@ -65,50 +64,18 @@ def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str,
 def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, is_free: bool) -> None:
     console = Console()
     rows = [[_cell(column, row[column]) for column in columns] for row in table_of(listed, columns, runs)]
-    names = [one.name for one in listed if one.name]
-    shared, order = _shared(names), _varying_first(names)
+    names = ShortNames([one.name for one in listed if one.name])
     for row, one in zip(rows, listed, strict=True):
         if "name" in columns:
-            row[columns.index("name")] = one.damage or _shown(one.name, shared, order)
+            row[columns.index("name")] = one.damage or names.of(one.name)
     table = _fitted([columns, *rows], shutil.get_terminal_size().columns) if is_free else [columns, *rows]
     numbers = {"seed", *SCORES, *COSTS}
     left = [column not in numbers for column in table[0]]
     console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
-    if shared:
-        console.say(f"all have: {', '.join(shared)}")
+    if names.shared:
+        console.say(f"all have: {', '.join(names.shared)}")
     for line in _notes(listed, runs):
         console.say(line)
-
-
-def _shared(names: Sequence[str]) -> list[str]:
-    """Return the words that all of several names have."""
-    first, *others = [parts_of(name) for name in names] or [[]]
-    return [word for word in first if all(word in other for other in others)] if others else []
-
-
-def _varying_first(names: Sequence[str]) -> dict[str, int]:
-    """Return the place of each key: the more names agree in its value, or lack it, the later. The seed is last.
-
-    A long name is cut, and what it has in common with most runs of a store is what it may lose.
-    """
-    words = Counter(word for name in names for word in parts_of(name))
-    having = Counter(_key_of(word) for word in words.elements())
-    alike = {key: len(names) - number for key, number in having.items()}
-    for word, number in words.items():
-        alike[_key_of(word)] = max(alike[_key_of(word)], number)
-    ranked = sorted(alike, key=lambda key: (key == "", alike[key]))
-    return {key: place for place, key in enumerate(ranked)}
-
-
-def _key_of(word: str) -> str:
-    """Return the key of a word of a name; none of a seed, which has a column, and of a word without a key."""
-    key, is_set, _ = word.partition("=")
-    return key if is_set else ""
-
-
-def _shown(name: str, shared: Sequence[str], order: Mapping[str, int]) -> str:
-    own = [word for word in parts_of(name) if word not in shared]
-    return ",".join(sorted(own, key=lambda word: order[_key_of(word)]))
 
 
 def _cell(column: str, value: object) -> str:
