@@ -1,14 +1,12 @@
 """Lines: what is written is read as just as many sentences, by us and by others; equal text is equal."""
 
-from unicodedata import category
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.errors import UserError
 from ablab.files import read_lines, write_lines
-from ablab.lines import canonical, lines_of, one_line, text_of, visible
+from ablab.lines import canonical, lines_of, one_line, text_of
 
 ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """All that `str.splitlines` calls a line end."""
@@ -72,17 +70,3 @@ def test_a_file_of_ours_holds_a_line_for_each_sentence(tmp_path, end):
     assert len(read_lines(tmp_path / "sentences")) == 3
     with (tmp_path / "sentences").open(encoding="utf-8") as file:
         assert sum(1 for _ in file) == 3
-
-
-@given(st.text())
-def test_what_is_shown_moves_nothing_on_the_screen(text):
-    """Printable text stays as it is; what controls a terminal is written out, and can be told from it."""
-    shown = visible(text)
-    assert not any(category(each) == "Cc" and each not in "\n\t" for each in shown)
-    assert not set(shown) & set("\u202a\u202b\u202d\u202e\u202c\u2066\u2067\u2068\u2069")
-    plain = "".join(each for each in text if each.isprintable())
-    assert visible(plain) == plain
-
-
-def test_a_colour_is_written_out():
-    assert visible("a\x1b[31mb\x07\u202e") == r"a\x1b[31mb\x07\u202e"

@@ -19,9 +19,10 @@ from ablab.errors import (
     choices,
 )
 from ablab.files import OF_THE_DISK
-from ablab.lines import one_line, shortened, visible
+from ablab.lines import one_line
 from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
+from ablab.wording import shortened, visible
 
 HELP = ("-h", "--help")
 VERBS = (

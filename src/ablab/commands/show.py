@@ -11,6 +11,7 @@ from ablab.console import Console, duration
 from ablab.errors import DONE
 from ablab.program import program
 from ablab.store.scores import COSTS, SCORES, Score
+from ablab.wording import how_many
 
 
 def show(arguments: Sequence[str]) -> int:
@@ -83,7 +84,7 @@ def _stretches(told: RunCard) -> Iterator[tuple[str, str]]:
         steps = f"steps {one.first_step:,} to {one.last_step:,}"
         yield (
             f"stretch {number}",
-            f"{steps}, {one.device}, {one.threads} thread{'s' * (one.threads != 1)}, code {one.code}",
+            f"{steps}, {one.device}, {how_many(one.threads, 'thread')}, code {one.code}",
         )
     if told.mixed is not None:
         yield "mixed", f"{told.mixed} changed between stretches"

@@ -7,9 +7,9 @@ from importlib.resources import files
 from typing import Any
 
 from ablab.console import duration
-from ablab.lines import number_of
 from ablab.report.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
+from ablab.wording import how_many
 
 FILL = "*fill in:*"
 ABOUT = (
@@ -42,7 +42,7 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
     diverged = sum(arm.diverged for arm in document.arms)
     yield (
         "Runs",
-        f"{number_of(document.arms, 'arm')}, {number_of(document.seeds, 'seed')} "
+        f"{how_many(len(document.arms), 'arm')}, {how_many(len(document.seeds), 'seed')} "
         f"({', '.join(map(str, document.seeds))}): {ended} of {runs} planned runs ended, "
         f"{diverged} of them by diverging. Each is listed in report.html.",
     )

@@ -1,8 +1,8 @@
 """Why a claim is exploratory: results were, or could have been, known before it was fixed."""
 
-from ablab.lines import counted
 from ablab.report.selection import Selection
 from ablab.study.claims import Settled, asked
+from ablab.wording import counted
 
 
 def exploratory(selection: Selection, claim: Settled) -> str | None:

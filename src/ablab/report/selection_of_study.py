@@ -10,7 +10,6 @@ from ablab.config.options import removes_heads
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
-from ablab.lines import counted
 from ablab.plan import Planned
 from ablab.report.document import TUNING
 from ablab.report.runs import ArmRuns, Run
@@ -26,6 +25,7 @@ from ablab.study.extending import extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
+from ablab.wording import counted
 
 
 def of_study(study: Study) -> Selection:

@@ -5,13 +5,13 @@ import io
 import re
 from collections.abc import Sequence
 
-from ablab.lines import counted, number_of
 from ablab.report.document import ClaimLine, Document
 from ablab.report.made import made_lines
 from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import Table, tables
+from ablab.wording import counted, how_many
 
 
 def markdown(document: Document) -> str:
@@ -40,7 +40,7 @@ def markdown(document: Document) -> str:
 
 def _about(document: Document) -> str:
     """Return a line on what was compared: name, source, arms, seeds, test set."""
-    seeds = f"{number_of(document.arms, 'arm')}, seeds {counted(document.seeds)}"
+    seeds = f"{how_many(len(document.arms), 'arm')}, seeds {counted(document.seeds)}"
     test_set = f"{document.test_set}, {document.sentences:,} sentences" if document.test_set else ""
     name = document.name if document.question else ""
     return " · ".join(escaped(part) for part in (name, document.source or "", seeds, test_set) if part)

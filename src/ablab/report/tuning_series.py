@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from ablab.lines import counted
 from ablab.report.document import LineOf, Series
 from ablab.report.selection import Selection
 from ablab.report.tuned import expected_best
 from ablab.statistics.tuning_curve import MOST, best_of
 from ablab.study.tuning import Tuned, number_of
+from ablab.wording import counted
 
 LEVEL = 0.8
 """Of the bands, as Lourie et al. (2024) draw them: few draws bound little."""

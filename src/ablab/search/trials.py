@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ablab.search.settings import OBJECTIVES, Objective, front
 from ablab.search.space import Space
 from ablab.search.stopping import STOPPED
+from ablab.wording import how_many
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner
@@ -195,7 +196,7 @@ def saved_line(trials: Sequence[Trial]) -> str | None:
     stopped = [trial for trial in trials if trial.outcome == "stopped"]
     if not stopped:
         return None
-    heading = f"{len(stopped)} {'trial' if len(stopped) == 1 else 'trials'} stopped early"
+    heading = f"{how_many(len(stopped), 'trial')} stopped early"
     if any(trial.total_steps is None or trial.steps is None for trial in stopped):
         return f"{heading}; the number of steps saved is unknown, since training is not limited by steps"
     saved = sum((trial.total_steps or 0) - (trial.steps or 0) for trial in stopped)

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ablab.console import duration
-from ablab.lines import counted
 from ablab.store.records import Failure
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
 from ablab.study.study import Cell, Study
+from ablab.wording import counted
 
 COLOURS = {
     State.FINISHED: "green",
@@ -139,7 +139,7 @@ def failure_lines(entries: Iterable[Entry]) -> Iterator[str]:
         seeds: dict[str, list[int]] = {}
         for cell, _ in failed:
             seeds.setdefault(cell.arm, []).append(cell.seed)
-        arms = [f"{arm}, seed{'s' * (len(own) > 1)} {counted(own)}" for arm, own in seeds.items()]
+        arms = [f"{arm}, {'seeds' if len(own) > 1 else 'seed'} {counted(own)}" for arm, own in seeds.items()]
         more = f"; {len(arms) - MOST_ARMS} more arms" if len(arms) > MOST_ARMS else ""
         yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 

@@ -12,7 +12,6 @@ from ablab.config.options import WandbLogger
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED
-from ablab.lines import counted, number_of
 from ablab.program import program
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_lines, summary
@@ -21,6 +20,7 @@ from ablab.study.study import Cell, Study
 from ablab.study.summary import COMPARISON, close, table_lines
 from ablab.tracking.server import ready
 from ablab.tracking.shared import share
+from ablab.wording import counted, how_many
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""
@@ -73,7 +73,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     """
     board = Board(study)
     ready(study.cells[0].planned.config.logger, console.say)
-    console.say(f"{study.name}: {number_of(study.arms, 'arm')}, {_planned(study)}")
+    console.say(f"{study.name}: {how_many(len(study.arms), 'arm')}, {_planned(study)}")
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")

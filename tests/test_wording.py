@@ -1,0 +1,56 @@
+"""Words for people: no list of values longer than a person reads, and nothing that moves what a screen shows."""
+
+from unicodedata import category
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ablab.cli import main
+from ablab.wording import counted, how_many, shortened, visible
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([1, 2, 3], "1, 2, 3"),
+        (range(1, 301), "1 to 300"),
+        ([*range(1, 11), 20], "1 to 10, 20"),
+        ([], ""),
+        (range(1, 100, 2), "1, 3, 5, ..., 99 (50 in all)"),
+    ],
+)
+def test_numbers_as_a_person_would_list_them(numbers, text):
+    assert counted(numbers) == text
+
+
+def test_one_thing_is_not_several():
+    assert [how_many(number, "arm") for number in (0, 1, 2, 1000)] == ["0 arms", "1 arm", "2 arms", "1,000 arms"]
+
+
+@pytest.mark.parametrize("words", [["layerdrop={}"], ["seed=[{}]"], ["seed=[{}"], ["nothing={}"]])
+def test_a_thousand_values_are_not_printed_back(words, capsys):
+    values = ",".join(map(str, range(3000)))
+    assert main(["train", *(word.format(values) for word in words)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert len(err) < 1000
+
+
+def test_a_long_path_is_repeated_whole():
+    message = f"no file {'/folder' * 60}/x.en"
+    assert shortened(message) == message
+
+
+@given(st.text())
+def test_what_is_shown_moves_nothing_on_the_screen(text):
+    """Printable text stays as it is; what controls a terminal is written out, and can be told from it."""
+    shown = visible(text)
+    assert not any(category(each) == "Cc" and each not in "\n\t" for each in shown)
+    assert not set(shown) & set("\u202a\u202b\u202d\u202e\u202c\u2066\u2067\u2068\u2069")
+    plain = "".join(each for each in text if each.isprintable())
+    assert visible(plain) == plain
+
+
+def test_a_colour_is_written_out():
+    assert visible("a\x1b[31mb\x07\u202e") == r"a\x1b[31mb\x07\u202e"
