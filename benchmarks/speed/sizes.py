@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from ablab.console import aligned
 from benchmarks.corpora import peak, write_text
@@ -101,7 +102,7 @@ def child(steps: int, words: list[str]) -> dict[str, Any]:
     from ablab.config import compose
     from ablab.data.prepared import prepare
     from ablab.plan import plan
-    from ablab.stages import dry_run
+    from ablab.stages.dry_run import dry_run
     from ablab.training.checkpoints import Checkpoints
     from ablab.training.cost import flops_per_token, product_speed
 
@@ -117,9 +118,8 @@ def child(steps: int, words: list[str]) -> dict[str, Any]:
         save(*content)
         saving.append(time.perf_counter() - began)
 
-    Checkpoints.save = timed  # type: ignore[assignment, method-assign]
-    dry_run.STEPS = steps
-    found, gb = dry_run.dry_run(planned), peak() / 1e9
+    with patch.object(Checkpoints, "save", timed):
+        found, gb = dry_run(planned, steps), peak() / 1e9
 
     counts, sizes = prepared.manifest["train"], planned.config.model
     source, target = prepared.manifest["vocab"]

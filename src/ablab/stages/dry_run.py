@@ -67,8 +67,8 @@ class _Glance(Validator):
         self.references = self.references[:1]
 
 
-def dry_run(planned: Planned) -> DryRun:
-    """Try out a run on its own data, model and batch size; nothing is kept but the prepared corpus.
+def dry_run(planned: Planned, steps: int = STEPS) -> DryRun:
+    """Try out `steps` steps of a run on its own data, model and batch size; only the prepared corpus is kept.
 
     Of several devices, only the first computes its share, so that the time excludes the cost of adding gradients up.
     """
@@ -78,20 +78,20 @@ def dry_run(planned: Planned) -> DryRun:
     prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
     src_vocab, tgt_vocab = prepared.manifest["vocab"]
     model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
-    steps, state, clock = build_steps(config, prepared), TrainingState(), _Clock()
-    whole = build_ends(config, steps).total_steps
-    steps.total = min(steps.total, STEPS)
-    ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="loss", schedule=None)
+    batches, state, clock = build_steps(config, prepared), TrainingState(), _Clock()
+    whole = build_ends(config, batches).total_steps
+    batches.total = min(batches.total, steps)
+    ends = StopCriteria(total_steps=steps, max_seconds=None, patience=None, monitor="loss", schedule=None)
     with tempfile.TemporaryDirectory() as folder:
         outcome = fit(
             TranslationModule(model, build_objective(config, state), ranks=FirstOfMany(config.trainer.devices)),
-            steps,
+            batches,
             _Glance(prepared),
             state,
             ends,
             build_checkpoints(config, Path(folder)),
             clock,
-            valid_every=STEPS,
+            valid_every=steps,
             trainer_options=trainer_options(config),
         )
     if outcome.state == "diverged":
