@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from ablab.decoding import beam, greedy
+from ablab.decoding import beam, greedy, stopping
 from ablab.decoding.hypotheses import Ended, Finished, length_penalty
 from ablab.model.tokens import BOS, EOS, PAD
 from ablab.model.transformer import Transformer
@@ -29,7 +29,7 @@ ALPHAS = (0.0, 0.6, 4.0)
 EXTRA = 5
 MODELS = {"pre": (13, 3.0), "post": (23, 3.0)}
 """Norm: seed, and what the end's row of the output table is multiplied by, so that sentences end now and then."""
-COMPACTION = {"never": 0.0, "as shipped": beam.COMPACT_BELOW, "at once": 1.0}
+COMPACTION = {"never": 0.0, "as shipped": stopping.COMPACT_BELOW, "at once": 1.0}
 
 
 class Found(NamedTuple):
@@ -106,8 +106,7 @@ def _never_compacted(monkeypatch):
 
 
 def compact(monkeypatch, when):
-    for searching in (beam, greedy):
-        monkeypatch.setattr(searching, "COMPACT_BELOW", COMPACTION[when])
+    monkeypatch.setattr(stopping, "COMPACT_BELOW", COMPACTION[when])
 
 
 @pytest.mark.parametrize("norm", MODELS)
@@ -126,8 +125,7 @@ def test_a_batch_finds_what_each_sentence_finds_alone(norm, size, monkeypatch):
 def test_what_is_done_may_stay_for_some_steps(norm, every, monkeypatch):
     """As on a GPU, where the unfinished are counted now and then, and all sentences are looked at for ends."""
     compact(monkeypatch, "at once")
-    for searching in (beam, greedy):
-        monkeypatch.setattr(searching, "counts_after", lambda position, device: (position + 1) % every == 0)
+    monkeypatch.setattr(stopping, "counts_after", lambda position, device: (position + 1) % every == 0)
     monkeypatch.setattr(Ended, "sentences", lambda ended: torch.arange(len(ended.log_probs)))
     for size in SIZES:
         assert_as_alone(search(norm, ROWS, size, 0.6), norm, ROWS, size, 0.6)

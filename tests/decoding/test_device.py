@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ablab.decoding import beam, greedy
+from ablab.decoding import beam, greedy, stopping
 from ablab.decoding.translator import BATCH_TOKENS, DecodingConfig
 from ablab.model.transformer import Transformer
 from tests.model.arms import build, source
@@ -18,7 +18,7 @@ def test_steps_ask_for_nothing(size, monkeypatch):
     counted, steps = [], []
     for searching in (beam, greedy):
         monkeypatch.setattr(searching, "length_limits", lambda src, _: (src.sum(dim=1), LONGEST))
-        monkeypatch.setattr(searching, "counts_after", lambda position, device: counted.append(position))
+        monkeypatch.setattr(searching, "unfinished", lambda going, position: counted.append(position))
     plain = Transformer.step
     monkeypatch.setattr(Transformer, "step", lambda *asked: steps.append(1) or plain(*asked))
     model = build("pre").float().to("meta").eval()
@@ -29,8 +29,8 @@ def test_steps_ask_for_nothing(size, monkeypatch):
 
 
 def test_the_unfinished_are_counted_at_each_step_of_a_cpu_alone():
-    for device, steps in (("cpu", 16), ("meta", 16 // greedy.COUNT_EVERY)):
-        assert sum(greedy.counts_after(position, torch.device(device)) for position in range(16)) == steps
+    for device, steps in (("cpu", 16), ("meta", 16 // stopping.COUNT_EVERY)):
+        assert sum(stopping.counts_after(position, torch.device(device)) for position in range(16)) == steps
 
 
 def test_other_devices_translate_larger_batches():

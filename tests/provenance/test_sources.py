@@ -55,7 +55,7 @@ def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
 
 
 def test_training_and_evaluation_are_told_apart(copy):
-    copy.edit("decoding/beam.py", "COMPACT_BELOW = ", "COMPACT_BELOW = 0.5 * ")
+    copy.edit("decoding/beam.py", "2 * size", "3 * size")
     training, evaluation = copy.digests()
     assert training == NOW[0]
     assert evaluation != NOW[1]

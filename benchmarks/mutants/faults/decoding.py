@@ -26,14 +26,14 @@ DECODING = [
         "beam: a sentence that is done goes on collecting until it leaves the batch",
         "decoding/beam.py",
         "        beams.abandon(finished.full(rows))\n        state.follow(origin)\n"
-        "        if counts_after(position, src.device):\n            going = beams.going()\n",
-        "        state.follow(origin)\n        if counts_after(position, src.device):\n"
-        "            going = beams.going() & ~finished.full(rows)\n",
+        "        if (kept := unfinished(beams.going(), position)) is not None:\n",
+        "        state.follow(origin)\n"
+        "        if (kept := unfinished(beams.going() & ~finished.full(rows), position)) is not None:\n",
         BATCHES,
     ),
     Fault(
         "search: every step waits for the device",
-        "decoding/greedy.py",
+        "decoding/stopping.py",
         'return device.type == "cpu" or (position + 1) % COUNT_EVERY == 0',
         "return True",
         DEVICE,
@@ -104,7 +104,7 @@ DECODING = [
     ),
     Fault(
         "length of a translation: the limit counts the source's end",
-        "decoding/greedy.py",
+        "decoding/stopping.py",
         "((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens",
         "(src != PAD).sum(dim=1) + max_extra_tokens",
         (*SEARCH, *BATCHES),

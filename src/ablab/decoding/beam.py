@@ -8,13 +8,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ablab.decoding.greedy import counts_after, length_limits
 from ablab.decoding.hypotheses import Ended, Finished, Hypothesis, length_penalty, of_beams
+from ablab.decoding.stopping import length_limits, unfinished
 from ablab.decoding.words import next_words
 from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import Transformer
-
-COMPACT_BELOW = 0.8  # as in greedy search
 
 
 @torch.inference_mode()
@@ -49,15 +47,11 @@ def beam_search(
         # Finished sentences stay in the batch until it is compacted, and must not produce hypotheses.
         beams.abandon(finished.full(rows))
         state.follow(origin)
-        if counts_after(position, src.device):
-            going = beams.going()
-            left = int(going.sum())
-            if left == 0:
+        if (kept := unfinished(beams.going(), position)) is not None:
+            if len(kept) == 0:
                 break
-            if left < COMPACT_BELOW * len(rows):
-                kept = going.nonzero()[:, 0]
-                state.keep(kept)
-                beams, rows = beams.rows(kept), rows[kept]
+            state.keep(kept)
+            beams, rows = beams.rows(kept), rows[kept]
     return finished.hypotheses()
 
 

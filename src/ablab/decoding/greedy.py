@@ -1,32 +1,13 @@
-"""Greedy search, and the maximum length of every search."""
+"""Greedy search."""
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ablab.decoding.stopping import length_limits, unfinished
 from ablab.decoding.words import forbid
-from ablab.model.tokens import BOS, EOS, PAD
+from ablab.model.tokens import BOS, EOS
 from ablab.model.transformer import Transformer
-
-COMPACT_BELOW = 0.8
-"""Share of unfinished sentences below which the finished are dropped; to compact a batch is to copy, too."""
-
-COUNT_EVERY = 8
-"""Steps after which a search on another device than the CPU counts the unfinished sentences, for which it waits."""
-
-
-def length_limits(src: Int[Tensor, "batch src_len"], max_extra_tokens: int) -> tuple[Int[Tensor, "batch"], int]:
-    """Return the most target tokens of each sentence, source tokens + `max_extra_tokens`, and of all of them.
-
-    The end of the sentence is not among them.
-    """
-    limits = ((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens
-    return limits, int(limits.max())
-
-
-def counts_after(position: int, device: torch.device) -> bool:
-    """Return whether a search counts the unfinished sentences after its step at `position`: always, on the CPU."""
-    return device.type == "cpu" or (position + 1) % COUNT_EVERY == 0
 
 
 @torch.inference_mode()
@@ -44,13 +25,10 @@ def greedy(model: Transformer, src: Int[Tensor, "batch src_len"], *, max_extra_t
         token = logits.argmax(dim=-1).masked_fill(limits[rows] == position, EOS).masked_fill(~alive, EOS)
         output[rows, position] = token
         alive &= token != EOS
-        if counts_after(position, src.device):
-            left = int(alive.sum())
-            if left == 0:
-                break
-            if left < COMPACT_BELOW * len(rows):
-                kept = alive.nonzero()[:, 0]
-                state.keep(kept)
-                rows, token, alive = rows[kept], token[kept], alive[kept]
         last = token[:, None]
+        if (kept := unfinished(alive, position)) is not None:
+            if len(kept) == 0:
+                break
+            state.keep(kept)
+            rows, last, alive = rows[kept], last[kept], alive[kept]
     return [sentence[: sentence.index(EOS)] if EOS in sentence else sentence for sentence in output.tolist()]
