@@ -31,6 +31,7 @@ from ablab.statistics.resampling import approximate_randomisation, crossed_boots
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
+from ablab.wording import how_many
 
 RESULTS = Path(__file__).parent / "results" / "placebo.json"
 PICTURE = Path(__file__).parents[1] / "docs" / "results" / "placebo.png"
@@ -97,7 +98,7 @@ def main() -> None:
     kept = [greedy(runs, size) for size in (1, 3) if len(runs.scores) >= 2 * size]
     for one in kept:
         print(
-            f"greedy keeping, {one.changes} changes of {one.size} run{'s' * (one.size > 1)}: something is kept in "
+            f"greedy keeping, {one.changes} changes of {how_many(one.size, 'run')}: something is kept in "
             f"{100 * one.kept:.0f} % of the orders, and {one.gained:.2f} BLEU seem to be gained on average"
         )
     content = {"runs": len(found), "bleu": runs.scores.tolist()}
@@ -195,8 +196,7 @@ def draw(seen: Sequence[Rate], kept: Sequence[Greedy]) -> None:
     several = Counter(one.method for one in seen)
     bars = [(one.method + (f", {one.n} seeds" if several[one.method] > 1 else ""), one.rate, one.ours) for one in seen]
     bars += [
-        (f"the best of {one.changes} changes of {one.size} run{'s' * (one.size > 1)} is kept", one.kept, False)
-        for one in kept
+        (f"the best of {one.changes} changes of {how_many(one.size, 'run')} is kept", one.kept, False) for one in kept
     ]
     figure, axis = plt.subplots(figsize=(10, 0.32 * len(bars) + 1), layout="constrained")
     for place, (_, share, ours) in enumerate(bars):
