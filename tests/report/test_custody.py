@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
+from ablab.files import read_lines
 from ablab.store.chain import Chain
 from ablab.store.custody import links
 from ablab.store.records import Stretch
@@ -141,6 +142,22 @@ def test_an_archive_with_weights_has_them_verified(run, tmp_path, capsys):
     assert main(["pack", *words, "weights=true"]) == 0
     assert any(name.endswith("selected.safetensors") for name in zipfile.ZipFile(path).namelist())
     assert said_of(capsys, f"archive={path}")[0] == 0
+
+
+def test_an_archive_without_text_shows_no_sentence_and_has_the_rest_verified(run, tmp_path, capsys):
+    lines = {line for path in run.outputs.glob("corpora/*/*.txt") for line in read_lines(path)}
+    lines |= {line for path in run.path.glob("evaluations/*.txt") for line in read_lines(path)}
+    sentences = [line.encode() for line in lines if len(line.split()) > 3]
+    assert sentences
+    words, path = (f"runs={run.path}", f"outputs={run.outputs}"), tmp_path / "n.zip"
+    assert main(["pack", *words, f"to={path}", "text=false"]) == 0
+    with zipfile.ZipFile(path) as packed:
+        assert not [name for name in packed.namelist() if any(line in packed.read(name) for line in sentences)]
+    shutil.rmtree(run.outputs)
+    code, out = said_of(capsys, f"archive={path}")
+    assert (code, "All of it holds." in out, "no translations to score again" in out) == (0, True, True)
+    _again(path, lambda files: _reindexed(files, f"runs/{run.run_id}/metrics.csv", b"step\n"))
+    assert "is not what was measured in training" in said_of(capsys, f"archive={path}")[1]
 
 
 def _again(archive: Path, change) -> None:

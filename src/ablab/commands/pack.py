@@ -11,6 +11,7 @@ from ablab.program import program
 from ablab.report.selection_ad_hoc import of_runs
 from ablab.report.selection_of_study import of_study
 from ablab.report.verify import ended_of
+from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now
 from ablab.study.definition import define
@@ -23,17 +24,26 @@ def pack(arguments: Sequence[str]) -> int:
     if (options.runs is None) == (not words):
         raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
     if options.runs is None:
-        selection = of_study(define((*words, f"outputs={outputs}")))
+        study = define((*words, f"outputs={outputs}"))
+        selections = [of_study(one) for one in (study, study.trials) if one is not None]
     else:
-        selection = of_runs(options.runs, outputs)
-    runs = [run.folder for run in ended_of(selection)]
+        selections = [of_runs(options.runs, outputs)]
+    selection = selections[0]
+    runs = {run.run_id: run.folder for each in selections for run in ended_of(each)}
     if not runs:
         raise UserError(f"{selection.name}: none of its runs has ended in {outputs}")
     path = Path(options.to) if options.to is not None else selection.outputs / "packs" / f"{selection.name}.zip"
-    folders = [folder for folder in (selection.study, selection.folder) if folder is not None and folder.is_dir()]
+    folders = [*(each.study for each in selections), selection.folder]
+    index = write_pack(
+        path,
+        selection.name,
+        now(),
+        [*runs.values()],
+        [folder for folder in folders if folder is not None and folder.is_dir()],
+        Contents(weights=options.weights, text=options.text),
+    )
     console = Console()
-    index = write_pack(path, selection.name, now(), runs, folders, weights=options.weights)
-    if not selection.folder.is_dir():
+    if options.text and not selection.folder.is_dir():
         console.say(f"It holds no report: none was written yet; {program('report')} writes one")
     size = path.stat().st_size
     console.say(f"{len(index.runs)} runs, {len(index.files)} files, {size / 1e6:.1f} MB, register {index.stamp}")

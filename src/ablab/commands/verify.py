@@ -69,5 +69,5 @@ def _archive(path: Path, console: Console) -> Verified:
             console.say(f"register {chain.stamp}: its lines follow each other")
         runs = [RunFolder(Path(folder) / "runs" / run) for run in index.runs]
         found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
-        verified = verify_runs(found, console, lacks=index.lacks)
+        verified = verify_runs(found, console, lacks=index.lacks, has_text=index.text)
         return Verified(holds=all_hold(verified) and fault is None, runs=verified, register_fault=fault)

@@ -53,13 +53,16 @@ def ended_of(selection: Selection) -> list[FinishedRun]:
 
 
 def verify_runs(
-    runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False
+    runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False, has_text: bool = True
 ) -> list[RunVerified]:
     """Print the first broken link of each run, each mismatch of scores, and their numbers; return them for each run.
 
-    `lacks`: whether a file is not missed.
+    `lacks`: whether a file is not missed. `has_text`: whether there are translations to score again.
     """
     verified = _links(runs, console, lacks)
+    if not has_text:
+        console.say("There are no translations to score again: they were not packed")
+        return verified
     return [one.model_copy(update=again) for one, again in zip(verified, _scored_again(runs, console), strict=True)]
 
 

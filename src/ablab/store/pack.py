@@ -4,6 +4,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -20,43 +21,61 @@ from ablab.store.stored_text import REFERENCES, SOURCES
 INDEX = "pack.json"
 """The first file of an archive."""
 
-OF_A_RUN = ("recipe.yaml", "record.json", "metrics.csv", "evaluations", "curves", "artefacts", "parts", "failure.json")
+OF_A_RUN = (
+    *("recipe.yaml", "record.json", "metrics.csv", "evaluations", "curves", "artefacts", "parts", "failure.json"),
+    *(f"checkpoints/{name}" for name in (SELECTED, *TOKENIZERS)),
+)
+
+TEXT = ("corpora/*", "runs/*/evaluations/*.txt", "runs/*/artefacts/*", "reports/*")
+"""What shows sentences of the test set, or translations of them."""
 
 LARGEST = 1100
 """Bytes that a byte of an archive may stand for: deflate reaches 1,032."""
 
 
-class Index(BaseModel):
-    """What an archive holds. `stamp`: the end of the register. `files`: SHA-256 of each. `weights`: whether packed."""
+class Contents(BaseModel):
+    """What an archive has beside recipes, records and results. `text`: what shows sentences."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: bool
+    text: bool = True
+
+    def has(self, place: str) -> bool:
+        """Return whether a file of the store is of what is packed."""
+        if place.startswith("runs/") and "/checkpoints/" in place:
+            return self.weights and not place.endswith(".pt")
+        return self.text or not any(fnmatch(place, shown) for shown in TEXT)
+
+
+class Index(Contents):
+    """What an archive holds. `stamp`: the end of the register. `files`: SHA-256 of each."""
 
     pack: Literal[1] = 1
     name: str
     made: str
     stamp: str | None
-    weights: bool
     runs: Sequence[str]
     files: dict[str, str]
 
     def lacks(self, file: str) -> bool:
         """Return whether archives like this leave the file out, so that it is not missed."""
-        if file.startswith("runs/"):
-            return "/checkpoints/" in file and (not self.weights or file.endswith(".pt"))
-        return PurePosixPath(file).name not in (SOURCES, REFERENCES)
+        is_known = file.startswith("runs/") or PurePosixPath(file).name in (SOURCES, REFERENCES)
+        return not (is_known and self.has(file))
 
 
 def pack(
-    path: Path, name: str, made: str, runs: Sequence[RunFolder], folders: Sequence[Path], *, weights: bool
+    path: Path, name: str, made: str, runs: Sequence[RunFolder], folders: Sequence[Path], contents: Contents
 ) -> Index:
     """Write an archive of the runs of one store, of the folders of their study and report, and of the register."""
     outputs = runs[0].outputs
-    files = {file.relative_to(outputs).as_posix(): file for file in _files(outputs, runs, folders, weights=weights)}
+    found = ((file.relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
+    files = {place: file for place, file in found if contents.has(place)}
     index = Index(
+        **contents.model_dump(),
         name=name,
         made=made,
         stamp=Chain.of(outputs).stamp,
-        weights=weights,
         runs=[run.run_id for run in runs],
         files={place: sha256(file) for place, file in sorted(files.items())},
     )
@@ -102,15 +121,13 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, diges
     target.write_bytes(content)
 
 
-def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path], *, weights: bool) -> Iterator[Path]:
+def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) -> Iterator[Path]:
     yield from _within(outputs / REGISTER)
     for folder in folders:
         yield from _within(folder)
     for run in runs:
         for name in OF_A_RUN:
             yield from _within(run.path / name)
-        for name in (SELECTED, *TOKENIZERS) if weights else ():
-            yield from _within(run.checkpoints / name)
         for evaluation in run.evaluations():
             yield from _within(outputs / "corpora" / evaluation.references)
 

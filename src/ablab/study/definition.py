@@ -211,7 +211,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     common = (*experiment.common, *line)
     try:
         grid = grid_of(arms, baseline, experiment.within)
-        compared, tuned = Compared(arms, grid.baselines, _claims(experiment, grid)), []
+        compared, tuned, trials = Compared(arms, grid.baselines, _claims(experiment, grid)), [], None
         if experiment.tune is not None:
             _check_measured(compared.claims, list(cells_of(arms, seeds[:1], common, naming=True)))
             settings = _settings(experiment.tune, arms, common)
@@ -240,6 +240,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         baselines={names[arm]: names[other] for arm, other in compared.baselines.items()},
         looks=looks,
         tuned=tuned,
+        trials=trials,
     )
     return study if looks is None else replace(study, cells=added_so_far(study, looks))
 

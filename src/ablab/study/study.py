@@ -89,6 +89,8 @@ class Study:
     """The words that define the study."""
     tuned: Sequence[Tuned] = ()
     """What tuning tried for each arm, and chose."""
+    trials: "Study | None" = None
+    """The tuning study that ran before."""
     looks: Looks | None = None
     """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
 

@@ -72,10 +72,11 @@ class VerifyOptions(Options):
 
 
 class PackOptions(Options):
-    """Pack a study into one archive that others can verify.
+    """Pack a study into one archive that others can verify, and go on with.
 
     It holds the register, recipes, records, translations, references, curves and the report, with the digest of each
-    file; ablab verify checks it on any machine. Training corpora are left out.
+    file; ablab verify checks it on any machine. Training corpora are left out. Unpacked into an empty folder of
+    outputs, it is a store: its report can be written again, and the study's line, typed again, trains what is missing.
     """
 
     usage = (
@@ -87,6 +88,9 @@ class PackOptions(Options):
     """finished runs, separated by commas: the id of each, a prefix of its id, or its path"""
     weights: bool = False
     """true: also pack the selected weights and the tokenizers"""
+    text: bool = True
+    """false: leave out what shows sentences, which may not be yours to share: translations, references, analyses and
+    the report"""
     to: str | None = None
     """file to write; by default packs/<name>.zip in the folder of outputs"""
     outputs: str = "outputs"
