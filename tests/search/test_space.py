@@ -7,7 +7,7 @@ from ablab.config import compose_arm
 from ablab.errors import UserError
 from ablab.search.settings import Interval
 from ablab.search.space import MOST_CORNERS, Levels, Range, Space, checked, parsed
-from ablab.study.definition import _parse
+from ablab.study.typed import parse_words
 
 ON_THE_LINE = {
     "optim.lr=interval(1e-4,1e-2)": FloatDistribution(1e-4, 1e-2),
@@ -25,7 +25,7 @@ ON_THE_LINE = {
 
 
 def space_of(*words):
-    space = Space(tuple(parsed(override) for override in _parse(words, intervals=True)))
+    space = Space(tuple(parsed(override) for override in parse_words(words, intervals=True)))
     return checked(space, ["smoke=true"], evaluations=False, try_out=lambda words: compose_arm(words).unread)
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from ablab.cli import main
 from ablab.errors import UserError
-from ablab.study.definition import define, define_search
+from ablab.study.definition import define
+from ablab.study.search_definition import define_search
 from tests.study.conftest import SEARCH, STUDY
 
 LINES = {

@@ -19,12 +19,13 @@ from ablab.identity import condition_id, differing
 from ablab.program import program
 from ablab.study.check import Tried, check, tried
 from ablab.study.closing import close
-from ablab.study.definition import define, define_search
+from ablab.study.definition import define
 from ablab.study.extending import extensions
 from ablab.study.hydra_words import check_hydra, hydra_words
 from ablab.study.ledger import RESULTS, Entry, State, count
 from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.prospects import prospects
+from ablab.study.search_definition import define_search
 from ablab.study.search_show import show_search
 from ablab.study.study import Study
 from ablab.study.summary import table_lines

@@ -8,7 +8,7 @@ from ablab.config import Composed, compose_arm
 from ablab.config.former import key_of
 from ablab.errors import UserError
 from ablab.plan import plan
-from ablab.study.claims import OF_CURVES, Settled
+from ablab.study.claims import OF_CURVES, Settled, check_measured
 from ablab.study.design import Arm
 from ablab.study.study import Cell, by_arm, united
 
@@ -65,6 +65,14 @@ def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
     """Return the arms under their new names, each once."""
     first = {names[arm.name]: arm for arm in reversed(arms)}
     return [replace(first[name], name=name) for name in dict.fromkeys(names[arm.name] for arm in arms)]
+
+
+def check_all_measured(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
+    """Raise UserError for a claim about what the runs of its arms do not measure."""
+    for claim in claims:
+        for cell in cells:
+            if cell.arm in claim.weights:
+                check_measured(claim, cell.planned)
 
 
 def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:

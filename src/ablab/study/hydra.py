@@ -7,8 +7,9 @@ from typing import Any
 from ablab.errors import DONE, FAILED
 from ablab.launchers.task import perform
 from ablab.parts.shipped import PRIMARY, shipped_conf
-from ablab.study.definition import define, define_search
+from ablab.study.definition import define
 from ablab.study.hydra_words import check_hydra, hydra_words
+from ablab.study.search_definition import define_search
 from ablab.study.sweep import policy_of
 
 typed: tuple[str, ...] | None = None

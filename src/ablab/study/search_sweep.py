@@ -14,9 +14,9 @@ from ablab.search.stopping import TrialHandle
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.locks import hold
-from ablab.study.definition import announced
 from ablab.study.ledger import RESULTS, Entry, State, register
 from ablab.study.search import SearchStudy
+from ablab.study.search_definition import announced
 from ablab.study.search_progress import SearchBoard
 from ablab.study.search_report import closing_lines, write_report
 from ablab.study.study import Cell

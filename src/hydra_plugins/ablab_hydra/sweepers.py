@@ -55,7 +55,8 @@ class StudySweeper(Sweeper):
 
     def _work(self, arguments: tuple[str, ...], policy: "Policy", console: "Console") -> int:
         """Run the search or the tuning of arms that an experiment needs first, then the study itself."""
-        from ablab.study.definition import define, define_search
+        from ablab.study.definition import define
+        from ablab.study.search_definition import define_search
         from ablab.study.sweep import sweep
 
         assert self.launcher is not None
@@ -168,7 +169,7 @@ class OptunaSweeper(StudySweeper):
 
     def _work(self, arguments: tuple[str, ...], policy: Any, console: Any) -> int:
         from ablab.search.settings import of_hydra
-        from ablab.study.definition import define_search
+        from ablab.study.search_definition import define_search
 
         search = define_search(arguments, of_hydra(self.settings))
         assert search is not None

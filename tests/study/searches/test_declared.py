@@ -6,8 +6,9 @@ import pytest
 
 from ablab.cli import main
 from ablab.errors import DONE, UserError
-from ablab.study.definition import define, define_search
+from ablab.study.definition import define
 from ablab.study.ledger import register
+from ablab.study.search_definition import define_search
 from ablab.study.search_sweep import known_trials
 from tests.study.conftest import SEARCH
 from tests.study.searches.conftest import SPACE, done, searched

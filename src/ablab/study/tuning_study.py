@@ -1,0 +1,72 @@
+"""The tuning study of an experiment, which runs before its own, and what it makes of the experiment's arms."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ablab.config import compose_arm
+from ablab.errors import UserError
+from ablab.search.space import checked
+from ablab.store.records import Record
+from ablab.study.both_ways import Compared, both_ways, tuned_alone
+from ablab.study.cells import cells_of
+from ablab.study.design import Arm
+from ablab.study.experiment import Experiment, Tune
+from ablab.study.grid import Grid
+from ablab.study.search import space_of
+from ablab.study.study import Study
+from ablab.study.tuning import Tuned, settings_of, trial_arms
+
+
+def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the settings to try, after checking that every end and level composes."""
+    varied = {word.partition("=")[0] for arm in arms for word in arm.words}
+    for key in tune.keys:
+        if key in varied:
+            raise UserError(f"tune.key={key}: it is what the arms differ by; allowed: a key that they leave alone")
+    if tune.space is None:
+        return settings_of(tune, None)
+    words, seed = (*common, *arms[0].words), f"seed={tune.seeds[0]}"
+    space = checked(
+        space_of(tune.space, "tune.space"),
+        words,
+        evaluations=False,
+        try_out=lambda tried: compose_arm([*tried, seed]).unread,
+    )
+    return settings_of(tune, space)
+
+
+def tuning_study(
+    name: str,
+    experiment: Experiment,
+    settings: Sequence[tuple[str, ...]],
+    arms: Sequence[Arm],
+    seeds: Sequence[int],
+    common: Sequence[str],
+) -> Study:
+    """Return the tuning study, which runs before the experiment's own."""
+    tune = experiment.tune
+    assert tune is not None
+    if shared := sorted(set(tune.seeds) & set(seeds)):
+        raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
+    trials = trial_arms(arms, settings)
+    cells = list(cells_of(trials, tune.seeds, common, naming=True))
+    return Study(f"{name}-tuning", trials, trials[0].name, tune.seeds, cells, experiment, is_tuning=True)
+
+
+def records_of(trials: Study) -> dict[str, list[Record]] | None:
+    """Return the records by arm; None while any is missing."""
+    records: dict[str, list[Record]] = {}
+    for cell in trials.cells:
+        record = cell.planned.folder.record()
+        if record is None:
+            return None
+        records.setdefault(cell.arm, []).append(record)
+    return records
+
+
+def compared_when_tuned(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
+    """Return what is compared once the arms are tuned."""
+    if tune.judged == "tuned":
+        return tuned_alone(compared, tuned)
+    baselines = {arm.name: grid.baseline_of(arm).name for arm in compared.arms}
+    return both_ways(replace(compared, baselines=baselines), tuned)
