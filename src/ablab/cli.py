@@ -81,7 +81,7 @@ def _verb(verb: str = "", *rest: str) -> int:
         print("stopped", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except (MemoryError, RuntimeError) as error:
-        from ablab.store.records import kind_of
+        from ablab.store.failures import kind_of
 
         if kind_of(error) != "memory":
             raise

@@ -14,8 +14,8 @@ from ablab.errors import UserError
 from ablab.launchers import local, task
 from ablab.launchers.base import Job
 from ablab.launchers.local import Places, Processes, _start_server
+from ablab.store.failures import kind_of, read_failure, write_failure
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
-from ablab.store.records import kind_of, read_failure, write_failure
 from ablab.store.run_folder import RunFolder
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 

@@ -12,9 +12,9 @@ from ablab.errors import DONE, UserError
 from ablab.launchers.base import Job
 from ablab.launchers.slurm import Queue, SubmititJobs
 from ablab.plan import plan
+from ablab.store.failures import read_failure
 from ablab.store.heartbeat import read_pulse
 from ablab.store.metrics import read_metrics
-from ablab.store.records import read_failure
 from ablab.store.run_folder import SELECTED, RunFolder
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left

@@ -12,7 +12,7 @@ import torch
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.launchers.task import perform
 from ablab.stages.callbacks import MetricsCallback
-from ablab.store.records import read_failure
+from ablab.store.failures import read_failure
 from ablab.store.run_folder import RunFolder
 from tests.run.conftest import TINY, typed
 

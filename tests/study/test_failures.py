@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from ablab.store.records import Failure
+from ablab.store.failures import Failure
 from ablab.study.progress import MOST_ARMS, failure_lines
 
 

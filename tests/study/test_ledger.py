@@ -10,9 +10,9 @@ from filelock import FileLock
 
 from ablab.console import Console
 from ablab.run import run
+from ablab.store.failures import write_failure
 from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.locks import BusyError, locked
-from ablab.store.records import write_failure
 from ablab.study.design import Arm
 from ablab.study.ledger import State, entry_of, link, register
 

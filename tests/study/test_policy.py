@@ -6,7 +6,7 @@ import pytest
 
 from ablab.console import Console
 from ablab.errors import FAILED, INTERRUPTED
-from ablab.store.records import write_failure
+from ablab.store.failures import write_failure
 from ablab.study.definition import define
 from ablab.study.sweep import Policy, sweep
 from tests.study.conftest import SMALL

@@ -8,7 +8,7 @@ import pytest
 import torch.distributed as dist
 
 from ablab.errors import LostError
-from ablab.store.records import kind_of
+from ablab.store.failures import kind_of
 from ablab.training import workers
 from ablab.training.workers import lead
 

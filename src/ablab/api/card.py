@@ -11,7 +11,8 @@ from ablab.errors import UserError
 from ablab.identity import parts_of
 from ablab.store.chain import Chain
 from ablab.store.custody import links
-from ablab.store.records import Failure, Stretch, Strict
+from ablab.store.failures import Failure
+from ablab.store.records import Stretch, Strict
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
 

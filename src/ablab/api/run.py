@@ -10,12 +10,13 @@ from ablab.api.tables import Rows
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.store.conditions import typed, values_of
+from ablab.store.failures import Failure, read_failure
 from ablab.store.finished import find_model
 from ablab.store.heartbeat import read_pulse
 from ablab.store.index import Index
 from ablab.store.metrics import read_metrics
 from ablab.store.outlines import EvaluationOutline, RecordOutline
-from ablab.store.records import Curve, Evaluation, Failure, Record, Stretch, read_failure
+from ablab.store.records import Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.store.scores import COSTS, SCORES
 from ablab.study.ledger import State, state_of

@@ -11,8 +11,9 @@ from ablab.api.listing import Listing
 from ablab.api.removal import Removal
 from ablab.report.document import Document
 from ablab.report.verify import RunVerified
+from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
-from ablab.store.records import Curve, Failure, Strict
+from ablab.store.records import Curve, Strict
 
 
 class StudyRun(Strict):

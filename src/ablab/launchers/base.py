@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
-from ablab.store.records import Kind, now, read_failure, write_failure
+from ablab.store.failures import Kind, read_failure, write_failure
+from ablab.store.records import now
 from ablab.store.run_folder import RunFolder
 
 POLL_SECONDS = 0.25

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 from ablab.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
-from ablab.store.records import Kind
+from ablab.store.failures import Kind
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """Slurm states of jobs that could not record a failure themselves; any other state is a kill."""

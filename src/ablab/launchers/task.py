@@ -23,7 +23,7 @@ from ablab.errors import (
     PartError,
     UserError,
 )
-from ablab.store.records import kind_of, write_failure
+from ablab.store.failures import kind_of, write_failure
 
 if TYPE_CHECKING:
     from ablab.plan import Planned

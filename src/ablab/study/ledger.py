@@ -18,11 +18,12 @@ from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.provenance import other_origin
 from ablab.store.chain import Chain, complete
+from ablab.store.failures import Failure, read_failure
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.index import index_of
 from ablab.store.locks import is_running
 from ablab.store.outlines import AnyRecord
-from ablab.store.records import Failure, now, read_failure
+from ablab.store.records import now
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ablab.console import duration
-from ablab.store.records import Failure
+from ablab.store.failures import Failure
 from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
 from ablab.study.study import Cell, Study
 from ablab.wording import counted

@@ -6,7 +6,7 @@ import pytest
 
 from ablab.console import Console
 from ablab.search.settings import of_hydra
-from ablab.store.records import write_failure
+from ablab.store.failures import write_failure
 from ablab.store.run_folder import RunFolder
 from ablab.study.search_definition import define_search
 from ablab.study.search_sweep import known_trials, search_trials
