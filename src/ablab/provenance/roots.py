@@ -54,6 +54,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.training.cost": "counts and measures what a model takes",
     "ablab.training.callbacks": "watches",
     "ablab.stages.callbacks": "watches, or ends a poor trial",
+    "ablab.stages.console_callback": "watches",
     "ablab.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",
     "ablab.data.download": "fetches files whose checksums are known beforehand",
 }

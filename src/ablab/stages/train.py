@@ -31,7 +31,8 @@ from ablab.identity import condition_id
 from ablab.parts.load import load
 from ablab.plan import Planned
 from ablab.provenance import code, fast_bfloat16, provenance
-from ablab.stages.callbacks import AttentionMapCallback, SearchCallback, epochs_line
+from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
+from ablab.stages.console_callback import epochs_line
 from ablab.stages.worker import WorkerSpec
 from ablab.store.metrics import read_metrics
 from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, Stretch, now
