@@ -153,6 +153,7 @@ def test_an_archive_without_text_shows_no_sentence_and_has_the_rest_verified(run
     assert main(["pack", *words, f"to={path}", "text=false"]) == 0
     with zipfile.ZipFile(path) as packed:
         assert not [name for name in packed.namelist() if any(line in packed.read(name) for line in sentences)]
+        assert not [name for name in packed.namelist() if name.endswith(".txt")]  # the model has learnt few words yet
     shutil.rmtree(run.outputs)
     code, out = said_of(capsys, f"archive={path}")
     assert (code, "All of it holds." in out, "no translations to score again" in out) == (0, True, True)

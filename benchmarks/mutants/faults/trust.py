@@ -5,6 +5,7 @@ from benchmarks.mutants.fault import Fault
 EVENTS = ("tracking/test_events.py",)
 SENDING = ("tracking/test_sending.py",)
 LOCKS = ("test_locks.py",)
+PACKED = ("report/test_packed_study.py",)
 LINKS = ("report/test_custody.py",)
 
 TRUST = [
@@ -70,5 +71,19 @@ TRUST = [
         "    if hashlib.sha256(content).hexdigest() != digest:\n",
         "    if False:\n",
         LINKS,
+    ),
+    Fault(
+        "pack, text=false: translations are packed all the same",
+        "store/pack.py",
+        '"runs/*/evaluations/*.txt", ',
+        "",
+        LINKS,
+    ),
+    Fault(
+        "pack: the runs of tuning stay behind",
+        "commands/pack.py",
+        "for one in (study, study.trials) if one is not None]",
+        "for one in (study,)]",
+        PACKED,
     ),
 ]
