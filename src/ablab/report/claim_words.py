@@ -27,7 +27,7 @@ def words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family:
     margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
     claimed = f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}{margin}"
     if verdict.reason is not None:
-        return f"{claimed}: {verdict.outcome}. {verdict.reason}.{_of_origin(marks)}"
+        return f"{claimed}: {verdict.outcome}; {verdict.reason}.{_of_origin(marks)}"
     shows = strength(claim, verdict, shown)
     outcome = verdict.outcome if shows is None else f"{verdict.outcome}, {shows}"
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}".rstrip()

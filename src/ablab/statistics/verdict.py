@@ -155,7 +155,7 @@ def so_far(case: Case) -> Verdict:
     """Return the estimate of a claim by itself, with its 95 % interval, while runs of its study are awaited."""
     evidence, _ = _judge(case)
     if isinstance(evidence, NotTestable):
-        return Verdict("provisional", n=_seeds(case.evidence), reason=f"So far: {evidence}")
+        return Verdict("provisional", n=_seeds(case.evidence), reason=f"so far, {evidence}")
     if isinstance(evidence, Failures):
         compared = evidence.compared
         return Verdict("provisional", n=compared.runs, difference=compared.difference, test=compared.method)
