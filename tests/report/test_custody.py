@@ -149,11 +149,15 @@ def test_an_archive_without_text_shows_no_sentence_and_has_the_rest_verified(run
     lines |= {line for path in run.path.glob("evaluations/*.txt") for line in read_lines(path)}
     sentences = [line.encode() for line in lines if len(line.split()) > 3]
     assert sentences
+    first = next(evaluation.evaluation_id for evaluation in run.evaluations())
+    (run.path / "evaluations" / f"{first}.n_best.tsv").write_bytes(b"0\t-1.0\t" + sentences[0])  # of decoding.n_best=2
     words, path = (f"runs={run.path}", f"outputs={run.outputs}"), tmp_path / "n.zip"
     assert main(["pack", *words, f"to={path}", "text=false"]) == 0
     with zipfile.ZipFile(path) as packed:
         assert not [name for name in packed.namelist() if any(line in packed.read(name) for line in sentences)]
-        assert not [name for name in packed.namelist() if name.endswith(".txt")]  # the model has learnt few words yet
+        assert not [
+            name for name in packed.namelist() if name.endswith((".txt", ".tsv"))
+        ]  # the model has learnt few words yet
     shutil.rmtree(run.outputs)
     code, out = said_of(capsys, f"archive={path}")
     assert (code, "All of it holds." in out, "no translations to score again" in out) == (0, True, True)

@@ -26,7 +26,7 @@ OF_A_RUN = (
     *(f"checkpoints/{name}" for name in (SELECTED, *TOKENIZERS)),
 )
 
-TEXT = ("corpora/*", "runs/*/evaluations/*.txt", "runs/*/artefacts/*", "reports/*")
+TEXT = ("corpora/*", "runs/*/evaluations/*.txt", "runs/*/evaluations/*.tsv", "runs/*/artefacts/*", "reports/*")
 """What shows sentences of the test set, or translations of them."""
 
 LARGEST = 1100
