@@ -1,0 +1,52 @@
+"""The pages of results say what the reports and measurements say that they rest on."""
+
+import json
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+RESULTS = ROOT / "docs" / "results"
+PAGES = [page for page in sorted(RESULTS.glob("*.md")) if page.stem not in ("README", "schema_1")]
+FIGURE = re.compile(r"(?<![\w.,])[+-]?\d+(?:[.,]\d+)+|(?<![\w.,])[+-]\d+")
+"""A number with decimals, thousands or a sign: others count runs, or are settings that a person may word otherwise."""
+
+
+def figures_of_tables(text):
+    """The figures in the cells of all tables of a page, without the first column, which names what they are of."""
+    rows = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("| ---")]
+    return [figure for row in rows for cell in row.split("|")[2:] for figure in FIGURE.findall(cell)]
+
+
+def rates(found):
+    """Every rate of a measurement, as a page writes it in percent."""
+    return {f"{100 * one['rate']:.1f}" for one in found["rates"]}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "placebo"], ids=lambda page: page.stem)
+def test_the_figures_of_a_page_stand_in_its_report(page):
+    figures = figures_of_tables(page.read_text(encoding="utf-8"))
+    report = (RESULTS / page.stem / "report.md").read_text(encoding="utf-8")
+    assert figures
+    assert not set(figures) - set(FIGURE.findall(report))
+
+
+def test_the_rates_of_the_placebo_are_those_that_were_counted():
+    found = json.loads((ROOT / "benchmarks" / "results" / "placebo.json").read_text(encoding="utf-8"))
+    figures = figures_of_tables((RESULTS / "placebo.md").read_text(encoding="utf-8"))
+    assert figures
+    assert not set(figures) - rates(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_has_a_question_a_figure_a_table_a_command_and_is_listed(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert text.splitlines()[0].endswith("?")
+    (picture,) = re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE)
+    assert (RESULTS / picture).is_file()
+    assert "| --- |" in text
+    assert "\n$ " in text.split("\n## How it was made\n")[1]
+    assert f"[{text.splitlines()[0].removeprefix('# ')}]({page.name})" in (RESULTS / "README.md").read_text("utf-8")
+    assert f"results/{page.name}" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
