@@ -16,7 +16,7 @@ from ablab.store.run_folder import RunFolder
 from tests.made_once import made_once
 from tests.run.conftest import TINY, typed
 
-LINE = ("smoke=true", *TINY, "logger=none", "training.max_steps=6", "training.valid_every=3")
+LINE = ("smoke=true", *TINY, "logger=none", "training.max_steps=6", "training.valid_every=3", "decoding.n_best=2")
 
 
 def _made(folder: Path) -> str:
@@ -66,6 +66,7 @@ PLACES = {
     "recipe": ("runs/*/recipe.yaml", "is not the recipe of"),
     "evaluation": ("runs/*/evaluations/*.json", "is not what was entered in the register"),
     "translations": ("runs/*/evaluations/*.txt", "is not what was translated"),
+    "n best": ("runs/*/evaluations/*.n_best.tsv", "is not what was translated"),
     "curve": ("runs/*/curves/*.json", "is not what was entered in the register"),
     "metrics": ("runs/*/metrics.csv", "is not what was measured in training"),
     "weights": ("runs/*/checkpoints/selected.safetensors", "is not what was selected"),
@@ -149,8 +150,6 @@ def test_an_archive_without_text_shows_no_sentence_and_has_the_rest_verified(run
     lines |= {line for path in run.path.glob("evaluations/*.txt") for line in read_lines(path)}
     sentences = [line.encode() for line in lines if len(line.split()) > 3]
     assert sentences
-    first = next(evaluation.evaluation_id for evaluation in run.evaluations())
-    (run.path / "evaluations" / f"{first}.n_best.tsv").write_bytes(b"0\t-1.0\t" + sentences[0])  # of decoding.n_best=2
     words, path = (f"runs={run.path}", f"outputs={run.outputs}"), tmp_path / "n.zip"
     assert main(["pack", *words, f"to={path}", "text=false"]) == 0
     with zipfile.ZipFile(path) as packed:

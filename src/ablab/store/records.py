@@ -206,7 +206,8 @@ class Evaluation(Strict):
 
     `loss`: nats per target token of the references, without label smoothing; older evaluations have none.
     `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
-    set. `hypotheses`: SHA-256 of the file of hypotheses; older evaluations have none.
+    set. `hypotheses`, `n_best`: SHA-256 of the file of hypotheses, and of that of the n best; older evaluations have
+    none, nor has one that kept the best alone.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -225,6 +226,7 @@ class Evaluation(Strict):
     sentences_per_second: float
     references: str
     hypotheses: str | None = None
+    n_best: str | None = None
     statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
     provenance_code: str
     ended: str

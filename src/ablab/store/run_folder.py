@@ -196,6 +196,10 @@ class RunFolder:
         """Return the path of an evaluation's hypotheses."""
         return self.path / "evaluations" / f"{evaluation_id}.txt"
 
+    def n_best(self, evaluation_id: str) -> Path:
+        """Return the path of an evaluation's n best translations of each sentence."""
+        return self.path / "evaluations" / f"{evaluation_id}.n_best.tsv"
+
     def has_evaluation(self, evaluation_id: str) -> bool:
         """Return whether the evaluation exists, without reading it."""
         return (self.path / "evaluations" / f"{evaluation_id}.json").exists()
@@ -223,12 +227,13 @@ class RunFolder:
         self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
     ) -> None:
         """Write an evaluation, its hypotheses first: an evaluation that can be read is complete."""
-        folder = self.path / "evaluations"
-        translations = self.translations(evaluation.evaluation_id)
+        translations, lists = self.translations(evaluation.evaluation_id), self.n_best(evaluation.evaluation_id)
         write_lines(translations, hypotheses)
-        evaluation = evaluation.model_copy(update={"hypotheses": sha256(translations)})
+        digests = {"hypotheses": sha256(translations)}
         if n_best is not None:
-            write_text(folder / f"{evaluation.evaluation_id}.n_best.tsv", "".join(n_best_lines(n_best)))
+            write_text(lists, "".join(n_best_lines(n_best)))
+            digests["n_best"] = sha256(lists)
+        evaluation = evaluation.model_copy(update=digests)
         self._enter(f"evaluations/{evaluation.evaluation_id}.json", evaluation.model_dump())
 
     def curve(self, curve_id: str) -> Curve | None:
