@@ -1,7 +1,7 @@
 """Looks after every seed: boundaries that hold the error over all looks, and the t test at each of them.
 
 A study that adds seeds until it is settled looks at its claims again and again. At 5 % for each look, from 3 to 10
-seeds, a third of true nulls would be rejected at some look. Here the test at n of at most N seeds rejects where its
+seeds, one true null in six would be rejected at some look. Here the test at n of at most N seeds rejects where its
 one-sided p is at most c n / N (a boundary of the family of Wang and Tsiatis 1987, on the scale of p). The factor c
 makes the chance of any false rejection over all looks equal to the wanted error. It comes from simulated paths of the
 t statistic, whose distribution without a difference does not depend on the size of the noise.
