@@ -108,7 +108,7 @@ def _goes_on(board: Board) -> bool:
 
 
 def _standing(found: Study) -> list[str]:
-    """Return a line on each claim, and one on what the study may still cost."""
+    """Return a row on each claim, and a line on what the study may still cost."""
     # The report's code loads scipy, which few studies need here.
     from ablab.report.extending import standing
 

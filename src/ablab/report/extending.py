@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ablab.console import duration
 from ablab.report.claims import judge
 from ablab.report.document import ClaimLine
-from ablab.report.format import interval_text, signed
-from ablab.report.looks import percent
 from ablab.report.selection import Selection
 from ablab.report.selection_of_study import of_study
+from ablab.report.standing import claims_table
 from ablab.study.claims import Settled
 from ablab.study.experiment import Added
 from ablab.study.extending import extend, extensions
@@ -26,8 +25,8 @@ def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
         return False
     selection = of_study(study)
     lines = judge(selection)
-    for line in claim_lines(lines):
-        say(line)
+    for row in claims_table(lines):
+        say(row)
     now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
     wanted = _wanted(study, lines, now)
     spent = _hours(selection)
@@ -47,12 +46,12 @@ def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
 
 
 def standing(study: Study) -> Iterator[str]:
-    """Yield a line on each claim, and one on what the study may still cost: every look to the last of what is open."""
+    """Yield a row on each claim, and a line on what the study may still cost, if what is open stays so to the end."""
     selection = of_study(study)
     lines = judge(selection)
-    yield from claim_lines(lines)
+    yield from claims_table(lines)
     if selection.ended is not None:
-        yield f"  No seed is added any more: {selection.ended}"
+        yield f"No seed is added any more: {selection.ended}"
         return
     assert study.looks is not None
     now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
@@ -63,7 +62,7 @@ def standing(study: Study) -> Iterator[str]:
         records = [run.record for run in selection.where(lambda run: run.record is not None) if run.record]
         each = sum(record.cost.seconds for record in records) / max(1, len(records))
         hours = f", about {duration(more * each)} for one at a time" if records else ""
-        yield f"  At most {more} more runs{hours}"
+        yield f"At most {more} more runs{hours}"
 
 
 def _open(study: Study, lines: Sequence[ClaimLine]) -> list[Settled]:
@@ -73,27 +72,6 @@ def _open(study: Study, lines: Sequence[ClaimLine]) -> list[Settled]:
         for claim, line in zip(study.claims, lines, strict=False)  # claims that were withdrawn come after these
         if line.followed is not None and line.followed.state == "open"
     ]
-
-
-def claim_lines(lines: list[ClaimLine]) -> Iterator[str]:
-    """Yield a line on each claim: where it stands between its looks."""
-    for line in lines:
-        yield f"  {line.arm} against {line.baseline} in {line.title}: {_stands(line)}"
-
-
-def _stands(line: ClaimLine) -> str:
-    about = line.followed
-    assert about is not None
-    if not about.looks:
-        return line.outcome if line.reason is None else line.reason
-    last = about.looks[-1]
-    interval = last.interval if line.interval is None else line.interval
-    figures = f"{signed(last.difference, line.digits)} {interval_text(interval, line.digits)}"
-    if about.state == "settled":
-        return f"{line.outcome} after {last.n} of at most {about.last} seeds, {figures}"
-    chance = "" if about.chance is None else f"; chance of a verdict later: {percent(about.chance)}"
-    state = {"spent": "not settled", "hopeless": "no point in going on"}.get(about.state, about.state)
-    return f"{state} after {last.n} of at most {about.last} seeds, {figures}{chance}"
 
 
 def _wanted(study: Study, lines: list[ClaimLine], now: dict[str, int]) -> dict[str, int]:
