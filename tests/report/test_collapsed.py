@@ -59,3 +59,12 @@ def test_cells_that_coincide_are_not_said_to_have_diverged(tmp_path):
     errors = {arm.name: 0.3 for arm in define((*words, f"outputs={tmp_path}")).arms}
     with pytest.raises(NotTestable, match="some levels of one factor have no effect under others"):
         effect_lines(of_study(fill(words, errors, outputs=tmp_path)), MEASURES["test_bleu"])
+
+
+def test_a_run_that_two_arms_share_is_counted_once(tmp_path):
+    """Arms that differ by pruning alone are trained once."""
+    words = ("pruning=every_other,first", "seed=1,2,3", "logger=none", f"outputs={tmp_path}")
+    fill(words[:-1], dict.fromkeys((arm.name for arm in define(words).arms), 0.3), outputs=tmp_path)
+    selection = of_study(define(words))
+    assert [len(arm.runs) for arm in selection.arms] == [3, 3]
+    assert len(selection.where(lambda run: run.has_ended)) == 3

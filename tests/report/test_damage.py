@@ -163,5 +163,5 @@ def test_what_is_gone_is_said(store, reported):
     _, out, _ = typed(reported.words[0], f"outputs={store}", "resamples=1000")
     for path, content in gone.items():
         path.write_bytes(content)
-    assert f"Note: the translations of 1 runs are gone: {planned.run_id}" in out
-    assert f"Note: the training curves of 1 runs are gone: {planned.run_id}" in out
+    assert f"Note: the translations of 1 run are gone: {planned.run_id}" in out
+    assert f"Note: the training curves of 1 run are gone: {planned.run_id}" in out

@@ -25,6 +25,7 @@ from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
 from ablab.store.records import NOTHING_LEARNT, now
+from ablab.wording import how_many
 
 NOISE = {
     "moderated": "Noise of claims: each arm's variance is moderated towards the mean over the study's arms, but "
@@ -215,7 +216,7 @@ def _notes(selection: Selection) -> list[str]:
     ):
         if gone:
             named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
-            notes.append(f"the {what} of {len(gone)} runs are gone: {named}")
+            notes.append(f"the {what} of {how_many(len(gone), 'run')} are gone: {named}")
     if selection.awaited and selection.claims and selection.looks is None:
         expected = len(selection.awaited) + len(selection.where(lambda run: run.has_ended))
         notes.append(

@@ -167,5 +167,5 @@ class Selection:
         return self.outputs / "reports" / folder_name(self.name)
 
     def where(self, test: Callable[[Run], bool]) -> list[Run]:
-        """Return all runs of all arms that pass the test."""
-        return [run for arm in self.arms for run in arm.runs if test(run)]
+        """Return all runs that pass the test, each once: arms may share theirs."""
+        return list({run.folder.path: run for arm in self.arms for run in arm.runs if test(run)}.values())
