@@ -13,6 +13,7 @@ from ablab.report.claims import judge
 from ablab.report.extending import add_seeds
 from ablab.report.flaws import checked
 from ablab.report.selection_of_study import of_study
+from ablab.report.setup import setup
 from ablab.study.definition import define
 from ablab.study.extending import extensions
 from ablab.study.sweep import Policy, sweep
@@ -28,8 +29,25 @@ claims:
   - {{arm: layerdrop=0.1, expect: less}}
   - {{arm: layerdrop=0.2, expect: {expect}, margin: 3}}
 """
-ERRORS = {"layerdrop=0": 0.3, "layerdrop=0.1": 0.6, "layerdrop=0.2": 0.24}
-NOISE = {"layerdrop=0": 0.01, "layerdrop=0.1": 0.01, "layerdrop=0.2": 0.015}
+SHARED = """
+question: Does LayerDrop help, and does a pruned model notice?
+common: [smoke=false, logger=none]
+design: arms
+arms: {plain: [], lowest: [pruning=first], dropped: [layerdrop=0.1]}
+seeds: {from: 3, to: 6}
+claims:
+  - {arm: dropped, expect: greater, margin: 3}
+  - {arm: dropped, baseline: lowest, expect: greater, margin: 3}
+"""
+ERRORS = {"plain": 0.3, "lowest": 0.3, "dropped": 0.3, "layerdrop=0": 0.3, "layerdrop=0.1": 0.6, "layerdrop=0.2": 0.24}
+NOISE = {
+    "plain": 0.01,
+    "lowest": 0.01,
+    "dropped": 0.015,
+    "layerdrop=0": 0.01,
+    "layerdrop=0.1": 0.01,
+    "layerdrop=0.2": 0.015,
+}
 
 
 @pytest.fixture
@@ -155,6 +173,15 @@ def test_the_status_says_where_claims_stand(words, capsys):
     assert "  not settled  " in second
     assert "  6 of 6  " in second
     assert "No seed is added any more: no claim is open" in out
+
+
+def test_runs_that_arms_share_cost_once(tmp_path, capsys):
+    (tmp_path / "shared.yaml").write_text(SHARED)
+    line = (f"experiment={tmp_path / 'shared.yaml'}", f"outputs={tmp_path / 'outputs'}")
+    swept(line, most=9)  # all tasks of the first look
+    study_command(list(line))
+    assert "At most 6 more runs" in capsys.readouterr().out
+    assert setup(of_study(define(line))).fixed_runs == 12
 
 
 def test_the_register_knows_each_extension(words):

@@ -56,7 +56,9 @@ def standing(study: Study) -> Iterator[str]:
     assert study.looks is not None
     now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
     arms = {name for claim in _open(study, lines) for name in now if name in claim.weights}
-    more = sum(study.looks.last - now[name] for name in arms)
+    # Arms that differ by pruning alone share their runs.
+    trained = {study.cells_of(name)[0].planned.folder.path: now[name] for name in sorted(arms, key=now.__getitem__)}
+    more = sum(study.looks.last - seeds for seeds in trained.values())
     more += sum(not run.has_ended for run in selection.where(lambda run: True))
     if more:
         records = [run.record for run in selection.where(lambda run: run.record is not None) if run.record]

@@ -57,7 +57,9 @@ def _tuning(selection: Selection) -> dict[str, Any]:
 def _fixed(selection: Selection) -> dict[str, Any]:
     if selection.looks is None:
         return {}
-    return {"fixed_seeds": selection.looks.last, "fixed_runs": selection.looks.last * len(selection.arms)}
+    # Arms that differ by pruning alone share their runs.
+    trained = {arm.runs[0].folder.path for arm in selection.arms if arm.runs}
+    return {"fixed_seeds": selection.looks.last, "fixed_runs": selection.looks.last * len(trained)}
 
 
 def _devices(record: Record) -> int:
