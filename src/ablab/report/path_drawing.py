@@ -9,7 +9,7 @@ from ablab.report.drawing import Scale
 from ablab.report.format import interval_text, signed
 
 WIDTH, HEIGHT = 380, 132
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 8, 100
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 8, 100
 """Of the drawing in its own units, and the frame of what is drawn in it."""
 
 STRETCH = 1.6
