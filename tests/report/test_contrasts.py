@@ -77,7 +77,7 @@ def test_not_worse_knows_which_way_its_metric_goes(selection):
     assert [lines[2].outcome, lines[3].outcome] == ["supported", "supported"]
     assert lines[2].interval.low > -40
     assert lines[3].interval.high < 0.1
-    assert "not worse than layerdrop=0,norm=pre in test BLEU (margin 40.00): supported" in lines[2].words
+    assert "not worse than layerdrop=0,norm=pre in test BLEU: supported (margin 40.00). " in lines[2].words
 
 
 def test_secondary_claims_are_a_family_of_their_own(selection):

@@ -106,7 +106,7 @@ def test_one_diverged_run_of_five_does_not_hide_twenty_points(ranked):
     assert (line.outcome, line.difference, line.n, line.interval) == ("supported", 1.0, 5, None)
     assert line.p == pytest.approx(2 / 252)
     assert "Runs diverged, so that all runs are ranked by test BLEU, diverged ones last." in line.words
-    assert "supported, also with the margin taken off." in line.words
+    assert "supported, also with the margin of 0.50 taken off." in line.words
     assert "The difference is +1.00 of pairs, won less lost, p = 0.024 corrected for 3 claims" in line.words
 
 
@@ -164,8 +164,11 @@ def test_a_supported_claim_says_whether_it_exceeds_its_margin(selection, expect,
     claim = claim.model_copy(update={"margin": margin, "expect": expect})
     (line,) = judge(replace(selection, arms=arms, claims=[claim]))
     assert line.strength == strength
-    said = line.outcome if strength is None else f"{line.outcome}, {strength}"
-    assert f": {said}. The difference is" in line.words
+    said = line.verdict.replace("the margin", f"the margin of {margin:.2f}")
+    if strength is None and margin:
+        said += f" (margin {margin:.2f})"
+    assert line.words.startswith(f"{line.claimed}: {said}. The difference is ")
+    assert line.judged.startswith(f"{said.capitalize()}. The difference is ")
     if strength is not None:
         beyond = line.interval.low if expect == "greater" else -line.interval.high
         assert (beyond > margin) == ("not shown" not in strength)

@@ -97,7 +97,7 @@ def test_numbers_have_real_minus_signs_and_names_keep_their_hyphens():
 def test_it_says_what_markdown_says_and_no_table_is_longer_than_a_page(document):
     many = document.model_copy(update={"notes": ["1 of 20 runs is missing"], "arms": document.arms * 20})
     written = latex(many)
-    for said in (document.question, document.source, *many.notes, *(claim.words for claim in document.claims)):
+    for said in (document.question, document.source, *many.notes, *(claim.judged for claim in document.claims)):
         assert breakable(said) in written
     wide = written.partition(r"\begin{landscape}")[2]
     tabulars = re.findall(r"\\midrule(.*?)\\bottomrule", wide, flags=re.S)

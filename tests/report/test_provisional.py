@@ -56,8 +56,9 @@ def test_no_verdict_before_all_registered_runs_have_ended(unfinished, reported):
     assert "provisional: 2 of 20 runs" in out
     for claim in data["claims"]:
         assert claim["corrected"] is claim["p"] is claim["other"] is None
-        assert f": {claim['outcome']}. " in claim["words"]
-        assert "p " not in claim["words"].partition("provisional.")[2]
+        _, provisional, after = claim["words"].partition(": provisional")
+        assert provisional
+        assert "p " not in after.partition(". ")[2]
         if claim["interval"]:
             assert claim["interval"]["level"] == 0.95
     # Also of arms that are whole: which claims come to rest early must not choose the verdicts.

@@ -26,7 +26,10 @@ def test_it_says_where_it_lies_and_what_it_found(reported):
     assert reported.code == 0
     assert "Is an arm that errs less a better arm?" in reported.out
     assert f"Results: {reported.folder / 'report.html'}" in reported.out
-    assert "layerdrop=0.1 above layerdrop=0 in test BLEU (margin 0.50): supported, above the margin." in reported.out
+    assert (
+        "LayerDrop 0.1 is better than no LayerDrop.\n  Supported, above the margin of 0.50. The difference"
+        in reported.out
+    )
 
 
 def test_verdicts_follow_the_effects_that_were_planted(reported):

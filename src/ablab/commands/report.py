@@ -186,7 +186,7 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say(f"Note: {note}")
     for claim in document.claims:
         console.say(plain_words(claim, document.metric))
-        console.say(f"  {claim.words}" + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
+        console.say(f"  {claim.judged}" + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
     if document.claims or document.notes:
         console.say("")
     for table in tables(document):

@@ -1,4 +1,4 @@
-"""A claim and its verdict as a sentence, with what a reader should know beside it."""
+"""A claim in words, and its verdict, with what a reader should know beside it."""
 
 from typing import NamedTuple
 
@@ -21,18 +21,15 @@ class Marks(NamedTuple):
     chosen: str | None
 
 
-def words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
-    """Return a sentence that can stand alone. `of`: the measure that was claimed, and the one that was compared."""
+def judged(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
+    """Return sentences on the verdict, without the claim. `of`: the measure claimed, and the one that was compared."""
     measure, shown = of
-    margin = f" (margin {number(claim.margin, measure.digits)})" if claim.margin else ""
-    claimed = f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}{margin}"
+    outcome = _with_margin(claim, measure, verdict, strength(claim, verdict, shown))
     if verdict.reason is not None:
-        return f"{claimed}: {verdict.outcome}; {verdict.reason}.{_of_origin(marks)}"
-    shows = strength(claim, verdict, shown)
-    outcome = verdict.outcome if shows is None else f"{verdict.outcome}, {shows}"
+        return f"{outcome}; {verdict.reason}.{_of_origin(marks)}"
     difference = f"{signed(verdict.difference, shown.digits)} {shown.unit}".rstrip()
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
-    sentence = f"{claimed}: {outcome}. {instead(measure, shown)}The difference {is_} {difference}"
+    sentence = f"{outcome}. {instead(measure, shown)}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
         sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" else ""
@@ -41,6 +38,21 @@ def words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family:
     seeds = "runs an arm" if verdict.interval is None else "seeds"
     beside = _marked(claim, marks, verdict, shown) + _of_origin(marks)
     return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{beside}"
+
+
+def claimed(claim: Settled, measure: Measure) -> str:
+    """Return what is claimed, in the names of the study: `norm=scalenorm above norm=pre in test BLEU`."""
+    return f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}"
+
+
+def _with_margin(claim: Settled, measure: Measure, verdict: Verdict, shows: str | None) -> str:
+    """Return the outcome, and the margin that it depends on."""
+    outcome = verdict.outcome if shows is None else f"{verdict.outcome}, {shows}"
+    if not claim.margin:
+        return outcome
+    margin = number(claim.margin, measure.digits)
+    named = outcome.replace("the margin", f"the margin of {margin}")
+    return named if named != outcome else f"{outcome} (margin {margin})"
 
 
 def _marked(claim: Settled, marks: Marks, verdict: Verdict, shown: Measure) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ablab.report.chosen import chosen
-from ablab.report.claim_words import Marks, strength, words
+from ablab.report.claim_words import Marks, claimed, judged, strength
 from ablab.report.contrasts import arms_of
 from ablab.report.document import ClaimLine, SeedDifference
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
@@ -117,6 +117,7 @@ def _line(
         unlike=_unlike(selection, claim),
         chosen=None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure),
     )
+    said = claimed(claim, measure)
     return ClaimLine(
         arm=claim.arm,
         baseline=claim.baseline,
@@ -130,7 +131,8 @@ def _line(
         published=claim.published,
         source=claim.source,
         outcome=verdict.outcome,
-        words=words(claim, (measure, shown), verdict, _family(selection, claim), marks),
+        claimed=said,
+        words=f"{said}: {judged(claim, (measure, shown), verdict, _family(selection, claim), marks)}",
         n=verdict.n or len(_shared_seeds(selection, claim)),
         difference=verdict.difference,
         interval=span(interval) if interval else None,

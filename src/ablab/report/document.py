@@ -167,6 +167,7 @@ class ClaimLine(Strict):
     the compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares
     of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
     where seeds are added until the claims are settled. `tuning`: how it stands with tuned and with usual settings.
+    `words`: sentences that can stand alone; they begin with what is claimed, which older reports do not have apart.
     """
 
     arm: str
@@ -181,6 +182,7 @@ class ClaimLine(Strict):
     published: str | None
     source: str | None
     outcome: Outcome
+    claimed: str = ""
     words: str
     n: int
     difference: float | None
@@ -203,6 +205,12 @@ class ClaimLine(Strict):
     higher_is_better: bool | None = None
     followed: FollowedLine | None = None
     tuning: str | None = None
+
+    @property
+    def judged(self) -> str:
+        """The words without the claim, for where it has just been said in others."""
+        rest = self.words.removeprefix(f"{self.claimed}: ")
+        return rest[:1].upper() + rest[1:] if self.claimed else rest
 
     @property
     def verdict(self) -> str:

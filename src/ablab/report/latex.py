@@ -53,7 +53,7 @@ def _words(document: Document) -> list[str]:
 def _item(document: Document, claim: ClaimLine) -> str:
     exploratory = f" Exploratory: {claim.exploratory}." if claim.exploratory else ""
     said = breakable(plain_words(claim, document.metric))
-    return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.words + exploratory)}"
+    return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.judged + exploratory)}"
 
 
 LONGEST = 30

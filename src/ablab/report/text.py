@@ -20,7 +20,7 @@ def markdown(document: Document) -> str:
     lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     for claim in document.claims:
-        said = f"**{escaped(plain_words(claim, document.metric))}** {escaped(claim.words)}"
+        said = f"**{escaped(plain_words(claim, document.metric))}** {escaped(claim.judged)}"
         lines.append(f"- {said}{_published(claim)}{_exploratory(claim.exploratory)}")
     lines += [""] if document.claims else []
     parts = [(table.title, page_table(table)) for table in tables(document)]
