@@ -86,6 +86,23 @@ def test_arms_are_named_as_people_name_them():
 
 
 @pytest.mark.parametrize(
+    ("arm", "baseline", "said"),
+    [
+        ("norm=post, tuned", "norm=pre, tuned", ("PostNorm", "PreNorm", "both tuned")),
+        ("norm=post, tuned", "norm=pre = norm=pre, tuned", ("PostNorm", "PreNorm", "both tuned")),
+        ("norm=post", "norm=pre = norm=pre, tuned", ("PostNorm", "PreNorm", "")),
+        (
+            "norm=post = norm=post, tuned",
+            "norm=pre = norm=pre, tuned",
+            ("PostNorm", "PreNorm", "both at their usual settings, which tuning kept"),
+        ),
+    ],
+)
+def test_arms_that_tuning_left_as_they_are_are_named_once(arm, baseline, said):
+    assert spoken_pair(arm, baseline) == said
+
+
+@pytest.mark.parametrize(
     ("published", "found"),
     [
         ("+1.53 BLEU for gl-en with 10k pairs, +0.75 for sk-en with 61k", [(1.53, 1.53), (0.75, 0.75)]),

@@ -128,6 +128,10 @@ def _lines(text: str) -> int:
     return text.count("\n") + 1
 
 
+MOST_TICKS = 6
+"""Values of a logarithmic axis that are all named: powers of ten would leave most of them out."""
+
+
 def _curves(series: Series, looks: dict[str, Style]) -> Picture:
     has_bands = any(line.low != line.high for line in series.lines)
     of_seeds = "Mean over seeds" + (", on a band from the lowest seed to the highest." if has_bands else ".")
@@ -148,6 +152,10 @@ def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
             axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
     if series.is_log:
         axes.set_xscale("log")
+        values = sorted({x for line in series.lines for x in line.x})
+        if len(values) <= MOST_TICKS:
+            axes.set_xticks(values, [f"{value:g}" for value in values])
+            axes.minorticks_off()
     elif all(x == round(x) for line in series.lines for x in line.x):
         axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(series.x)

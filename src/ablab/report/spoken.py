@@ -51,12 +51,16 @@ def spoken(name: str) -> str:
 def spoken_pair(arm: str, baseline: str) -> tuple[str, str, str]:
     """Return the names of two arms, and what they have in common: `both with LayerDrop 0.1`, `both tuned`, or nothing.
 
-    An arm that tuning left as it is stands for both.
+    An arm that tuning left as it is has two names, and stands for both.
     """
     sides = [names_of(name) for name in (arm, baseline)]
-    if all(names[-1].endswith(TUNED) for names in sides) and any(len(names) == 1 for names in sides):
+    tuned = [names[-1].endswith(TUNED) for names in sides]
+    if all(tuned):
         first, second, both = spoken_pair(sides[0][-1].removesuffix(TUNED), sides[1][-1].removesuffix(TUNED))
-        return first, second, f"{both} and tuned" if both else "both tuned"
+        how = "tuned" if any(len(names) == 1 for names in sides) else "at their usual settings, which tuning kept"
+        return first, second, f"{both} and {how}" if both else f"both {how}"
+    if any(is_tuned and len(names) > 1 for is_tuned, names in zip(tuned, sides, strict=True)):
+        return spoken_pair(sides[0][0], sides[1][0])
     if not (re.fullmatch(LEVELS, arm) and re.fullmatch(LEVELS, baseline)):
         return spoken(arm), spoken(baseline), ""
     ours, theirs = re.findall(LEVEL, arm), re.findall(LEVEL, baseline)
