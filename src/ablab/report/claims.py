@@ -105,18 +105,8 @@ def _line(
     verdict: Verdict,
     near_failures: list[str],
 ) -> ClaimLine:
-    shown = compared(found, measure)
-    both = found if isinstance(found, Estimates) else None
-    interval = verdict.decided_by
-    marks = Marks(
-        other=both.by_the_other(interval.level, within=verdict.within)
-        if both and interval and not selection.awaited and selection.looks is None
-        else None,
-        near_failures=near_failures if both else [],
-        advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
-        unlike=_unlike(selection, claim),
-        chosen=None if isinstance(found, NotTestable) or shown is SHARE else _chosen(selection, claim, measure),
-    )
+    shown, interval = compared(found, measure), verdict.decided_by
+    marks = _marks(selection, claim, measure, found, verdict, near_failures)
     said = claimed(claim, measure)
     return ClaimLine(
         arm=claim.arm,
@@ -148,6 +138,28 @@ def _line(
         per_seed=_per_seed(selection, claim, found),
         higher_is_better=measure.higher_is_better,
         **marks._asdict(),
+    )
+
+
+def _marks(
+    selection: Selection,
+    claim: Settled,
+    measure: Measure,
+    found: Evidence | Estimates,
+    verdict: Verdict,
+    near_failures: list[str],
+) -> Marks:
+    both, interval = found if isinstance(found, Estimates) else None, verdict.decided_by
+    return Marks(
+        other=both.by_the_other(interval.level, within=verdict.within)
+        if both and interval and not selection.awaited and selection.looks is None
+        else None,
+        near_failures=near_failures if both else [],
+        advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
+        unlike=_unlike(selection, claim),
+        chosen=None
+        if isinstance(found, NotTestable) or compared(found, measure) is SHARE
+        else _chosen(selection, claim, measure),
     )
 
 
