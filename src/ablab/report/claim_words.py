@@ -21,7 +21,7 @@ class Marks(NamedTuple):
     chosen: str | None
 
 
-def judged(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
+def verdict_words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
     """Return sentences on the verdict, without the claim. `of`: the measure claimed, and the one that was compared."""
     measure, shown = of
     outcome = _with_margin(claim, measure, verdict, strength(claim, verdict, shown))
@@ -40,7 +40,7 @@ def judged(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family
     return f"{sentence}{corrected}{several}, {verdict.n} {seeds}.{beside}"
 
 
-def claimed(claim: Settled, measure: Measure) -> str:
+def claim_words(claim: Settled, measure: Measure) -> str:
     """Return what is claimed, in the names of the study: `norm=scalenorm above norm=pre in test BLEU`."""
     return f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {measure.title}"
 

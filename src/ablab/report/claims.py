@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ablab.report.chosen import chosen
-from ablab.report.claim_words import Marks, claimed, judged, strength
+from ablab.report.claim_words import Marks, claim_words, strength, verdict_words
 from ablab.report.contrasts import arms_of
 from ablab.report.document import ClaimLine, SeedDifference
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
@@ -107,7 +107,7 @@ def _line(
 ) -> ClaimLine:
     shown, interval = compared(found, measure), verdict.decided_by
     marks = _marks(selection, claim, measure, found, verdict, near_failures)
-    said = claimed(claim, measure)
+    said = claim_words(claim, measure)
     return ClaimLine(
         arm=claim.arm,
         baseline=claim.baseline,
@@ -122,7 +122,7 @@ def _line(
         source=claim.source,
         outcome=verdict.outcome,
         claimed=said,
-        words=f"{said}: {judged(claim, (measure, shown), verdict, _family(selection, claim), marks)}",
+        words=f"{said}: {verdict_words(claim, (measure, shown), verdict, _family(selection, claim), marks)}",
         n=verdict.n or len(_shared_seeds(selection, claim)),
         difference=verdict.difference,
         interval=span(interval) if interval else None,
