@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ablab.report.build import findings
+from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.selection_of_study import of_study
 from ablab.report.tuned import expected_best
@@ -113,6 +114,18 @@ def test_the_report_draws_what_each_arm_does_at_other_settings(tried):
     assert all(line.x == [1, 2, 3, 4] and line.mean == sorted(line.mean) for line in curve.lines)
     assert [line.mean[-1] for line in curve.lines] == pytest.approx([about.best for about in tried.tuning])
     assert not any(one.key == "tuning_bands" for one in others)  # three draws bound nothing
+
+
+def test_the_axis_names_the_rates_that_were_tried(tried):
+    from matplotlib.figure import Figure
+
+    picture = next(one for one in curves(tried) if one.key == "tuning_1")
+    axes = Figure().subplots()
+    picture.draw(axes)
+    (rates,) = {tuple(line.x) for line in tried.series[0].lines}
+    assert list(axes.get_xticks()) == list(rates)
+    assert [label.get_text() for label in axes.get_xticklabels()] == [f"{rate:g}" for rate in rates]
+    assert not len(axes.get_xticks(minor=True))
 
 
 def test_bands_are_drawn_where_the_draws_bound_them():
