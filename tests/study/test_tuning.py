@@ -99,6 +99,18 @@ def test_where_the_usual_settings_win_there_is_one_arm_and_one_claim(tuned):
     assert len(study.runs) == 6
 
 
+def test_the_usual_settings_are_known_also_where_a_list_names_them(tuned, tmp_path):
+    own = define(tuned()).cells[0].planned.config.optim.lr
+    path = tmp_path / "t.yaml"
+    listed = f"  key: optim.lr\n  values: [{own / 2}, {own}, {own * 2}]\n  seeds: [101, 102]\n"
+    path.write_text(path.read_text().partition("  space:")[0] + listed)
+    define.cache_clear()
+    study = settled((f"experiment={path}", f"outputs={tmp_path / 'outputs'}"), best=(0, 4))
+    assert [[trial.is_usual for trial in one.trials] for one in study.tuned] == [[False, True, False]] * 2
+    drawn = settled(tuned(), best=(0, 0))
+    assert [[trial.is_usual for trial in one.trials] for one in drawn.tuned] == [[True, False, False, False]] * 2
+
+
 def test_tuned_arms_can_stand_alone(tuned):
     study = settled(tuned(more="judged: tuned"), best=(2, 1))
     assert [arm.name for arm in study.arms] == ["norm=pre", "norm=scalenorm"]

@@ -20,7 +20,7 @@ def tuning_lines(selection: Selection) -> list[TuningLine]:
 def _line(tuned: Tuned, metric: str) -> TuningLine:
     sign = -1.0 if metric == "bleu" else 1.0
     costs = sorted(trial.cost for trial in tuned.trials if trial.cost is not None)
-    usual = next((trial.cost for trial in tuned.trials if not trial.words), None)
+    usual = next((trial.cost for trial in tuned.trials if trial.is_usual), None)
     return TuningLine(
         arm=tuned.arm.name,
         metric=f"validation {'BLEU' if metric == 'bleu' else metric}",

@@ -21,7 +21,7 @@ from ablab.study.grid import grid_of
 from ablab.study.search_definition import confirming
 from ablab.study.study import Study, digest_of
 from ablab.study.tuning import tuned_of
-from ablab.study.tuning_study import compared_when_tuned, records_of, settings_to_try, tuning_study
+from ablab.study.tuning_study import compared_when_tuned, records_of, settings_to_try, tuning_study, usual_runs
 from ablab.study.typed import (
     MOST_VALUES,
     check_seedless,
@@ -98,7 +98,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             records = records_of(trials)
             if records is None:
                 return trials
-            tuned = tuned_of(arms, experiment.tune, settings, records)
+            tuned = tuned_of(arms, experiment.tune, settings, records, usual_runs(experiment.tune, arms, common))
             compared = compared_when_tuned(experiment.tune, compared, tuned, grid)
         cells = list(cells_of(compared.arms, seeds, common, naming=True))
         check_all_measured(compared.claims, cells)

@@ -26,13 +26,15 @@ TUNED = ", tuned"
 class Trial:
     """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged.
 
-    `runs`, `seconds`: how many there were, and the machine time that they took.
+    `runs`, `seconds`: how many there were, and the machine time that they took. `is_usual`: the settings are the arm's
+    own, which a list of values can name too.
     """
 
     words: Words
     cost: float | None
     runs: int = 0
     seconds: float = 0.0
+    is_usual: bool = False
 
     @property
     def name(self) -> str:
@@ -76,21 +78,36 @@ def trial_arms(arms: Sequence[Arm], settings: Sequence[Words]) -> list[Arm]:
     return [Arm(_trial_name(arm, words), (*arm.words, *words, "pruning=none")) for arm in arms for words in settings]
 
 
-def trials_of(arm: Arm, tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]]) -> list[Trial]:
-    """Return what tuning found for an arm. `records`: of each trial arm, one for each seed."""
-    return [_trial(words, records[_trial_name(arm, words)], tune) for words in settings]
-
-
-def _trial(words: Words, records: Sequence[Record], tune: Tune) -> Trial:
-    return Trial(words, _cost(records, tune), len(records), sum(record.cost.seconds for record in records))
-
-
 def tuned_of(
-    arms: Sequence[Arm], tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]]
+    arms: Sequence[Arm],
+    tune: Tune,
+    settings: Sequence[Words],
+    records: Mapping[str, Sequence[Record]],
+    usual: Mapping[str, str],
 ) -> list[Tuned]:
-    """Return each arm with its best settings."""
-    found = [(arm, trials_of(arm, tune, settings, records)) for arm in arms]
+    """Return each arm with its best settings.
+
+    `records`: of each trial arm, one for each seed. `usual`: of each arm, the id of a run of tuning with its own
+    settings, whether such a run was made or not.
+    """
+    found = [(arm, _trials_of(arm, tune, settings, records, usual[arm.name])) for arm in arms]
     return [Tuned(arm, trials, _best(arm, trials)) for arm, trials in found]
+
+
+def _trials_of(
+    arm: Arm, tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]], usual: str
+) -> list[Trial]:
+    return [_trial(words, records[_trial_name(arm, words)], tune, usual) for words in settings]
+
+
+def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> Trial:
+    return Trial(
+        words,
+        _cost(records, tune),
+        runs=len(records),
+        seconds=sum(record.cost.seconds for record in records),
+        is_usual=any(record.run_id == usual for record in records),
+    )
 
 
 def _best(arm: Arm, trials: Sequence[Trial]) -> Trial:

@@ -64,6 +64,12 @@ def records_of(trials: Study) -> dict[str, list[Record]] | None:
     return records
 
 
+def usual_runs(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> dict[str, str]:
+    """Return the id of each arm's run with its own settings, under the first seed of tuning."""
+    cells = cells_of(arms, tune.seeds[:1], common, naming=True)
+    return {cell.arm: cell.planned.run_id for cell in cells}
+
+
 def compared_when_tuned(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
     """Return what is compared once the arms are tuned."""
     if tune.judged == "tuned":
