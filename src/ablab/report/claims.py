@@ -1,6 +1,7 @@
 """Judge claims: verdicts in numbers and in words."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ablab.report.chosen import chosen
 from ablab.report.claim_words import Marks, claim_words, strength, verdict_words
@@ -21,6 +22,16 @@ from ablab.statistics.moderated import Moderated
 from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
 from ablab.study.claims import Settled
 from ablab.study.study import names_of
+
+
+class Judged(NamedTuple):
+    """A claim, what its runs show, and its verdict. `near_failures`: runs that nearly failed, in words."""
+
+    claim: Settled
+    measure: Measure
+    found: Evidence | Estimates
+    verdict: Verdict
+    near_failures: list[str]
 
 
 def judge(selection: Selection) -> list[ClaimLine]:
@@ -48,7 +59,7 @@ def _lines(
     failing: Mapping[Measure, NearFailures],
 ) -> list[ClaimLine]:
     return [
-        _line(selection, claim, measure, evidence, verdict, _named(selection, claim, failing.get(measure, {})))
+        _line(selection, Judged(claim, measure, evidence, verdict, _named(selection, claim, failing.get(measure, {}))))
         for (claim, measure), evidence, verdict in zip(claimed, found, judged, strict=True)
     ]
 
@@ -97,16 +108,10 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
         return reason
 
 
-def _line(
-    selection: Selection,
-    claim: Settled,
-    measure: Measure,
-    found: Evidence | Estimates,
-    verdict: Verdict,
-    near_failures: list[str],
-) -> ClaimLine:
+def _line(selection: Selection, judged: Judged) -> ClaimLine:
+    claim, measure, found, verdict, _ = judged
     shown, interval = compared(found, measure), verdict.decided_by
-    marks = _marks(selection, claim, measure, found, verdict, near_failures)
+    marks = _marks(selection, judged)
     said = claim_words(claim, measure)
     return ClaimLine(
         arm=claim.arm,
@@ -141,14 +146,8 @@ def _line(
     )
 
 
-def _marks(
-    selection: Selection,
-    claim: Settled,
-    measure: Measure,
-    found: Evidence | Estimates,
-    verdict: Verdict,
-    near_failures: list[str],
-) -> Marks:
+def _marks(selection: Selection, judged: Judged) -> Marks:
+    claim, measure, found, verdict, near_failures = judged
     both, interval = found if isinstance(found, Estimates) else None, verdict.decided_by
     return Marks(
         other=both.by_the_other(interval.level, within=verdict.within)
