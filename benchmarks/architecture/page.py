@@ -59,7 +59,7 @@ A part with settings of its own declares them, with their types and ranges, in a
 
 {additions}
 
-A part of which there was one kind so far needs a group of options: a folder in `conf`, an entry in {options}
+A part without a group of options yet needs one: a folder in `conf`, an entry in {options}
 and a field in {architecture}.
 
 ## Where do I find ...

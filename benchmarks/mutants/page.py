@@ -7,7 +7,7 @@ from benchmarks.mutants.faults import FAULTS, ROOMS
 from benchmarks.mutants.judged import LIVED, UNJUDGED, Judged
 from benchmarks.mutants.trial import ROOT
 
-INTRODUCTION = """# Deliberate faults
+INTRODUCTION = """# Mutation testing
 
 A suite of tests is worth what it notices. Each line below is one small edit of the product that crashes nothing but
 changes what some part of a paper does: a rescaling left out, a step too late, a mean over the wrong things. Each was
@@ -17,9 +17,9 @@ failed.
     python -m benchmarks.mutants --jobs 2
 
 The list is in [benchmarks/mutants/faults](../benchmarks/mutants/faults); `--only WORD` tries those whose name has the
-word. What was found holds for the sources it was found with: the next run tries only what has not been tried with the
-present ones, and `--again` tries everything. The command fails if a fault lives, or if its text is no longer in the
-sources.
+word. A result holds only for the sources it was found with: the next run tries only faults that have not been
+tried with the present ones, and `--again` tries everything. The command fails if a fault survives, or if its text is
+no longer in the sources.
 """
 
 

@@ -103,6 +103,7 @@ def test_a_study_keeps_the_way_under_which_it_was_registered(reported, tmp_path)
 def test_the_methods_name_the_test_that_decides(reported, selection):
     (said,) = [method for method in reported.data["methods"] if method.startswith("Noise of claims")]
     assert "moderated towards the mean" in said
+    assert any("5 % over all 7 of them, where noise is alike" in method for method in reported.data["methods"])
     paired = list(methods(replace(selection, error="paired"), 1000))
     assert any(method.startswith("Noise of claims: paired t") for method in paired)
     assert any("5 % over all 7 of them, where noise is symmetric or alike" in method for method in paired)

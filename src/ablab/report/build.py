@@ -34,6 +34,12 @@ NOISE = {
     "paired": "Noise of claims: paired t over seeds, as the experiment declares or its registration says.",
 }
 
+CONDITION = {
+    "moderated": "where noise is alike in the arms that are compared",
+    "paired": "where noise is symmetric or alike in the arms that are compared",
+}
+"""When the error rate holds. Noise borrowed from other arms must have about their size."""
+
 REGISTER = (
     "Register: the store enters each result and registration in a line that holds a digest of the line before. So it "
     "shows a result or a registration that was edited, deleted, made again or put in by hand. It cannot show that the "
@@ -49,7 +55,8 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
     if selection.claims:
         primary = [claim for claim in selection.claims if not claim.secondary]
         if selection.looks is None:
-            yield f"Claims: {_errors(len(primary), len(selection.claims) - len(primary))} At least 3 seeds."
+            secondary = len(selection.claims) - len(primary)
+            yield f"Claims: {_errors(len(primary), secondary, CONDITION[selection.error])} At least 3 seeds."
         else:
             yield _looks(selection.looks, len(primary), len(selection.claims) - len(primary))
         yield "Equivalence: two one-sided tests at 5 % within the margin. Not worse: one such test, against the margin."
@@ -94,8 +101,7 @@ def _compared(selection: Selection) -> list[Measure]:
     return [selection.measure, *map(selection.measure_of, claims)]
 
 
-def _errors(primary: int, secondary: int) -> str:
-    condition = "where noise is symmetric or alike in the arms that are compared"
+def _errors(primary: int, secondary: int, condition: str) -> str:
     if primary + secondary == 1:
         return f"an error rate of 5 %, {condition}."
     rate = f"one error rate of 5 % over all {primary + secondary} of them, {condition}"
