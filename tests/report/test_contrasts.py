@@ -12,6 +12,7 @@ from ablab.report.effects import effect_lines
 from ablab.report.metrics import MEASURES
 from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
+from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
@@ -107,6 +108,13 @@ def diverged(arm):
     """The arm, as if its first run had diverged."""
     first, *others = arm.runs
     return ArmRuns(arm.name, [replace(first, state="diverged"), *others])
+
+
+def test_seeds_are_not_added_for_what_diverged_runs_leave_untestable(selection):
+    looking = replace(selection, looks=Looks(3, 12), error="paired")
+    effect, *_ = judge(changed(looking, diverged, CELLS[3]))
+    assert (effect.outcome, effect.followed.state) == ("not testable", "hopeless")
+    assert "a share of failures has no mean over arms" in effect.reason
 
 
 def test_diverged_runs_have_no_mean_over_arms(selection):

@@ -8,7 +8,7 @@ from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import of_differences
 from ablab.statistics.proportions import compare_shares
-from ablab.statistics.sequential import Boundary, chance_of_a_verdict, follow
+from ablab.statistics.sequential import Boundary, Watched, chance_of_a_verdict, follow, follow_watched
 from ablab.statistics.verdict import Case, Failures
 from benchmarks.calibration.sequential import single, studies
 
@@ -150,6 +150,43 @@ def test_runs_that_diverged_are_judged_once_at_the_last_look():
     assert judged(5, 5, 12) == ("open", "provisional")
     assert judged(12, 12, 12) == ("settled", "supported")
     assert judged(1, 12, 12) == ("spent", "inconclusive")
+
+
+def test_a_look_sees_the_evidence_of_its_seeds_alone():
+    """Also where later seeds leave no evidence: what was settled stands."""
+
+    def of(values):
+        def at(seeds):
+            return values[:seeds] if seeds < 9 else NotTestable("later")
+
+        (found,) = follow_watched([Watched("greater", 0.0, 12, at)], LOOKS)
+        return found
+
+    found = of(drawn(5.0))
+    assert found == followed("greater", drawn(5.0))
+    assert found.seeds == found.verdict.n
+    late = of(drawn(0.0, seed=1))
+    assert (late.state, late.verdict.outcome, late.verdict.reason) == ("hopeless", "not testable", "later")
+
+
+def test_seeds_without_a_difference_count_towards_the_last_look():
+    """As those under which a run diverged, of a claim about speed."""
+    values = drawn(0.0, seed=1)
+
+    def of(seeds):
+        (found,) = follow_watched([Watched("greater", 0.0, seeds, lambda n: values[: n - 1 - (n > 6)])], LOOKS)
+        return found
+
+    assert of(3).verdict.reason == "the first look comes at 3 seeds that have a score in both arms, there are 2"
+    found = of(12)
+    assert [look.n for look in found.looks] == list(range(3, 11))
+    assert (found.state, found.verdict.outcome, found.seeds) == ("spent", "inconclusive", 12)
+
+
+def test_without_noise_to_the_end_nothing_can_be_tested():
+    found = followed("greater", [0.0] * 12)
+    assert (found.state, found.verdict.outcome) == ("hopeless", "not testable")
+    assert "first look" not in found.verdict.reason
 
 
 def test_borrowed_noise_is_refused():

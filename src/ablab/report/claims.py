@@ -1,24 +1,27 @@
 """Judge claims: verdicts in numbers and in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from ablab.report.chosen import chosen
 from ablab.report.claim_words import Marks, claim_words, strength, verdict_words
-from ablab.report.contrasts import arms_of
+from ablab.report.contrasts import arms_of, evidence_of
 from ablab.report.document import ClaimLine, SeedDifference
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
 from ablab.report.evidence import Evidence
 from ablab.report.exploratory import exploratory
 from ablab.report.failures import SHARE, compared, failures
-from ablab.report.looks import follow_claims, with_looks
+from ablab.report.looks import follow_claims, seeds_of, with_looks
 from ablab.report.metrics import Measure
 from ablab.report.next_study import advice
 from ablab.report.origins import unlike
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated
+from ablab.statistics.sequential import Watched
 from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
 from ablab.study.claims import Settled
 from ablab.study.study import names_of
@@ -36,32 +39,64 @@ class Judged(NamedTuple):
 
 def judge(selection: Selection) -> list[ClaimLine]:
     """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary."""
-    claimed = [(claim, _measure(selection, claim)) for claim in selection.claims]
-    # Once for each measure: with many arms this takes longer than all tests.
-    borrowing = dict.fromkeys(measure for claim, measure in claimed if borrows(claim, measure))
-    failing = {measure: nearly_failed(selection.rows, measure) for measure in borrowing}
-    found = [_evidence(selection, claim, measure, failing.get(measure, {})) for claim, measure in claimed]
-    cases = [_case(*about, each) for about, each in zip(claimed, found, strict=True)]
     if selection.looks is not None:
-        seeds = [_shared_seeds(selection, claim) for claim in selection.claims]
-        followed = follow_claims(selection, cases, seeds)
-        lines = _lines(selection, claimed, found, [one.verdict for one in followed], failing)
-        return [with_looks(line, one, selection) for line, one in zip(lines, followed, strict=True)]
+        return _judge_looks(selection, selection.looks)
+    reading = _Reading(selection)
+    found = [reading.evidence(claim) for claim in selection.claims]
+    cases = [_case(claim, _measure(selection, claim), one) for claim, one in zip(selection.claims, found, strict=True)]
     judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases)
-    return _lines(selection, claimed, found, judged, failing)
+    return [reading.line(*about) for about in zip(selection.claims, found, judged, strict=True)]
 
 
-def _lines(
-    selection: Selection,
-    claimed: Sequence[tuple[Settled, Measure]],
-    found: Sequence[Evidence | Estimates],
-    judged: Sequence[Verdict],
-    failing: Mapping[Measure, NearFailures],
-) -> list[ClaimLine]:
-    return [
-        _line(selection, Judged(claim, measure, evidence, verdict, _named(selection, claim, failing.get(measure, {}))))
-        for (claim, measure), evidence, verdict in zip(claimed, found, judged, strict=True)
-    ]
+def _judge_looks(selection: Selection, looks: Looks) -> list[ClaimLine]:
+    """Judge claims whose seeds are added until these are settled. A look sees no run of a later seed."""
+    readings = cache(lambda seeds: _Reading(selection.up_to(seeds)))
+
+    def watched(claim: Settled) -> Watched:
+        measure = _measure(selection, claim)
+        expect = _expectation(claim, measure)
+        try:
+            seeds = seeds_of(arms_of(selection, claim))
+        except NotTestable as reason:
+            return Watched.of(Case(expect, claim.margin, reason), looks)
+        return Watched(
+            expect, claim.margin, seeds, lambda seeds: evidence_of(readings(seeds).selection, claim, measure)
+        )
+
+    lines = []
+    followed = follow_claims(selection, [watched(claim) for claim in selection.claims])
+    for claim, one in zip(selection.claims, followed, strict=True):
+        reading, verdict = readings(one.seeds), one.verdict
+        # Before the first look nothing is read.
+        found = NotTestable(verdict.reason) if verdict.difference is None else reading.evidence(claim)
+        lines.append(with_looks(reading.line(claim, found, verdict), one, selection))
+    return lines
+
+
+class _Reading:
+    """What the runs of a selection show of its claims."""
+
+    def __init__(self, selection: Selection):
+        self.selection = selection
+        self._failing: dict[Measure, NearFailures] = {}
+
+    def evidence(self, claim: Settled) -> Evidence | Estimates:
+        """Return what decides a claim."""
+        measure = _measure(self.selection, claim)
+        return _evidence(self.selection, claim, measure, self._near_failures(claim, measure))
+
+    def line(self, claim: Settled, found: Evidence | Estimates, verdict: Verdict) -> ClaimLine:
+        """Return the line of a claim."""
+        measure = _measure(self.selection, claim)
+        named = _named(self.selection, claim, self._near_failures(claim, measure))
+        return _line(self.selection, Judged(claim, measure, found, verdict, named))
+
+    def _near_failures(self, claim: Settled, measure: Measure) -> NearFailures:
+        if not borrows(claim, measure):
+            return {}
+        if measure not in self._failing:  # once for each measure: with many arms this takes longer than all tests
+            self._failing[measure] = nearly_failed(self.selection.rows, measure)
+        return self._failing[measure]
 
 
 def _by_family(claims: Sequence[Settled], cases: Sequence[Case]) -> list[Verdict]:

@@ -2,54 +2,45 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
-from ablab.report.document import ClaimLine, FollowedLine, LookLine, SeedDifference
+from ablab.report.document import ClaimLine, FollowedLine, LookLine
 from ablab.report.estimates import span
+from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
-from ablab.statistics.interval import NotTestable
-from ablab.statistics.looks import Looks
-from ablab.statistics.moderated import Moderated
-from ablab.statistics.sequential import Followed, follow
-from ablab.statistics.verdict import Case, Failures
+from ablab.statistics.sequential import Followed, Watched, follow_watched
+from ablab.statistics.verdict import Outcome
 
 
-def follow_claims(selection: Selection, cases: Sequence[Case], seeds: Sequence[Sequence[int]]) -> list[Followed]:
-    """Follow the claims of each family. `seeds`: those that all arms of a claim have, in order.
-
-    A look needs all seeds before it: one that still trains must not be left out because others ended sooner. Where no
-    seed will be added any more, a claim that was open is inconclusive.
-    """
+def follow_claims(selection: Selection, claims: Sequence[Watched]) -> list[Followed]:
+    """Follow the claims of each family. Where no seed will be added any more, a claim that was open is inconclusive."""
     looks = selection.looks
     assert looks is not None
-    cases = [_up_to(case, _without_gap(own), looks) for case, own in zip(cases, seeds, strict=True)]
     found: dict[int, Followed] = {}
     for secondary in (False, True):
         members = [number for number, claim in enumerate(selection.claims) if claim.secondary == secondary]
-        found |= zip(members, follow([cases[number] for number in members], looks), strict=True)
-    return [_ended(one) if selection.ended else one for one in (found[number] for number in range(len(cases)))]
+        found |= zip(members, follow_watched([claims[number] for number in members], looks), strict=True)
+    return [_ended(one) if selection.ended else one for one in (found[number] for number in range(len(claims)))]
 
 
-def _without_gap(seeds: Sequence[int]) -> int:
-    """Return how many seeds there are from the first on, without one missing."""
-    return next((number for number, seed in enumerate(seeds) if seed != number + 1), len(seeds))
+def seeds_of(arms: Sequence[ArmRuns]) -> int:
+    """Return how many seeds have ended in all of the arms, from the first on and without one missing.
 
-
-def _up_to(case: Case, seeds: int, looks: Looks) -> Case:
-    if seeds < looks.first and not isinstance(case.evidence, Failures):
-        return replace(case, evidence=[0.0] * seeds)  # before the first look nothing is read
-    if isinstance(case.evidence, Moderated | Failures | NotTestable):
-        return case
-    return replace(case, evidence=list(case.evidence)[:seeds])
+    A look needs all seeds before it: one that still trains must not be left out because others ended sooner.
+    """
+    ended = [{run.seed for run in arm.runs if run.has_ended} for arm in arms]
+    return next(seed for seed in count() if not all(seed + 1 in seeds for seeds in ended))
 
 
 def _ended(one: Followed) -> Followed:
-    if one.state != "open" or one.verdict.reason is not None:
+    if one.state != "open":
         return one
-    return replace(one, verdict=replace(one.verdict, outcome="inconclusive"))
+    outcome: Outcome = "inconclusive" if one.verdict.reason is None else "not testable"
+    return replace(one, verdict=replace(one.verdict, outcome=outcome))
 
 
 def with_looks(line: ClaimLine, followed: Followed, selection: Selection) -> ClaimLine:
-    """Add the looks to a claim's line, in words too. Only the seeds up to the look that settled it count."""
+    """Add the looks to a claim's line, in words too."""
     assert selection.looks is not None
     about = FollowedLine(
         state=followed.state,
@@ -59,9 +50,8 @@ def with_looks(line: ClaimLine, followed: Followed, selection: Selection) -> Cla
         chance=followed.chance,
         bias=followed.bias if followed.state == "settled" else None,
     )
-    counted: list[SeedDifference] = line.per_seed[: line.n] if followed.looks else line.per_seed
     words = f"{line.words} {look_words(about, line)}" if line.reason is None else line.words
-    return line.model_copy(update={"followed": about, "per_seed": counted, "words": words})
+    return line.model_copy(update={"followed": about, "words": words})
 
 
 def look_words(about: FollowedLine, line: ClaimLine) -> str:

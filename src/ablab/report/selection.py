@@ -1,7 +1,7 @@
 """The subject of a report: arms with their runs, and the claims made of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -120,6 +120,11 @@ class Selection:
         """Return the arm that has this name, alone or among others, or None."""
         wanted = set(names_of(name))
         return next((arm for arm in self.arms if wanted <= set(names_of(arm.name))), None)
+
+    def up_to(self, seeds: int) -> "Selection":
+        """Return the selection as it was when no arm had more than so many seeds."""
+        arms = [ArmRuns(arm.name, [run for run in arm.runs if run.seed <= seeds]) for arm in self.arms]
+        return replace(self, arms=arms)
 
     @cached_property
     def rows(self) -> list[ArmRuns]:

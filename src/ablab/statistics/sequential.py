@@ -4,7 +4,7 @@ A claim has a fixed share of the study's error, and boundaries (`looks`) that ho
 error from other claims or noise from other arms is left out: its error under repeated looks is not known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -23,7 +23,6 @@ from ablab.statistics.verdict import (
     Case,
     Expectation,
     Failures,
-    Tests,
     Verdict,
     outcome_of,
     tests_of_differences,
@@ -82,13 +81,42 @@ class Boundary:
         return student.quantile(1 - self.looks.level(alpha, n), n - 1)
 
 
+Evidence = Floats | Sequence[float] | Moderated | Failures | NotTestable
+"""As that of a case."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A claim as its seeds come in. `seeds`: that all of its arms have; `at`: the evidence of so many of them.
+
+    A look reads only what the seeds so far say: what comes later cannot change what it saw.
+    """
+
+    expect: Expectation
+    margin: float
+    seeds: int
+    at: Callable[[int], Evidence]
+
+    @classmethod
+    def of(cls, case: Case, looks: Looks) -> "Watched":
+        """Return a claim whose seeds are all there. Without differences, the first look sees all that there is."""
+        evidence = case.evidence
+        if isinstance(evidence, Failures | NotTestable | Moderated):
+            return cls(case.expect, case.margin, looks.first, lambda seeds: evidence)
+        return cls(case.expect, case.margin, len(evidence), lambda seeds: evidence[:seeds])
+
+
 @dataclass(frozen=True)
 class Followed:
-    """A claim followed from look to look, up to the one that settled it, or to the last so far."""
+    """A claim followed from look to look, up to the one that settled it, or to the last so far.
+
+    `seeds`: on which the verdict stands, of which some have no difference where a run diverged.
+    """
 
     state: State
     looks: Sequence[Look]
     verdict: Verdict
+    seeds: int
     chance: float | None = None
     """Chance of a verdict by the last look, if things go on as they have; of an open or hopeless claim with a look."""
     _found: tuple[Boundary, Paired] | None = None
@@ -103,82 +131,99 @@ class Followed:
 
 
 def follow(cases: Sequence[Case], looks: Looks, alpha: float = 0.05) -> list[Followed]:
+    """Follow claims whose evidence is there, in the order in which seeds were added, as `follow_watched`."""
+    return follow_watched([Watched.of(case, looks) for case in cases], looks, alpha)
+
+
+def follow_watched(claims: Sequence[Watched], looks: Looks, alpha: float = 0.05) -> list[Followed]:
     """Follow each claim through the looks that its seeds allow. The chance of any false verdict is at most alpha.
 
-    Evidence is differences paired by seed, in the order in which seeds were added, or failures where runs diverged:
-    shares and ranks are judged once, at the last look. A claim that cannot be tested keeps its share.
+    Evidence is differences paired by seed, or failures where runs diverged: shares and ranks are judged once, at the
+    last look. A claim that cannot be tested keeps its share. A verdict stands whatever later seeds bring.
     Raises TypeError for a moderated comparison.
     """
-    share = alpha / max(1, len(cases))
-    return [_follow(case, Boundary(looks, share, case.expect, case.margin), len(cases)) for case in cases]
+    share = alpha / max(1, len(claims))
+    return [_follow(claim, Boundary(looks, share, claim.expect, claim.margin), len(claims)) for claim in claims]
 
 
-def _follow(case: Case, boundary: Boundary, claims: int) -> Followed:
-    if isinstance(case.evidence, NotTestable):
-        return Followed("hopeless", (), Verdict("not testable", reason=str(case.evidence)))
-    if isinstance(case.evidence, Failures):
-        return _with_failures(case, boundary, case.evidence, claims)
-    if isinstance(case.evidence, Moderated):
-        raise TypeError("claims are followed from differences paired by seed, got a moderated comparison.")
-    values = np.asarray(case.evidence, dtype=np.float64)
-    looks = boundary.looks
+class _Waiting(NotTestable):
+    """No look as yet; a further seed may change that."""
+
+
+def _follow(claim: Watched, boundary: Boundary, claims: int) -> Followed:
+    looks, there = boundary.looks, min(claim.seeds, boundary.looks.last)
     seen: list[Look] = []
-    tests: list[Tests] = []
-    settled, found = False, None
-    for n in range(looks.first, min(values.size, looks.last) + 1):
-        try:
-            found = of_differences(values[:n])
-        except NotTestable:
-            continue  # no noise as yet
-        seen.append(Look(n, found.difference, boundary.intervals(found)[_shown(case)]))
-        tests.append(tests_of_differences(found, case.expect, case.margin))
-        settled = bool(boundary.settled(np.array(found.difference), np.array(found.sd), n))
-        if settled:
-            break
-    if found is None:
-        reason = f"the first look comes at {looks.first} seeds that both arms have, there are {values.size}"
-        return Followed("open", (), Verdict("provisional", n=values.size, reason=reason))
-    verdict = _verdict(case, boundary, found, tests[-1], claims)
-    if settled:
-        return Followed("settled", seen, verdict, None, (boundary, found))
-    if found.n == looks.last:
-        return Followed("spent", seen, verdict, None, (boundary, found))
+    found: Paired | Failures | NotTestable = _Waiting(
+        f"the first look comes at {looks.first} seeds that both arms have, there are {there}"
+    )
+    for seeds in range(looks.first, there + 1):
+        found = _looked_at(claim.at(seeds), looks)
+        if not isinstance(found, Paired) or (seen and seen[-1].n == found.n):
+            continue  # the seed of a run that diverged adds no difference
+        seen.append(Look(found.n, found.difference, boundary.intervals(found)[_shown(claim)]))
+        if boundary.settled(np.array(found.difference), np.array(found.sd), found.n):
+            return Followed("settled", seen, _verdict(claim, boundary, found, claims), seeds, None, (boundary, found))
+    if isinstance(found, Failures):
+        return _with_failures(claim, boundary, found, claims, there)
+    if isinstance(found, _Waiting) and there < looks.last:
+        return Followed("open", (), Verdict("provisional", n=there, reason=str(found)), there)
+    if isinstance(found, NotTestable):
+        return Followed("hopeless", (), Verdict("not testable", reason=str(found)), there)
+    verdict = _verdict(claim, boundary, found, claims)
+    if there == looks.last:
+        return Followed("spent", seen, verdict, there, None, (boundary, found))
     chance = chance_of_a_verdict(boundary, found)
     if chance < HOPELESS:
-        return Followed("hopeless", seen, verdict, chance=chance)
-    return Followed("open", seen, replace(verdict, outcome="provisional"), chance=chance)
+        return Followed("hopeless", seen, verdict, there, chance=chance)
+    return Followed("open", seen, replace(verdict, outcome="provisional"), there, chance=chance)
 
 
-def _shown(case: Case) -> int:
+def _looked_at(evidence: Evidence, looks: Looks) -> Paired | Failures | NotTestable:
+    if isinstance(evidence, Moderated):
+        raise TypeError("claims are followed from differences paired by seed, got a moderated comparison.")
+    if isinstance(evidence, Failures | NotTestable):
+        return evidence
+    if (pairs := len(evidence)) < looks.first:
+        return _Waiting(
+            f"the first look comes at {looks.first} seeds that have a score in both arms, there are {pairs}"
+        )
+    try:
+        return of_differences(evidence)
+    except NotTestable as reason:  # no noise as yet
+        return _Waiting(str(reason))
+
+
+def _shown(claim: Watched) -> int:
     """Return which of the two intervals decides a claim: the narrow one where it is about lying within the margin."""
-    return int(case.expect in ONE_SIDED or (case.expect == "equal" and case.margin > 0))
+    return int(claim.expect in ONE_SIDED or (claim.expect == "equal" and claim.margin > 0))
 
 
-def _with_failures(case: Case, boundary: Boundary, evidence: Failures, claims: int) -> Followed:
+def _with_failures(claim: Watched, boundary: Boundary, evidence: Failures, claims: int, seeds: int) -> Followed:
     compared, last = evidence.compared, boundary.looks.last
     described = Verdict(
         "provisional", n=compared.runs, difference=compared.difference, p=compared.p, test=compared.method
     )
     if compared.runs < last:
-        return Followed("open", (), replace(described, reason=f"runs diverged: judged once, at {last} seeds"))
-    test, level = tests_of_failures(evidence, case.expect), 2 * boundary.looks.level(boundary.alpha / 2, last)
+        return Followed("open", (), replace(described, reason=f"runs diverged: judged once, at {last} seeds"), seeds)
+    test, level = tests_of_failures(evidence, claim.expect), 2 * boundary.looks.level(boundary.alpha / 2, last)
     different, large = test.zero <= level, test.inside <= level
-    outcome = outcome_of(case.expect, test.sign, different, False, large)
-    decisive = test.zero if case.expect in ("greater", "less") else test.inside
+    outcome = outcome_of(claim.expect, test.sign, different, False, large)
+    decisive = test.zero if claim.expect in ("greater", "less") else test.inside
     corrected = min(1.0, claims * 2 * boundary.looks.adjusted(decisive / 2, last))
-    judged = replace(described, outcome=outcome, corrected=corrected, large=large and case.margin > 0)
-    return Followed("spent" if outcome == "inconclusive" else "settled", (), judged)
+    judged = replace(described, outcome=outcome, corrected=corrected, large=large and claim.margin > 0)
+    return Followed("spent" if outcome == "inconclusive" else "settled", (), judged, seeds)
 
 
-def _verdict(case: Case, boundary: Boundary, found: Paired, test: Tests, claims: int) -> Verdict:
-    looks, two_sided = boundary.looks, case.expect not in ONE_SIDED
+def _verdict(claim: Watched, boundary: Boundary, found: Paired, claims: int) -> Verdict:
+    test = tests_of_differences(found, claim.expect, claim.margin)
+    looks, two_sided = boundary.looks, claim.expect not in ONE_SIDED
     zero, outside = 2 * looks.adjusted(test.zero / 2, found.n), looks.adjusted(test.outside, found.n)
     inside = 2 * looks.adjusted(test.inside / 2, found.n) if two_sided else looks.adjusted(test.inside, found.n)
     different, small, large = (p <= boundary.alpha for p in (zero, outside, inside))
-    outcome = outcome_of(case.expect, test.sign, different, small, large)
+    outcome = outcome_of(claim.expect, test.sign, different, small, large)
     wide, narrow = boundary.intervals(found)
-    decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
-    bounded = case.expect == "equal" and outcome != "refuted" and case.margin > 0
+    decisive = zero if claim.expect in ("greater", "less") else min(outside, inside)
+    bounded = claim.expect == "equal" and outcome != "refuted" and claim.margin > 0
     return Verdict(
         outcome,
         n=found.n,
@@ -191,8 +236,8 @@ def _verdict(case: Case, boundary: Boundary, found: Paired, test: Tests, claims:
         standard_error=found.standard_error,
         df=found.df,
         local=2 * looks.level(boundary.alpha / 2, found.n),
-        small=small and case.margin > 0,
-        large=large and case.margin > 0,
+        small=small and claim.margin > 0,
+        large=large and claim.margin > 0,
         within=outcome == "equivalent" or bounded or not two_sided,
     )
 
