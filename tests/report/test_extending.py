@@ -14,8 +14,9 @@ from ablab.report.extending import add_seeds
 from ablab.report.flaws import checked
 from ablab.report.selection_of_study import of_study
 from ablab.report.setup import setup
+from ablab.study.closing import close
 from ablab.study.definition import define
-from ablab.study.extending import extensions
+from ablab.study.extending import extend, extensions
 from ablab.study.sweep import Policy, sweep
 from tests.report.synthetic import corpus, translated, write
 
@@ -112,6 +113,42 @@ def test_arms_of_open_claims_get_seeds_and_others_none(words):
     assert f"settled by the look at {first.n} of at most 6 seeds" in first.words
 
 
+@pytest.mark.parametrize(
+    ("seeds", "now"),
+    [("{from: 3, to: 5}", "after 3 to 5 seeds"), ("[1, 2, 3, 4, 5, 6]", "once")],
+)
+def test_other_looks_than_those_registered_are_a_departure(words, tmp_path, seeds, now):
+    """Boundaries that are chosen once results are known would hold no error rate."""
+    line = words()
+    swept(line)
+    path = tmp_path / "seq.yaml"
+    path.write_text(path.read_text().replace("{from: 3, to: 6}", seeds))
+    define.cache_clear()
+    selection = of_study(define(line))
+    assert f"claims are looked at {now}, and were to be after 3 to 6 seeds at the first launch" in selection.departed
+    assert selection.folder.name.startswith("seq-looks-")
+    assert all(claim.exploratory for claim in judge(selection))
+
+
+def test_a_claim_stands_when_its_arm_is_united_with_another(words, tmp_path):
+    """An arm that came later has the same runs under another name."""
+    path = tmp_path / "seq.yaml"
+    line = words()
+    arms = "arms: {layerdrop=0: [], layerdrop=0.1: [layerdrop=0.1], layerdrop=0.2: [layerdrop=0.2]}"
+    path.write_text(
+        path.read_text().replace("factors: {layerdrop: [0, 0.1, 0.2]}", arms).replace("one_at_a_time", "arms")
+    )
+    swept(line)
+    before = judge(of_study(define(line)))
+    path.write_text(path.read_text().replace(arms, arms[:-1] + ", again: [layerdrop=0]}"))
+    define.cache_clear()
+    found = judge(of_study(define(line)))
+    assert [claim.baseline for claim in found] == ["layerdrop=0 = again"] * 2
+    assert [(one.outcome, one.n, one.exploratory) for one in found] == [
+        (one.outcome, one.n, one.exploratory) for one in before
+    ]
+
+
 def test_what_is_killed_goes_on_with_the_same_looks(words, tmp_path):
     whole = words()
     swept(whole)
@@ -131,6 +168,39 @@ def test_a_study_that_has_ended_is_left_as_it_is(words):
     before = seeds(line)
     code, said = swept(line)
     assert (code, said, seeds(line)) == (0, [], before)
+
+
+def test_a_study_that_has_ended_goes_on_if_its_budget_grows(words):
+    swept(words(more=", hours: 0.05"))
+    longer = words(more=", hours: 9")
+    code, said = swept(longer)
+    assert code == 0
+    assert said[-1] == "No seed is added: no claim is open"
+    assert seeds(longer)["layerdrop=0.2"] == 6
+    assert [bool(one.ended) for one in extensions(define(longer).folder)] == [True, False, False, False, True]
+
+
+def test_of_two_sweeps_that_look_at_once_one_look_counts(words):
+    line = words()
+    swept(line, most=9)
+    study = define(line)
+    known = extensions(study.folder)
+    extend(study, dict.fromkeys(seeds(line), 4), known)
+    extend(study, dict.fromkeys(seeds(line), 4), known)
+    assert len(extensions(study.folder)) == len(known) + 1
+
+
+def test_runs_that_are_given_up_end_it_with_the_looks_so_far(words):
+    line = words()
+    swept(line, most=12)
+    open_before = [claim for claim in judge(of_study(define(line))) if claim.followed.state == "open"]
+    assert open_before
+    close(define(line), "the machine is gone")
+    define.cache_clear()
+    selection = of_study(define(line))
+    assert selection.ended == "runs were given up: the machine is gone"
+    found = [claim for claim in judge(selection) if claim.arm in {one.arm for one in open_before}]
+    assert {claim.outcome for claim in found} == {"inconclusive"}
 
 
 def test_hours_end_it_and_leave_open_claims_inconclusive(words):

@@ -29,7 +29,8 @@ def evidence_of(selection: Selection, claim: Settled, measure: Measure) -> Evide
     Each of the differences that it weighs passes the checks of a comparison of two arms. Shares of failures have no
     mean over arms.
     """
-    arms = {arm.name: arm for arm in arms_of(selection, claim)}
+    # By the names in the claim: an arm that is united with another since has a longer one.
+    arms = dict(zip(claim.weights, arms_of(selection, claim), strict=True))
     if not claim.parts:
         return evidence(arms[claim.arm], arms[claim.baseline], measure, claim.margin)
     refusals = [next(_refusals(parts, arms, measure, claim.margin), None) for parts in readings(claim.parts)]

@@ -21,28 +21,35 @@ def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
 
     Every run of the study has ended.
     """
-    if study.looks is None or any(one.ended for one in extensions(study.folder)[-1:]):
+    if study.looks is None:
         return False
+    known = extensions(study.folder)
     selection = of_study(study)
     lines = judge(selection)
-    for row in claims_table(lines):
-        say(row)
     now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
     wanted = _wanted(study, lines, now)
-    spent = _hours(selection)
-    seeds = study.experiment.seeds if study.experiment is not None else None
-    if wanted == now:
-        say("No seed is added: no claim is open")
-        extend(study, now, ended="no claim is open")
-        return False
-    if isinstance(seeds, Added) and seeds.hours is not None and spent >= seeds.hours:
-        say(f"No seed is added: its runs took {spent:.1f} hours, of {seeds.hours:g}")
-        extend(study, now, ended=f"its runs took {spent:.1f} hours, of {seeds.hours:g}")
+    ended = "no claim is open" if wanted == now else _spent(study, selection)
+    if ended is not None and [(one.seeds, one.ended) for one in known[-1:]] == [(now, ended)]:
+        return False  # as it was said before
+    for row in claims_table(lines):
+        say(row)
+    if ended is not None:
+        say(f"No seed is added: {ended}")
+        extend(study, now, known, ended)
         return False
     more = {arm: number - now[arm] for arm, number in wanted.items() if number > now[arm]}
     say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
-    extend(study, wanted)
+    extend(study, wanted, known)
     return True
+
+
+def _spent(study: Study, selection: Selection) -> str | None:
+    """Return a sentence where the runs have taken the study's hours."""
+    seeds = study.experiment.seeds if study.experiment is not None else None
+    spent = _hours(selection)
+    if not isinstance(seeds, Added) or seeds.hours is None or spent < seeds.hours:
+        return None
+    return f"its runs took {spent:.1f} hours, of {seeds.hours:g}"
 
 
 def standing(study: Study) -> Iterator[str]:

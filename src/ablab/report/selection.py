@@ -23,7 +23,8 @@ class Registered(BaseModel):
     """The study as registered at its first launch. `typed`: the words of that launch.
 
     `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack. So they
-    do `error`: until then every claim was judged by the paired t test.
+    do `error`: until then every claim was judged by the paired t test. `looks`: seeds at the first and the last look,
+    where seeds are added.
     """
 
     claims: list[Settled]
@@ -33,6 +34,21 @@ class Registered(BaseModel):
     judged: dict[str, str] = {}
     typed: list[str] = []
     error: ErrorEstimate = "paired"
+    looks: list[int] | None = None
+
+    def of_arms(self, arms: Sequence[str]) -> "Registered":
+        """Return the registration under the arms' present names: one that is united with another since has both."""
+
+        def called(name: str) -> str:
+            return next((arm for arm in arms if set(names_of(name)) <= set(names_of(arm))), name)
+
+        return self.model_copy(
+            update={
+                "claims": [claim.renamed({name: called(name) for name in claim.weights}) for claim in self.claims],
+                "conditions": {called(name): condition for name, condition in self.conditions.items()},
+                "judged": {called(name): ways for name, ways in self.judged.items()},
+            }
+        )
 
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":

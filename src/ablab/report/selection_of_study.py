@@ -21,7 +21,7 @@ from ablab.study.claims import Settled, asked
 from ablab.study.closing import Closing, closings
 from ablab.study.design import written
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
-from ablab.study.extending import extensions
+from ablab.study.extending import MOST_CLAIMS, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
@@ -29,10 +29,13 @@ from ablab.wording import counted
 
 
 def of_study(study: Study) -> Selection:
-    """Select every run that the study should have."""
+    """Select every run that the study should have. Raises UserError where its claims are too many for looks."""
     experiment, registered = study.experiment, Registered.of(study.folder)
+    if registered is not None:
+        registered = registered.of_arms([arm.name for arm in study.arms])
     aside, departed = _departed(study, registered)
     withdrawn = _withdrawn(study, registered)
+    _check_count(study, withdrawn)
     heads = _head_curves(study)
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
@@ -125,6 +128,16 @@ def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
     return [claim for claim in (registered.claims if registered else []) if asked(claim) not in still]
 
 
+def _check_count(study: Study, withdrawn: Sequence[Settled]) -> None:
+    for secondary in (False, True):
+        claims = sum(claim.secondary == secondary for claim in (*study.claims, *withdrawn))
+        if study.looks is not None and claims > MOST_CLAIMS:
+            raise UserError(
+                f"{study.name}: {claims} claims share an error rate, with those that were registered and dropped "
+                f"since; allowed where seeds are added: up to {MOST_CLAIMS}"
+            )
+
+
 def _still_judged(claim: Settled) -> str:
     return f"no longer in the file, and judged as it was registered: {claim.words}"
 
@@ -147,6 +160,11 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
     if (error := _error(study.experiment, registered)) != registered.error:
         aside.append(error)
         departures.append(f"the error is {error}, and was {registered.error} at the first launch")
+    looks = None if study.looks is None else [study.looks.first, study.looks.last]
+    if looks != registered.looks:
+        aside += ["looks", *(["none"] if looks is None else map(str, looks))]
+        at, first = (f"after {one[0]} to {one[1]} seeds" if one else "once" for one in (looks, registered.looks))
+        departures.append(f"claims are looked at {at}, and were to be {first} at the first launch")
     if gone := sorted(set(registered.conditions) - {arm.name for arm in study.arms}):
         aside += ["arms", json_digest(gone, 7)]
         departures.append(f"arms of the first launch are left out: {', '.join(gone)}")

@@ -9,6 +9,7 @@ from ablab.files import read_json
 from ablab.store.chain import complete
 from ablab.store.records import now
 from ablab.store.register import Register
+from ablab.study.extending import extend, extensions
 from ablab.study.ledger import RESULTS, State, ledger
 from ablab.study.study import Study
 
@@ -56,4 +57,7 @@ def close(study: Study, reason: str) -> Closing:
     closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
     content = [entry.model_dump() for entry in (*before, closing)]
     Register(study.outputs).write(path, content, "closed", study=study.folder.name)
+    if study.looks is not None:  # no look comes after a seed that is missing
+        seeds = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+        extend(study, seeds, extensions(study.folder), ended=f"runs were given up: {closing.reason}")
     return closing

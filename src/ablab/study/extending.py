@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from filelock import FileLock
 from pydantic import BaseModel
 
 from ablab.errors import UserError
@@ -13,7 +14,7 @@ from ablab.store.records import now
 from ablab.store.register import Register
 from ablab.study.claims import Settled
 from ablab.study.experiment import ErrorEstimate
-from ablab.study.study import Cell, Study
+from ablab.study.study import Cell, Study, names_of
 
 FILE = "extended.json"
 
@@ -42,8 +43,9 @@ def extensions(folder: Path) -> list[Extension]:
 
 def added_so_far(study: Study, looks: Looks) -> list[Cell]:
     """Return the cells of the seeds that each arm began with, and of those that were added. `study`: with all seeds."""
-    last = extensions(study.folder)[-1:]
-    seeds = {arm.name: max(looks.first, *(one.seeds.get(arm.name, 0) for one in last), 0) for arm in study.arms}
+    known = {name: n for one in extensions(study.folder)[-1:] for arm, n in one.seeds.items() for name in names_of(arm)}
+    # An arm may have been united with another since, or parted from it.
+    seeds = {arm.name: max(looks.first, *(known.get(name, 0) for name in names_of(arm.name))) for arm in study.arms}
     return [cell for cell in study.cells if cell.seed <= seeds[cell.arm]]
 
 
@@ -64,11 +66,16 @@ def check_followed(claims: Sequence[Settled], error: ErrorEstimate | None) -> No
         )
 
 
-def extend(study: Study, seeds: Mapping[str, int], ended: str | None = None) -> None:
-    """Record how many seeds each arm is to have, or why the study ends with those it has."""
+def extend(study: Study, seeds: Mapping[str, int], known: Sequence[Extension], ended: str | None = None) -> None:
+    """Record how many seeds each arm is to have, or why the study ends with those it has.
+
+    known: the extensions that this follows; if there are others by now, another sweep has looked, and this one does
+    not count.
+    """
     path = study.folder / FILE
-    with writing_in(study.folder):
+    with writing_in(study.folder), FileLock(study.folder / ".extended.lock"):
         complete(study.outputs, path)
-        before = extensions(study.folder)
-        content = [*before, Extension(at=now(), seeds=dict(seeds), ended=ended)]
+        if extensions(study.folder) != list(known):
+            return
+        content = [*known, Extension(at=now(), seeds=dict(seeds), ended=ended)]
         Register(study.outputs).write(path, [one.model_dump() for one in content], "extended", study=study.folder.name)
