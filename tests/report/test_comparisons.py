@@ -172,8 +172,15 @@ def test_runs_that_were_not_analysed_are_left_out(selection):
 
 
 def test_no_more_arms_than_can_be_seen_side_by_side(selection):
-    runs = list(selection.arms[0].runs)  # arms of other runs each: some of these once more
-    arms = [ArmRuns(str(number), [*runs, *runs[:1] * number]) for number in range(MOST_ARMS + 2)]
+    def evaluated(run, number):
+        """The run, as if its whole model had been judged otherwise: then its arm is a row of its own."""
+        return replace(run, evaluation=run.evaluation.model_copy(update={"evaluation_id": f"e{number}"}))
+
+    runs = list(selection.arms[0].runs)
+    arms = [  # some runs once more, so that the pictures differ
+        ArmRuns(str(number), [evaluated(run, number) for run in [*runs, *runs[:1] * number]])
+        for number in range(MOST_ARMS + 2)
+    ]
     picture = the(side_by_side(replace(selection, arms=arms)), "looks_1")
     assert [panel.arm for panel in picture.panels] == [arm.name for arm in arms[:MOST_ARMS]]
     assert picture.left_out == 2

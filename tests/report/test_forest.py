@@ -2,12 +2,16 @@
 
 import pytest
 
-from ablab.report.document import Document
+from ablab.report.document import Document, FollowedLine
 from ablab.report.forest import forests
 
 OF_BLEU = 4
 """So many claims are about the report's metric, and come first."""
 
+LOOKING = {
+    "outcome": "provisional",
+    "followed": FollowedLine(state="open", first=3, last=8, looks=[], chance=0.5, bias=None),
+}
 LOSS = {"metric": "valid_loss", "about": "validation loss", "title": "validation loss", "unit": "nats per token"}
 
 
@@ -28,6 +32,8 @@ def changed(document, *changes):
         ({}, ["at the level at which it is judged (9"]),
         ({"interval": None, "difference": None}, ["uncorrected; no claim about test BLEU has an interval."]),
         ({"title": "share of failures"}, ["uncorrected; no claim about test BLEU has an interval."]),
+        ({"outcome": "provisional"}, ["95 % intervals of the claims so far"]),
+        (LOOKING, ["at the level at which it is judged (9"]),
         (LOSS, ["at the level at which it is judged (9", "uncorrected; the claims are not about test BLEU."]),
         (None, ["uncorrected."]),
     ],

@@ -1,6 +1,7 @@
 """What tuning found, and what it makes of the verdicts at usual settings."""
 
 from itertools import combinations
+from math import inf
 
 import numpy as np
 import pytest
@@ -9,13 +10,15 @@ from ablab.report.build import findings
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.selection_of_study import of_study
-from ablab.report.tuned import expected_best
-from ablab.report.tuning_series import _curves
+from ablab.report.tables import _best_of_half
+from ablab.report.tuned import _line, _together, expected_best
+from ablab.report.tuning_series import _curves, _sensitivity
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.study import names_of
 from ablab.study.tuning import Trial, Tuned
 from tests.report.synthetic import corpus, translated, write
+from tests.report.test_plain_words import claim
 
 EXPERIMENT = """
 question: Does LayerDrop help, also against a tuned baseline?
@@ -94,10 +97,41 @@ def test_the_report_says_what_was_tried_and_found(tried):
     assert baseline.expected[-1] == pytest.approx(baseline.best)
 
 
-def test_the_expected_best_is_the_mean_over_all_choices():
+@pytest.mark.parametrize("diverged", [0, 2])
+def test_the_expected_best_is_the_mean_over_all_choices(diverged):
+    """Of trials that diverged too: an arm that often does is not easy to tune."""
     costs = sorted(np.random.default_rng(0).random(6).tolist())
-    for k, found in enumerate(expected_best(costs), 1):
-        assert found == pytest.approx(np.mean([min(chosen) for chosen in combinations(costs, k)]))
+    found = expected_best(costs, of=6 + diverged)
+    assert len(found) == 6
+    for k, mean in enumerate(found, diverged + 1):
+        chosen = combinations([*costs, *[inf] * diverged], k)
+        assert mean == pytest.approx(np.mean([min(one) for one in chosen]))
+
+
+def test_the_best_of_half_the_trials_is_that_of_all_choices_or_none():
+    def line(*costs):
+        trials = [Trial((f"optim.lr={number}",), cost) for number, cost in enumerate(costs)]
+        return _line(Tuned(Arm("a", ()), trials, trials[0]), "loss")
+
+    assert _best_of_half(line(1.0, 2.0, 3.0, 4.0)) == pytest.approx((3 * 1 + 2 * 2 + 3) / 6)
+    assert _best_of_half(line(1.0, 2.0, 3.0, None)) == pytest.approx((3 * 1 + 2 * 2 + 3) / 6)
+    assert _best_of_half(line(1.0, 2.0, None, None)) is None
+
+
+def test_every_trial_is_drawn_where_several_have_one_value():
+    words = [("model.dropout=0.1", f"optim.lr={rate}") for rate in (0.1, 0.2, 0.3)]
+    trials = [Trial(word, cost) for word, cost in zip(words, (1.9, 1.5, 4.0), strict=True)]
+    by_dropout, *_ = _sensitivity([Tuned(Arm("a", ()), trials, trials[1])], "loss", 1.0)
+    (line,) = by_dropout.lines
+    assert (list(line.x), list(line.mean)) == ([0.1, 0.1, 0.1], [1.5, 1.9, 4.0])
+    assert not by_dropout.is_joined
+
+
+@pytest.mark.parametrize("outcome", ["provisional", "not testable"])
+def test_nothing_is_said_of_tuning_while_one_side_has_no_verdict(outcome):
+    usual, tuned = claim(outcome="supported"), claim(outcome=outcome)
+    assert _together(usual, tuned) is None
+    assert _together(tuned, usual) is None
 
 
 def test_the_report_draws_what_each_arm_does_at_other_settings(tried):

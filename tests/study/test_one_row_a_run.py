@@ -5,6 +5,7 @@ import yaml
 
 from ablab.errors import UserError
 from ablab.study.definition import define
+from ablab.study.study import same_runs
 
 
 def declared(tmp_path, monkeypatch, **content):
@@ -81,3 +82,19 @@ def test_such_arms_can_be_claimed_to_differ_once_pruned_and_not_before(claim, re
             declared(tmp_path, monkeypatch, **content)
     else:
         assert declared(tmp_path, monkeypatch, **content).claims
+
+
+def test_arms_are_one_as_far_as_their_seeds_go():
+    """Where seeds are added, arms that differ by pruning alone may have different numbers of them."""
+    found = same_runs(
+        {
+            "plain": {1: "a", 2: "b"},
+            "pruned": {1: "a", 2: "b", 3: "c"},
+            "again": {3: "c"},
+            "other": {1: "a", 2: "x"},
+            "unknown": {},
+            "too": {},
+        }
+    )
+    assert found["plain"] == found["pruned"] == found["again"]
+    assert len({found[name] for name in ("plain", "other", "unknown", "too")}) == 4

@@ -99,6 +99,23 @@ def test_where_the_usual_settings_win_there_is_one_arm_and_one_claim(tuned):
     assert len(study.runs) == 6
 
 
+def test_a_claim_about_several_arms_stands_once_where_tuning_left_all_as_they_are(tuned, tmp_path):
+    words = tuned()
+    path = tmp_path / "t.yaml"
+    text = path.read_text().replace("norm: [pre, scalenorm]}", "norm: [pre, scalenorm], layerdrop: [0, 0.1]}")
+    path.write_text(
+        text.replace("{arm: scalenorm, expect: equal, margin: 1}", "{effect: scalenorm, expect: equal, margin: 1}")
+    )
+    define.cache_clear()
+    trials = define(words)
+    for cell in trials.cells:
+        pretend(cell, 1.0 if "usual settings" in cell.arm else 2.0, "finished")
+    define.cache_clear()
+    study = define(words)
+    assert len(study.arms) == 4
+    assert [claim.secondary for claim in study.claims] == [False]
+
+
 def test_the_usual_settings_are_known_also_where_a_list_names_them(tuned, tmp_path):
     own = define(tuned()).cells[0].planned.config.optim.lr
     path = tmp_path / "t.yaml"

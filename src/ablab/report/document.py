@@ -402,8 +402,9 @@ class TuningLine(Strict):
     """What tuning found for an arm, on validation. `metric`: what was minimised, or maximised for BLEU.
 
     `usual`: with the arm's own settings, where these were tried; `best`: with the `settings` that were chosen; `worst`:
-    of the settings that train it. `diverged`: settings under which a seed diverged. `expected`: the best of 1, 2, ...
-    settings drawn from those that were tried, on average: where it still improves at the end, more trials would help.
+    of the settings that train it. `diverged`: settings under which a seed diverged. `expected`: the best of so many
+    settings drawn from those that were tried, on average, from one more than diverged to all: where it still improves
+    at the end, more trials would help.
     `edges`: chosen settings that lie at an end of what was tried.
     """
 

@@ -70,7 +70,7 @@ def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
         return None
     levels_text = " to ".join(dict.fromkeys(f"{level:.4g}" for level in (levels[0], levels[-1])))
     caption = f"Intervals of the claims, each at the level at which it is judged ({levels_text} %)"
-    if any(claim.outcome == "provisional" for claim in claims):
+    if any(claim.outcome == "provisional" and claim.followed is None for claim in claims):
         caption = "95 % intervals of the claims so far, without verdicts: the study has not ended"
     band = (
         "; the grey band is the margin within which a difference does not matter" if any(r.margin for r in rows) else ""

@@ -15,7 +15,7 @@ from ablab.statistics.looks import Looks
 from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
-from ablab.study.study import names_of, united
+from ablab.study.study import names_of, same_runs, united
 from ablab.study.tuning import Tuned
 
 
@@ -150,13 +150,14 @@ class Selection:
         """
 
         judged = {
-            arm.name: tuple((run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in arm.runs)
+            arm.name: {run.seed: (run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in arm.runs}
             for arm in self.arms
         }
-        rows = united(list(judged), judged)
-        arms = {arm.name: arm for arm in self.arms}
-        first = {row: arms[arm] for arm, row in reversed(rows.items())}
-        return [ArmRuns(row, first[row].runs) for row in dict.fromkeys(rows.values())]
+        rows = united(list(judged), same_runs(judged))
+        runs: dict[str, Sequence[Run]] = {}
+        for arm in self.arms:  # where seeds are added, one may have more than another
+            runs[rows[arm.name]] = max(runs.get(rows[arm.name], ()), arm.runs, key=len)
+        return [ArmRuns(row, own) for row, own in runs.items()]
 
     @property
     def baseline_row(self) -> ArmRuns:

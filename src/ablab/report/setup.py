@@ -47,11 +47,9 @@ def _typed(selection: Selection) -> list[str]:
 
 
 def _tuning(selection: Selection) -> dict[str, Any]:
-    trials = [trial for one in selection.tuned for trial in one.trials]
-    return {
-        "tuning_runs": sum(trial.runs for trial in trials),
-        "tuning_seconds": sum(trial.seconds for trial in trials),
-    }
+    # Arms that differ by pruning alone share their trials.
+    seconds = {run: own for one in selection.tuned for trial in one.trials for run, own in trial.seconds.items()}
+    return {"tuning_runs": len(seconds), "tuning_seconds": sum(seconds.values())}
 
 
 def _fixed(selection: Selection) -> dict[str, Any]:

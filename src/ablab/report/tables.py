@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ablab.console import duration
-from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document
+from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document, TuningLine
 from ablab.report.format import advice_words, interval_text, number, p_text, signed
 from ablab.report.order import arms_by_effect, differences_by_effect
 from ablab.study.claims import EXPECTED
@@ -117,6 +117,12 @@ def metrics_table(document: Document) -> Table:
     return Table("metrics", "Which metric sees best (exploratory)", columns, rows)
 
 
+def _best_of_half(line: TuningLine) -> float | None:
+    """Return the best of half the trials, on average; None where as many have diverged."""
+    place = (line.trials + 1) // 2 - line.diverged - 1
+    return line.expected[place] if place >= 0 else None
+
+
 def tuning_table(document: Document) -> Table:
     """Return what tuning found for each arm, on validation."""
     columns = ["arm", "chosen", "best", "usual settings", "worst", "best of half the trials", "trials", "diverged"]
@@ -127,7 +133,7 @@ def tuning_table(document: Document) -> Table:
             number(line.best, 3),
             number(line.usual, 3),
             number(line.worst, 3),
-            number(line.expected[(len(line.expected) - 1) // 2], 3),
+            number(_best_of_half(line), 3),
             str(line.trials),
             str(line.diverged),
         ]

@@ -9,7 +9,8 @@ from ablab.study.study import names_of
 from ablab.study.tuning import TUNED, Tuned, at_an_edge
 
 POSITIVE = ("supported", "real, but smaller than matters")
-OPEN = ("inconclusive", "not testable", "provisional")
+NOT_YET = ("not testable", "provisional")
+OPEN = ("inconclusive", *NOT_YET)
 
 
 def tuning_lines(selection: Selection) -> list[TuningLine]:
@@ -19,7 +20,7 @@ def tuning_lines(selection: Selection) -> list[TuningLine]:
 
 def _line(tuned: Tuned, metric: str) -> TuningLine:
     sign = -1.0 if metric == "bleu" else 1.0
-    costs = sorted(trial.cost for trial in tuned.trials if trial.cost is not None)
+    costs = trained_costs(tuned)
     usual = next((trial.cost for trial in tuned.trials if trial.is_usual), None)
     return TuningLine(
         arm=tuned.arm.name,
@@ -30,18 +31,27 @@ def _line(tuned: Tuned, metric: str) -> TuningLine:
         settings=tuned.best.name,
         trials=len(tuned.trials),
         diverged=len(tuned.trials) - len(costs),
-        expected=[sign * value for value in expected_best(costs)],
+        expected=[sign * value for value in expected_best(costs, of=len(tuned.trials))],
         edges=at_an_edge(tuned),
     )
 
 
-def expected_best(costs: Sequence[float]) -> list[float]:
-    """Return the mean of the smallest of k costs, over all choices of k of them, for k = 1, 2, ... (Dodge et al. 2019).
+def trained_costs(tuned: Tuned) -> list[float]:
+    """Return the costs of the settings that train the arm, ascending."""
+    return sorted(trial.cost for trial in tuned.trials if trial.cost is not None)
 
-    costs: ascending. The smallest of k is cost i (from 0) in comb(n - i - 1, k - 1) of comb(n, k) choices.
+
+def expected_best(costs: Sequence[float], of: int) -> list[float]:
+    """Return the mean of the smallest of k costs, over all choices of k trials (Dodge et al. 2019).
+
+    costs: of the trials that did not diverge, ascending; of: the number of all trials, n. k runs from one more than
+    have diverged, so that every choice has a cost, to n. The smallest of k is cost i (from 0) in comb(n - i - 1, k - 1)
+    of comb(n, k) choices.
     """
-    n = len(costs)
-    return [sum(cost * comb(n - i - 1, k - 1) for i, cost in enumerate(costs)) / comb(n, k) for k in range(1, n + 1)]
+    return [
+        sum(cost * comb(of - i - 1, k - 1) for i, cost in enumerate(costs)) / comb(of, k)
+        for k in range(of - len(costs) + 1, of + 1)
+    ]
 
 
 def with_tuning(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
@@ -61,9 +71,9 @@ def _told(line: ClaimLine, pair: dict[bool, ClaimLine]) -> ClaimLine:
 
 
 def _together(usual: ClaimLine, tuned: ClaimLine) -> str | None:
-    """Return how the verdicts go together; None where both are open."""
+    """Return how the verdicts go together; None where both are open, or one is no verdict."""
     one, other = usual.outcome in POSITIVE, tuned.outcome in POSITIVE
-    if usual.outcome in OPEN and tuned.outcome in OPEN:
+    if all(line.outcome in OPEN for line in (usual, tuned)) or any(line.outcome in NOT_YET for line in (usual, tuned)):
         return None
     if usual.outcome == tuned.outcome:
         return "robust"

@@ -5,7 +5,7 @@ from math import inf
 
 from ablab.report.document import LineOf, Series
 from ablab.report.selection import Selection
-from ablab.report.tuned import expected_best
+from ablab.report.tuned import expected_best, trained_costs
 from ablab.statistics.tuning_curve import MOST, best_of
 from ablab.study.tuning import Tuned, number_of
 from ablab.wording import counted
@@ -50,12 +50,13 @@ def _sensitivity(tuned: Sequence[Tuned], title: str, sign: float) -> Iterator[Se
 
 
 def _by_value(one: Tuned, key: str, sign: float) -> LineOf | None:
-    found = {}
-    for trial in one.trials:
-        value = next((number_of(word) for word in trial.words if _key(word) == key), None)
-        if value is not None and trial.cost is not None:
-            found[value] = sign * trial.cost
-    return _line(one, sorted(found), [found[x] for x in sorted(found)]) if len(found) > 1 else None
+    found = sorted(
+        (value, sign * trial.cost)
+        for trial in one.trials
+        for value in [next((number_of(word) for word in trial.words if _key(word) == key), None)]
+        if value is not None and trial.cost is not None
+    )
+    return _line(one, *zip(*found, strict=True)) if len(found) > 1 else None
 
 
 def _curves(tuned: Sequence[Tuned], title: str, sign: float) -> Iterator[Series]:
@@ -81,8 +82,9 @@ def _curves(tuned: Sequence[Tuned], title: str, sign: float) -> Iterator[Series]
 
 
 def _expected(one: Tuned, sign: float) -> LineOf | None:
-    best = expected_best(sorted(trial.cost for trial in one.trials if trial.cost is not None))
-    return _line(one, list(range(1, len(best) + 1)), [sign * value for value in best])
+    costs, trials = trained_costs(one), len(one.trials)
+    best = expected_best(costs, of=trials)
+    return _line(one, range(trials - len(costs) + 1, trials + 1), [sign * value for value in best])
 
 
 def _bounded(one: Tuned, sign: float) -> LineOf | None:

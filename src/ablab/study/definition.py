@@ -128,5 +128,7 @@ def _each_once(claims: Sequence[Settled]) -> list[Settled]:
     """Leave out claims at usual settings where tuning left both arms as they are."""
     found: dict[str, Settled] = {}
     for claim in claims:
-        found.setdefault(asked(claim).model_copy(update={"secondary": False}).model_dump_json(), claim)
+        # What weighs several arms has a name in words, which says whether they are tuned.
+        names = {"arm": "", "baseline": ""} if claim.parts else {}
+        found.setdefault(asked(claim).model_copy(update={"secondary": False, **names}).model_dump_json(), claim)
     return list(found.values())

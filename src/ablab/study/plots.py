@@ -32,7 +32,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     panels = figure.subplots(1, 2)
     drawn = False
     for panel, key, title in zip(panels, ("loss", "bleu"), ("validation loss", "validation BLEU"), strict=True):
-        for number, (row, arm) in enumerate(study.first_of_rows.items()):
+        for number, (row, arm) in enumerate(study.arm_of_rows.items()):
             colour = f"C{number % 10}"
             records = _records(study, arm, entries)
             drawn = drawn or bool(records)
@@ -47,10 +47,10 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
         panel.set_title(title)
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
-    if len(study.first_of_rows) <= MOST_NAMED:
+    if len(study.arm_of_rows) <= MOST_NAMED:
         panels[1].legend(fontsize="small", loc="lower right")
     else:
-        figure.suptitle(f"{len(study.first_of_rows)} arms: the report names each", fontsize="small")
+        figure.suptitle(f"{len(study.arm_of_rows)} arms: the report names each", fontsize="small")
     if drawn:
         write_picture(path, figure)
     return drawn

@@ -133,5 +133,5 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
 
 def _layout(study: Study, claim: Settled) -> Layout:
     weights = list(claim.weights.values())
-    borrows = study.experiment is None or study.experiment.error != "paired"
-    return Layout(weights, max(0, len(study.first_of_rows) - len(weights)) if borrows else None)
+    borrows = study.experiment is None or study.experiment.decisive_error != "paired"
+    return Layout(weights, max(0, len(study.arm_of_rows) - len(weights)) if borrows else None)

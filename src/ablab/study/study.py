@@ -56,6 +56,25 @@ def united(names: Sequence[str], keys: Mapping[str, Hashable]) -> dict[str, str]
     return {name: SAME.join(group) for group in alike.values() for name in group}
 
 
+def same_runs(runs: Mapping[str, Mapping[int, Hashable]]) -> dict[str, int]:
+    """Number the arms, with one number for all that have the same run under each seed that they share.
+
+    runs: by arm and seed. Arms may have different numbers of seeds, where these are added.
+    """
+    groups: list[dict[int, Hashable]] = []
+    places: dict[tuple[int, Hashable], int] = {}
+    found: dict[str, int] = {}
+    for arm, own in runs.items():
+        shared = dict.fromkeys(places[item] for item in own.items() if item in places)
+        alike = (number for number in shared if all(groups[number].get(seed, run) == run for seed, run in own.items()))
+        found[arm] = next(alike, len(groups))
+        if found[arm] == len(groups):
+            groups.append({})
+        groups[found[arm]].update(own)
+        places |= dict.fromkeys(own.items(), found[arm])
+    return found
+
+
 def survivors(shown: int, planned: int, diverged: int) -> str:
     """Return what a mean over `shown` runs leaves out, `3 of 5 runs: 2 diverged`; empty where no run diverged.
 
@@ -102,15 +121,19 @@ class Study:
     def rows(self) -> dict[str, str]:
         """The name of each arm in a table of whole models, where arms that differ by pruning alone are one row."""
 
-        judged = by_arm(self.cells, lambda cell: (cell.planned.run_id, cell.planned.evaluation_id))
-        # The cells of a search's winner are unknown until the search has ended.
-        return united([arm.name for arm in self.arms], {arm.name: judged.get(arm.name, arm.name) for arm in self.arms})
+        judged = {
+            arm.name: {cell.seed: (cell.planned.run_id, cell.planned.evaluation_id) for cell in self.cells_of(arm.name)}
+            for arm in self.arms
+        }
+        return united(list(judged), same_runs(judged))
 
     @property
-    def first_of_rows(self) -> dict[str, str]:
-        """The first arm of each row, by the row's name."""
-        first = {row: arm for arm, row in reversed(self.rows.items())}
-        return {row: first[row] for row in self.rows.values()}
+    def arm_of_rows(self) -> dict[str, str]:
+        """The arm of each row that has the most seeds, by the row's name."""
+        found: dict[str, str] = {}
+        for arm, row in self.rows.items():
+            found[row] = max(found.get(row, arm), arm, key=lambda name: len(self.cells_of(name)))
+        return found
 
     def cells_of(self, arm: str) -> Sequence[Cell]:
         """Return the cells of an arm."""

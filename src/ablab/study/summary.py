@@ -46,7 +46,7 @@ Read = Callable[[RunFolder, str], AnyEvaluation | None]
 
 def rows_of(study: Study, entries: Mapping[str, Entry], read: Read = RunFolder.evaluation) -> list[Row]:
     """Return the rows in the order of the study; arms with the same whole models, evaluated alike, are one row."""
-    return [_row(study, arm, row, entries, read) for row, arm in study.first_of_rows.items()]
+    return [_row(study, arm, row, entries, read) for row, arm in study.arm_of_rows.items()]
 
 
 def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry], read: Read) -> Row:

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ablab.errors import UserError
 from ablab.search.space import Space
@@ -26,14 +26,13 @@ TUNED = ", tuned"
 class Trial:
     """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged.
 
-    `runs`, `seconds`: how many there were, and the machine time that they took. `is_usual`: the settings are the arm's
-    own, which a list of values can name too.
+    `seconds`: the machine time of each run, by its id. `is_usual`: the settings are the arm's own, which a list of
+    values can name too.
     """
 
     words: Words
     cost: float | None
-    runs: int = 0
-    seconds: float = 0.0
+    seconds: Mapping[str, float] = field(default_factory=dict)
     is_usual: bool = False
 
     @property
@@ -104,8 +103,7 @@ def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> T
     return Trial(
         words,
         _cost(records, tune),
-        runs=len(records),
-        seconds=sum(record.cost.seconds for record in records),
+        seconds={record.run_id: record.cost.seconds for record in records},
         is_usual=any(record.run_id == usual for record in records),
     )
 
