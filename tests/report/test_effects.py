@@ -9,6 +9,7 @@ from ablab.report.metrics import MEASURES
 from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.tables import effects_table
+from ablab.statistics.interval import NotTestable
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 from tests.report.test_evidence import with_last_fifth
@@ -75,6 +76,13 @@ def test_an_effect_across_test_sets_is_none(selection):
     assert found["layerdrop"] == plain["layerdrop"]
     assert found["both"] == plain["both"]
     assert "notes" in effects_table_columns(found.values())
+
+
+def test_runs_without_a_score_are_said(selection):
+    """Of a metric that older evaluations lack."""
+    measure = replace(BLEU, progress=None, value=lambda run: None if run.seed == 1 else BLEU.value(run))
+    with pytest.raises(NotTestable, match="have no test BLEU"):
+        effect_lines(selection, measure)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import json
 from contextlib import redirect_stdout
+from dataclasses import replace
 
 import pytest
 
@@ -128,6 +129,18 @@ def test_other_looks_than_those_registered_are_a_departure(words, tmp_path, seed
     assert f"claims are looked at {now}, and were to be after 3 to 6 seeds at the first launch" in selection.departed
     assert selection.folder.name.startswith("seq-looks-")
     assert all(claim.exploratory for claim in judge(selection))
+
+
+def test_a_claim_about_a_metric_that_is_gone_cannot_be_tested(words):
+    """One of the user's own, whose file was deleted with the claim: the claim was registered."""
+    line = words()
+    swept(line)
+    selection = of_study(define(line))
+    gone = selection.claims[0].model_copy(update={"metric": "my_metric"})
+    for looks in (selection.looks, None):
+        claim = judge(replace(selection, looks=looks, claims=[*selection.claims, gone]))[-1]
+        assert claim.outcome == "not testable"
+        assert "have no my_metric" in claim.reason
 
 
 def test_a_claim_stands_when_its_arm_is_united_with_another(words, tmp_path):

@@ -45,6 +45,18 @@ PAPER = r"""
 \end{document}
 """
 
+
+@pytest.mark.parametrize(
+    ("finished", "said"),
+    [((3, 3, 3, 3), "over 3 seeds"), ((1, 1, 1, 1), "over 1 seed."), ((3, 5, 3, 3), "over n seeds")],
+)
+def test_the_table_of_a_column_says_over_how_many_seeds_its_means_are(document, finished, said):
+    arms = [arm.model_copy(update={"finished": n}) for arm, n in zip(document.arms, finished, strict=True)]
+    table = column_files(document.model_copy(update={"arms": arms}))["column_table.tex"]
+    assert said in table
+    assert "paired by seed, over those that both have" in table  # differences are of 5 here
+
+
 LONG = "a_name=that_is_longer,than.most=columns_of,a_paper=are_wide"
 
 

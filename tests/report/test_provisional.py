@@ -8,6 +8,7 @@ import pytest
 
 from ablab.cli import main
 from ablab.errors import BAD_INPUT
+from ablab.report.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import ERRORS, typed
@@ -88,6 +89,30 @@ def test_a_run_that_comes_after_all_makes_the_claims_exploratory(unfinished, rep
     fill((reported.words[0],), ERRORS, outputs=define(unfinished).outputs, diverged=DIVERGED, pruned=True)
     data, _ = report(unfinished)
     assert {claim["exploratory"] for claim in data["claims"]} == {"2 runs were given up, and finished after that"}
+
+
+SHARED = """
+question: Does LayerDrop help, and does the choice of layers matter?
+common: [smoke=false, logger=none]
+design: arms
+arms: {plain: [], lowest: [pruning=first], dropped: [layerdrop=0.1]}
+seeds: [1, 2, 3]
+claims: [{arm: dropped, expect: greater}]
+"""
+
+
+def test_a_curve_that_is_given_up_is_not_its_run(tmp_path, capsys):
+    """Arms that differ by pruning alone share their runs, which have finished under the other arm."""
+    (tmp_path / "shared.yaml").write_text(SHARED)
+    words = (f"experiment={tmp_path / 'shared.yaml'}", f"outputs={tmp_path / 'outputs'}")
+    register(define(words))
+    fill(words[:1], {"plain": 0.3, "lowest": 0.3, "dropped": 0.2}, outputs=tmp_path / "outputs")
+    define.cache_clear()
+    assert len(of_study(define(words)).awaited) == 3
+    code, out, _ = close(words, "no time for curves", capsys)
+    assert (code, "3 missing runs" in out) == (0, True)
+    selection = of_study(define(words))
+    assert (selection.awaited, selection.late) == ([], [])
 
 
 def test_seeds_added_after_the_launch_are_not_awaited(reported, tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
+from ablab.errors import UserError
 from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.sensitivity import METHOD, metric_lines
@@ -52,6 +53,17 @@ def test_the_best_stands_first(selection):
 def test_a_run_that_nearly_failed_takes_its_arm_out_for_every_metric(selection):
     lines = metric_lines(changed(selection, "layerdrop=0.1", 2, bleu=1.0))
     assert {(line.arms, line.runs) for line in lines} == {(2, 10)}
+
+
+def test_a_metric_that_fails_is_left_out(selection):
+    """One of the user's own, in a report on others."""
+
+    def fails(run):
+        raise UserError("no number")
+
+    broken = replace(selection.measures["test_chrf"], value=fails)
+    lines = metric_lines(replace(selection, measures={**selection.measures, "mine": broken}))
+    assert {line.metric for line in lines} == set(SCORES)
 
 
 def test_a_metric_that_a_run_lacks_is_left_out(selection):

@@ -139,6 +139,30 @@ def test_factors_in_the_names_of_arms_make_effects_of_them(tmp_path):
     assert (interaction["outcome"], simple["arm"]) == ("supported", "norm=post,drop=off")
 
 
+def of_losses(tmp_path, name, about):
+    scores = {"a": (1.01, 1.02, 1.03), "b": (0.81, 0.82, 0.835)}
+    rows = [f"{arm},{seed},{name},{own[seed - 1]}" for arm, own in scores.items() for seed in (1, 2, 3)]
+    claims = "claims: [{arm: b, expect: not_worse, margin: 0.05}]\n"
+    return reported_from(table(tmp_path, rows, about=about + claims))[0]
+
+
+@pytest.mark.parametrize("declared", ["", "metrics: {test_loss: {digits: 5}}\n"])
+def test_what_is_declared_of_a_known_metric_leaves_the_rest_as_it_is(tmp_path, declared):
+    data = of_losses(tmp_path, "test_loss", declared)
+    assert (data["claims"][0]["outcome"], data["unit"]) == ("supported", "nats per token")
+    assert data["digits"] == (5 if declared else 4)
+
+
+def test_the_direction_of_a_known_metric_can_be_declared(tmp_path):
+    data = of_losses(tmp_path, "test_loss", "metrics: {test_loss: {lower_is_better: false}}\n")
+    assert data["claims"][0]["outcome"] == "refuted"
+
+
+def test_costs_are_compared_by_their_pairs_alone(tmp_path):
+    data = of_losses(tmp_path, "memory", "")
+    assert "paired" in data["claims"][0]["test"]
+
+
 def test_the_first_run_may_have_diverged(tmp_path):
     rows = ["a,1,score,diverged", "a,2,score,1.0", "b,1,score,2.0", "b,2,score,2.5"]
     data, _, _ = reported_from(table(tmp_path, rows))

@@ -62,3 +62,6 @@ def test_too_few_values_are_an_error(values):
 def test_values_without_noise_have_no_ratio():
     with pytest.raises(NotTestable):
         one_way([[1.0, 1.0], [2.0, 2.0]])
+    rounded = [0.1 + 0.2, 0.3, 0.3]  # which differ in the last bit
+    with pytest.raises(NotTestable):
+        one_way([rounded, [2.0, 2.0]])

@@ -224,9 +224,10 @@ def _notes(selection: Selection) -> list[str]:
             named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
             notes.append(f"the {what} of {how_many(len(gone), 'run')} are gone: {named}")
     if selection.awaited and selection.claims and selection.looks is None:
-        expected = len(selection.awaited) + len(selection.where(lambda run: run.has_ended))
+        awaited = {run.folder.path for run in selection.awaited}
+        expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}
         notes.append(
-            f"provisional: {len(selection.awaited)} of {expected} runs have not ended; there are estimates and no "
+            f"provisional: {len(awaited)} of {len(expected)} runs have not ended; there are estimates and no "
             f"verdicts until they have, or are given up ({program('study')} close='the reason')"
         )
     edges = {f"{one.arm}: {', '.join(one.edges)}" for one in tuning_lines(selection) if one.edges}

@@ -8,6 +8,7 @@ from ablab.report.format import interval_text, number, signed
 from ablab.report.order import arms_by_effect
 from ablab.report.spoken import spoken
 from ablab.report.tex import breakable, escaped, label
+from ablab.wording import how_many
 
 COLUMN = 219
 """Points: the width of a column of ACL's style, 7.7 cm."""
@@ -48,7 +49,7 @@ def column_table(document: Document) -> str:
             *(_line(arm, row, columns) for arm, row in zip(arms, rows, strict=False)),
             "\\bottomrule",
             "\\end{tabularx}",
-            f"\\caption{{{_caption(document, columns, len(arms))}}}",
+            f"\\caption{{{_caption(document, columns, arms)}}}",
             f"\\label{{tab:{label(document.name)}}}",
             "\\end{table}",
             "",
@@ -116,7 +117,9 @@ def _fitting(rows: Sequence[dict[str, str]], counts: set[int]) -> tuple[list[str
 def _line(arm: ArmLine, row: dict[str, str], columns: Sequence[str]) -> str:
     name = breakable(spoken(arm.name))
     if arm.mean is None:
-        said = f"{arm.diverged} of {arm.planned} runs diverged" if arm.diverged else "no finished run"
+        said = "no score" if arm.finished else "no finished run"
+        if arm.diverged:
+            said = f"{arm.diverged} of {arm.planned} runs diverged"
         return _row([name, f"\\multicolumn{{{len(columns)}}}{{l@{{}}}}{{{said}}}"])
     return _row([name, *(escaped(row[column]) for column in columns)])
 
@@ -126,14 +129,17 @@ def _row(cells: Sequence[str]) -> str:
     return "{}" + " & ".join(cells) + " \\\\"
 
 
-def _caption(document: Document, columns: Sequence[str], arms: int) -> str:
+def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]) -> str:
     where = "" if document.test_set is None else f" on {document.test_set} ({document.sentences:,} sentences)"
-    seeds = "one seed" if len(document.seeds) == 1 else f"{len(document.seeds)} seeds"
+    counts = {arm.finished for arm in arms}
+    seeds = how_many(max(counts), "seed") if len(counts) == 1 else "n seeds"
     over = "mean and standard deviation" if "sd" in columns else "mean"
     said = [f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}."]
     text = breakable(said[0])
     if "difference" in columns:
         baseline = document.baselines if document.within else spoken(document.baseline)
         interval = ", with its paired $t$ interval, uncorrected" if "interval" in columns else ""
-        text += f" $\\Delta$: difference from {breakable(baseline)}, paired by seed{interval}."
-    return text + (f" The first {MOST_ARMS} of {arms} arms." if arms > MOST_ARMS else "")
+        shared = {line.n for line in document.differences if line.difference is not None} == counts
+        paired = "paired by seed" if shared else "paired by seed, over those that both have"
+        text += f" $\\Delta$: difference from {breakable(baseline)}, {paired}{interval}."
+    return text + (f" The first {MOST_ARMS} of {len(arms)} arms." if len(arms) > MOST_ARMS else "")

@@ -47,6 +47,12 @@ class ColumnRow(NamedTuple):
     published: Sequence[tuple[float, float]] = ()
 
     @property
+    def is_of_claim(self) -> bool:
+        """True if the interval is the one at which a claim is judged; while runs are awaited it is a plain one."""
+        is_plain = self.outcome == "provisional" and self.interval is not None and self.interval.level == 0.95
+        return bool(self.interval and self.outcome) and not is_plain
+
+    @property
     def label(self) -> str:
         """The name in lines that leave space for the outcome."""
         return wrapped(self.name, 38 if self.outcome else 56)
@@ -55,8 +61,8 @@ class ColumnRow(NamedTuple):
 MARKS: tuple[tuple[str, Callable[[ColumnRow], bool]], ...] = (
     ("diamonds: differences", lambda row: not row.interval),
     ("circles: seeds", lambda row: bool(row.per_seed)),
-    ("diamonds: means, with the intervals at which claims are judged", lambda row: bool(row.interval and row.outcome)),
-    ("diamonds: means, with 95 % intervals", lambda row: bool(row.interval and not row.outcome)),
+    ("diamonds: means, with the intervals at which claims are judged", lambda row: row.is_of_claim),
+    ("diamonds: means, with 95 % intervals", lambda row: bool(row.interval and not row.is_of_claim)),
     ("grey: margins, within which differences do not matter", lambda row: bool(row.margin)),
     ("triangles: published", lambda row: bool(row.published)),
 )

@@ -2,7 +2,7 @@
 
 from ablab.report.selection import Selection
 from ablab.study.claims import Settled, asked
-from ablab.wording import counted
+from ablab.wording import counted, how_many
 
 
 def exploratory(selection: Selection, claim: Settled) -> str | None:
@@ -19,6 +19,7 @@ def exploratory(selection: Selection, claim: Settled) -> str | None:
     if selection.departed is not None:
         return selection.departed
     if selection.late:
-        return f"{len(selection.late)} runs were given up, and finished after that"
+        late = {run.folder.path for run in selection.late}
+        return f"{how_many(len(late), 'run')} {'was' if len(late) == 1 else 'were'} given up, and finished after that"
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
     return f"seeds {counted(added)} were added after the first launch" if added else None

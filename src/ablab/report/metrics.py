@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -122,6 +123,12 @@ def _own(metric: OwnMetric) -> Measure:
         return known[key]
 
     return Measure(metric.title, metric.unit, metric.digits, metric.better == "higher", BLEU, value)
+
+
+@cache
+def unknown_measure(name: str) -> Measure:
+    """Return the measure of a metric of which there is nothing but a claim that was registered: no run has a value."""
+    return Measure(name, "", 2, True, None, lambda run: None)
 
 
 def depth_measure(fall: float) -> Measure:

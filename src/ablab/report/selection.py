@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
-from ablab.report.metrics import Measure, depth_measure, fewer_heads_measure, measures, pruned_measure
+from ablab.report.metrics import Measure, depth_measure, fewer_heads_measure, measures, pruned_measure, unknown_measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.looks import Looks
 from ablab.store.records import Evaluation
@@ -130,7 +130,9 @@ class Selection:
             return depth_measure(claim.fall)
         if claim.layers is not None:
             return pruned_measure(claim.layers)
-        return self.measures[claim.metric] if claim.heads is None else fewer_heads_measure(claim.heads)
+        if claim.heads is not None:
+            return fewer_heads_measure(claim.heads)
+        return self.measures.get(claim.metric) or unknown_measure(claim.metric)
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm that has this name, alone or among others, or None."""

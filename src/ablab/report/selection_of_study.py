@@ -40,9 +40,14 @@ def of_study(study: Study) -> Selection:
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     closed = closings(study.folder)
-    given_up = {run for closing in closed for run in closing.runs}
-    expected = [run for arm in arms for run in arm.runs if registered is None or run.seed in registered.seeds]
-    awaited = [run for run in expected if not run.has_ended and run.folder.run_id not in given_up]
+    given_up = {(cell.arm, cell.seed) for cell in study.cells if any(closing.gives_up(cell) for closing in closed)}
+    expected = {
+        (arm.name, run.seed): run
+        for arm in arms
+        for run in arm.runs
+        if registered is None or run.seed in registered.seeds
+    }
+    awaited = [run for place, run in expected.items() if not run.has_ended and place not in given_up]
     return Selection(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
@@ -68,7 +73,7 @@ def of_study(study: Study) -> Selection:
         baselines=study.baselines,
         awaited=awaited,
         declared=None if experiment is None else experiment.metric,
-        late=[run for run in expected if run.has_ended and run.folder.run_id in given_up],
+        late=[run for place, run in expected.items() if run.has_ended and place in given_up],
         study=study.folder,
         tuned=study.tuned,
         tuning_metric="loss" if experiment is None or experiment.tune is None else experiment.tune.metric,

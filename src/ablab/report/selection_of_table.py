@@ -14,6 +14,7 @@ from ablab.report.metrics import Items, Measure
 from ablab.report.results_table import Results, read_results
 from ablab.report.runs import ArmRuns, Given, Run
 from ablab.report.selection import Selection
+from ablab.statistics.paired import vary
 from ablab.statistics.products import AnyFloat
 from ablab.statistics.student import Floats
 from ablab.store.run_folder import RunFolder
@@ -115,12 +116,7 @@ def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def _measure(name: str, declared: TableMetric | None, results: Results) -> Measure:
-    known = {**SCORES, **COSTS}.get(name)
-    if declared is None and known is not None:
-        declared = TableMetric(
-            title=known.title, unit=known.unit, digits=known.digits, lower_is_better=not known.higher_is_better
-        )
-    about = declared or TableMetric()
+    about = _about(name, declared or TableMetric())
 
     def score(run: Run) -> float | None:
         return None if run.given is None else run.given.scores.get(name)
@@ -137,8 +133,18 @@ def _measure(name: str, declared: TableMetric | None, results: Results) -> Measu
         not about.lower_is_better,
         None,
         score,
+        of_machine=name in COSTS,
         items=Items(items, _mean_of_sums) if has_items else None,
     )
+
+
+def _about(name: str, declared: TableMetric) -> TableMetric:
+    """Return what is declared of a metric, and for the rest what ablab knows of it."""
+    if (known := {**SCORES, **COSTS}.get(name)) is None:
+        return declared
+    own = {field: getattr(declared, field) for field in declared.model_fields_set}
+    told = {"title": known.title, "unit": known.unit, "digits": known.digits}
+    return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
 
 
 def _digits(name: str, results: Results) -> int:
@@ -147,7 +153,7 @@ def _digits(name: str, results: Results) -> int:
         [given.scores[name] for given in runs.values() if given and name in given.scores]
         for runs in results.runs.values()
     ]
-    sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1]
+    sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1 and vary(np.array(scores))]
     sd = float(np.median(sds)) if sds else 0.0
     return min(9, max(0, 1 - math.floor(math.log10(sd)))) if sd > 0 else 2
 

@@ -1,9 +1,11 @@
 """The metric that sees best: how far apart each one puts the arms, beside its noise from seed to seed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
+from ablab.errors import UserError
 from ablab.report.document import MetricLine
 from ablab.report.evidence import are_comparable
 from ablab.report.metrics import Measure
@@ -73,6 +75,6 @@ def _whole(selection: Selection) -> list[ArmRuns]:
 
 
 def _values(arm: ArmRuns, measure: Measure) -> Floats | None:
-    values = [measure.value(run) for run in arm.finished]
-    whole = [value for value in values if value is not None]
-    return np.array(whole) if len(whole) == len(values) else None
+    with suppress(NotTestable, UserError):  # a metric of the user's that fails is no obstacle to a report on others
+        return np.array(measure.values(arm.finished))
+    return None

@@ -57,7 +57,7 @@ def comma_separated(table: Table, custody: str) -> str:
 
 def _no_formula(cell: str) -> str:
     """Return a cell that a spreadsheet shows and does not compute: others may have written the names of the arms."""
-    is_figure = re.fullmatch(r"[+-]\d+(\.\d+)?( ?%| [A-Za-z, ]+)?", cell)  # such as +1.2 BLEU
+    is_figure = re.fullmatch(r"[+-]\d[\d,]*(\.\d+)?( ?%| [A-Za-z, /]+)?", cell)  # such as +1,234.5 MiB
     return f"'{cell}" if cell != "-" and cell.startswith(("=", "@", "+", "-")) and not is_figure else cell
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import finite
+from ablab.statistics.paired import finite, vary
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def one_way(groups: Sequence[npt.ArrayLike]) -> OneWay:
     means = np.array([group.mean() for group in values])
     ss_between = float((sizes * (means - np.concatenate(values).mean()) ** 2).sum())
     ss_within = float(sum(((group - mean) ** 2).sum() for group, mean in zip(values, means, strict=True)))
-    if not ss_within > 0:
+    if not any(map(vary, values)):
         raise NotTestable("values do not vary within groups")
     ms_between, ms_within = ss_between / (k - 1), ss_within / (total - k)
     n0 = (total - (sizes**2).sum() / total) / (k - 1)

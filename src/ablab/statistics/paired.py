@@ -118,7 +118,7 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
     check_level(level)
     if values.size < 2:
         raise NotTestable(f"a difference needs at least 2 seeds that both arms have, there are {values.size}")
-    if not _vary(values):
+    if not vary(values):
         raise NotTestable(
             f"the difference is {values[0]:g} under each of {values.size} seeds: no noise to judge it by"
             " (do the arms differ, and do the seeds?)"
@@ -128,7 +128,7 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
     return Paired(values.size, mean, sd, t_interval(values, level), float(student.two_sided(t, values.size - 1)))
 
 
-def _vary(values: Floats) -> bool:
+def vary(values: Floats) -> bool:
     """Return whether the values differ by more than rounding: subtracting scores of 0 to 100 leaves errors of about
     1e-14.
     """

@@ -11,15 +11,25 @@ from ablab.store.records import now
 from ablab.store.register import Register
 from ablab.study.extending import extend, extensions
 from ablab.study.ledger import RESULTS, State, ledger
-from ablab.study.study import Study
+from ablab.study.study import Cell, Study
 
 
 class Closing(BaseModel):
-    """Runs that were given up together. `runs`: their states then, by run id."""
+    """Runs that were given up together. `runs`: their states then, by task; in older stores by run id."""
 
     reason: str
     closed: str
     runs: dict[str, str]
+
+    def gives_up(self, cell: Cell) -> bool:
+        """Return whether the run of this cell is among them, or its evaluation or curve."""
+        return task(cell) in self.runs or cell.planned.run_id in self.runs
+
+
+def task(cell: Cell) -> str:
+    """Return what a closing knows a cell by: arms that differ by pruning alone share their runs."""
+    planned = cell.planned
+    return " ".join(part for part in (planned.run_id, planned.evaluation_id, planned.curve_id) if part)
 
 
 def closings(folder: Path) -> list[Closing]:
@@ -42,16 +52,17 @@ def close(study: Study, reason: str) -> Closing:
     path = study.folder / "closed.json"
     complete(study.outputs, path)
     before = closings(study.folder)
-    given_up = {run for closing in before for run in closing.runs}
     missing = {
-        entry.cell.planned.run_id: entry.state
+        task(entry.cell): entry.state
         for entry in ledger(study).values()
-        if entry.state not in RESULTS and entry.cell.planned.run_id not in given_up
+        if entry.state not in RESULTS and not any(closing.gives_up(entry.cell) for closing in before)
     }
     running = [run for run, state in missing.items() if state is State.RUNNING]
     typed = f"close={reason}"
     if running:
-        raise UserError(f"{typed}: {len(running)} runs go on now, such as {running[0]}; wait for them, or stop them")
+        raise UserError(
+            f"{typed}: {len(running)} runs go on now, such as {running[0].split()[0]}; wait for them, or stop them"
+        )
     if not missing:
         raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
     closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
