@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
+from ablab.console import Console
 from ablab.files import read_lines
+from ablab.report.verify import verify_runs
 from ablab.store.chain import Chain
 from ablab.store.custody import links
+from ablab.store.finished import FinishedRun
 from ablab.store.records import Stretch
+from ablab.store.register import file_digest
 from ablab.store.run_folder import RunFolder
 from tests.made_once import made_once
 from tests.run.conftest import TINY, typed
@@ -135,6 +139,39 @@ def test_an_archive_is_verified_without_its_store(archive, capsys):
     code, out = said_of(capsys, f"archive={archive}")
     assert (code, "All of it holds." in out) == (0, True)
     assert "its lines follow each other" in out
+
+
+def test_a_run_is_packed_by_its_path_also_from_a_folder_beside(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", f"runs={run.path.relative_to(tmp_path)}", "outputs=store", "resamples=1000"]) == 0
+    assert main(["pack", f"runs=store/runs/{run.run_id}", "outputs=store", "to=a.zip"]) == 0
+    assert any(name.startswith("reports/") for name in zipfile.ZipFile("a.zip").namelist())
+    capsys.readouterr()
+    code, out = said_of(capsys, "archive=a.zip")
+    assert (code, "The report in it is not verified" in " ".join(out.split())) == (0, True)
+    shutil.copytree(run.outputs, tmp_path / "other")
+    code = main(["pack", f"runs=store/runs/{run.run_id},other/runs/{run.run_id}", "outputs=store", "to=b.zip"])
+    assert code == 2
+    assert "allowed: an archive of what is in one store" in capsys.readouterr().err
+
+
+def test_a_line_of_the_register_that_fits_an_edited_record_breaks_the_chain(run, capsys):
+    """As of a forger who enters the digest of what was edited."""
+    record = run.path / "record.json"
+    before = file_digest(record)
+    record.write_text(record.read_text().replace('"reason": "', '"reason": "not '))
+    register = run.outputs / "register.jsonl"
+    register.write_text(register.read_text().replace(before, file_digest(record)))
+    code, out = said_of(capsys, f"run={run.path}")
+    assert (code, "the register is broken" in " ".join(out.split())) == (1, True)
+
+
+def test_an_evaluation_that_cannot_be_read_is_a_broken_link_and_no_end(run):
+    pruned = run.curves()[0].points[-1].evaluation_id
+    (run.path / "evaluations" / f"{pruned}.json").write_text("{")
+    (found,) = verify_runs([FinishedRun(run, run.record())], Console(bars=False))
+    assert f"{pruned}.json" in found.broken
+    assert len(found.mismatches) == 1
 
 
 def test_an_archive_with_weights_has_them_verified(run, tmp_path, capsys):

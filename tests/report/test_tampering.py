@@ -8,6 +8,10 @@ import shutil
 
 import pytest
 
+from ablab.cli import main
+from ablab.console import Console
+from ablab.report.selection_of_study import of_study
+from ablab.report.verify import faults_of
 from ablab.store.register import REGISTER, waiting_for
 from ablab.study.closing import close
 from ablab.study.definition import define
@@ -120,6 +124,21 @@ def test_claims_that_were_edited_in_their_registration(place):
     path.write_text(path.read_text().replace('"greater"', '"less"'))
     place.declare(EXPERIMENT.replace("greater", "less"))
     assert place.report() == ["registered.json is not what was entered: it was edited"]
+
+
+def test_verify_follows_the_registration_too(place, tmp_path, capsys):
+    """In the store and in an archive: a claim that was dropped would make the others easier to support."""
+    archive = tmp_path / "a.zip"
+    path = place.study.folder / "registered.json"
+    whole = path.read_text()
+    for content, code in ((whole, 0), (whole.replace('"greater"', '"less"'), 1)):
+        path.write_text(content)
+        assert main(["pack", *place.words, f"to={archive}", "text=false"]) == 0
+        capsys.readouterr()
+        assert main(["verify", f"archive={archive}"]) == code
+        assert ("registered.json is not what was entered: it was edited" in capsys.readouterr().out) == bool(code)
+        faults = faults_of(of_study(place.study), Console(bars=False))
+        assert faults == ["registered.json is not what was entered: it was edited"] * bool(code)
 
 
 @pytest.mark.parametrize("gone", ["registered.json", ""])

@@ -3,6 +3,8 @@
 import pytest
 
 from ablab.errors import UserError
+from ablab.report.selection_of_study import of_study
+from ablab.report.verify import ended_of
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.tuning import Trial, Tuned, at_an_edge
@@ -126,6 +128,13 @@ def test_the_usual_settings_are_known_also_where_a_list_names_them(tuned, tmp_pa
     assert [[trial.is_usual for trial in one.trials] for one in study.tuned] == [[False, True, False]] * 2
     drawn = settled(tuned(), best=(0, 0))
     assert [[trial.is_usual for trial in one.trials] for one in drawn.tuned] == [[True, False, False, False]] * 2
+
+
+def test_a_report_rests_on_the_runs_of_tuning_too(tuned):
+    study = settled(tuned(), best=(2, 1))
+    selection = of_study(study)
+    assert len(selection.tried) == 8
+    assert {run.run_id for run in ended_of(selection)} == {run.folder.run_id for run in selection.tried}
 
 
 def test_tuned_arms_can_stand_alone(tuned):

@@ -41,12 +41,11 @@ class StudyState(Strict):
 
 
 class Verified(Strict):
-    """What was verified. `register_fault`: what is wrong with an archive's register. `damage`: what cannot be read."""
+    """What was verified. `faults`: beside those of runs; of the register, a study's files, or what cannot be read."""
 
     holds: bool
     runs: list[RunVerified]
-    register_fault: str | None = None
-    damage: list[str] = Field(default_factory=list)
+    faults: list[str] = Field(default_factory=list)
 
 
 class PrunedRun(Strict):

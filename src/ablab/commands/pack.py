@@ -29,7 +29,7 @@ def pack(arguments: Sequence[str]) -> int:
     else:
         selections = [of_runs(options.runs, outputs)]
     selection = selections[0]
-    runs = {run.run_id: run.folder for each in selections for run in ended_of(each)}
+    runs = {run.folder.path.resolve(): run.folder for each in selections for run in ended_of(each)}
     if not runs:
         raise UserError(f"{selection.name}: none of its runs has ended in {outputs}")
     path = Path(options.to) if options.to is not None else selection.outputs / "packs" / f"{selection.name}.zip"

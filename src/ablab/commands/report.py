@@ -33,7 +33,7 @@ from ablab.report.selection_of_study import check_begun, of_study
 from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
-from ablab.report.verify import all_hold, ended_of, verify_runs
+from ablab.report.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
@@ -63,7 +63,7 @@ def report(arguments: Sequence[str]) -> int:
         check_begun(selection)
         selection = checked(selection)
     console = Console(stderr=options.format == "json")
-    if options.verify and not all_hold(verify_runs(ended_of(selection), console)):
+    if options.verify and not _holds(selection, console):
         console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
@@ -76,6 +76,11 @@ def report(arguments: Sequence[str]) -> int:
     else:
         _say(document, selection.folder, console)
     return DONE
+
+
+def _holds(selection: Selection, console: Console) -> bool:
+    faults = faults_of(selection, console)
+    return all_hold(verify_runs(ended_of(selection), console)) and not faults
 
 
 def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:

@@ -9,9 +9,10 @@ from ablab.commands.options.custody import VerifyOptions
 from ablab.commands.outputs import Verified, say_json
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
+from ablab.report.flaws import broken
 from ablab.report.selection_ad_hoc import of_runs
 from ablab.report.selection_of_study import of_study
-from ablab.report.verify import all_hold, ended_of, verify_runs
+from ablab.report.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack
@@ -44,14 +45,12 @@ def _selected(options: VerifyOptions, words: Sequence[str], console: Console) ->
         selection = of_study(define(tuple(words)))
     else:
         selection = of_runs(options.run or options.runs or "", Path(options.outputs))
-    damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
-    for line in damage:
-        console.say(line)
+    faults = faults_of(selection, console)
     found = ended_of(selection)
-    if not found and not damage:
+    if not found and not faults:
         raise UserError(f"{selection.name}: none of its runs has ended in {selection.outputs}")
     runs = verify_runs(found, console)
-    return Verified(holds=all_hold(runs) and not damage, runs=runs, damage=damage)
+    return Verified(holds=all_hold(runs) and not faults, runs=runs, faults=faults)
 
 
 def _archive(path: Path, console: Console) -> Verified:
@@ -60,14 +59,15 @@ def _archive(path: Path, console: Console) -> Verified:
         index = unpack(path, Path(folder))
         chain = Chain.of(Path(folder))
         console.say(f"{path}: {index.name}, packed {index.made}, {len(index.files)} files as they were packed")
-        broken = [*chain.unreadable, *chain.broken]
-        fault = None
-        if broken or chain.stamp != index.stamp:
-            fault = f"line {broken[0]} does not follow" if broken else "its end is not the one that was packed"
-            console.say(f"{REGISTER}: {fault}")
-        else:
+        cut = [] if chain.stamp == index.stamp else [f"{REGISTER}: its end is not the one that was packed"]
+        faults = [*cut, *broken(chain, sorted(path for path in Path(folder).glob("studies/*") if path.is_dir()))]
+        for fault in faults:
+            console.say(fault)
+        if not faults:
             console.say(f"register {chain.stamp}: its lines follow each other")
+        if any(file.startswith("reports/") for file in index.files):
+            console.say("The report in it is not verified; unpack the archive, and make it again from the runs")
         runs = [RunFolder(Path(folder) / "runs" / run) for run in index.runs]
         found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
         verified = verify_runs(found, console, lacks=index.lacks, has_text=index.text)
-        return Verified(holds=all_hold(verified) and fault is None, runs=verified, register_fault=fault)
+        return Verified(holds=all_hold(verified) and not faults, runs=verified, faults=faults)

@@ -3,7 +3,7 @@
 Each flaw is one line. It marks the claims as exploratory, and stands at the top of the report.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,9 @@ from ablab.report.selection import Selection
 from ablab.store.chain import Chain
 from ablab.store.register import OF_STUDIES
 
+NO_REGISTER = "the store has no register: it is older than registers, or its register was deleted"
+OLDER = "the study was registered before the register began"
+
 
 def checked(selection: Selection) -> Selection:
     """Return the selection with its flaws and the register's stamp.
@@ -23,17 +26,21 @@ def checked(selection: Selection) -> Selection:
     chain = Chain.of(selection.outputs)
     lost = [stamp for stamp in _stamps(selection.folder / "report.json") if not chain.bears(stamp)]
     flaws = [
-        *_of_chain(chain),
+        *([] if chain.digests else [NO_REGISTER]),
         *map(_lost, lost),
-        *(() if selection.study is None or not chain.digests else _of_study(chain, selection.study)),
+        *(
+            [OLDER]
+            if selection.study is not None and _place(selection.study, "registered") in chain.older_files
+            else []
+        ),
+        *broken(chain, [] if selection.study is None else [selection.study]),
         *of_runs(chain, selection),
     ]
     return replace(selection, flaws=flaws, stamp=chain.stamp, lost_stamps=lost)
 
 
-def _of_chain(chain: Chain) -> Iterator[str]:
-    if not chain.digests:
-        yield "the store has no register: it is older than registers, or its register was deleted"
+def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
+    """Yield where a register does not hold, and where what studies keep beside their runs is not what was entered."""
     if chain.unreadable:
         yield f"lines of the register cannot be read: {named(chain.unreadable)}"
     if chain.broken:
@@ -41,6 +48,9 @@ def _of_chain(chain: Chain) -> Iterator[str]:
             "the register is broken, since lines do not follow those before them, of which some were changed, moved, "
             f"removed or put in: {named(chain.broken)}"
         )
+    for study in studies if chain.digests else ():
+        for what in OF_STUDIES:
+            yield from _of_file(chain, study, what)
 
 
 def _stamps(report: Path) -> list[str]:
@@ -57,14 +67,6 @@ def _lost(stamp: str) -> str:
         f"an earlier report of this name bears register {stamp}, which this register never had: its end was cut, or "
         "it was replaced"
     )
-
-
-def _of_study(chain: Chain, study: Path) -> Iterator[str]:
-    """Yield flaws of what the study keeps beside its runs."""
-    if _place(study, "registered") in chain.older_files:
-        yield "the study was registered before the register began"
-    for what in OF_STUDIES:
-        yield from _of_file(chain, study, what)
 
 
 def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:

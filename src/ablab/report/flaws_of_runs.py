@@ -21,7 +21,7 @@ def of_runs(chain: Chain, selection: Selection) -> Iterator[str]:
     """
     own = selection.outputs.resolve()
     chains, found = {own: chain}, dict[str, list[str]]()
-    for run in {run.folder.path.resolve(): run for arm in selection.arms for run in arm.runs}.values():
+    for run in {run.folder.path.resolve(): run for run in selection.rests_on}.values():
         store = run.folder.outputs.resolve()
         if store not in chains:
             chains[store] = Chain.of(store)

@@ -75,17 +75,17 @@ def way_of(evaluation: Evaluation) -> str:
 class Selection:
     """Arms to be compared with the one named `baseline`. `factors`: levels by factor of a factorial design.
 
-    `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores
-    by which settings of the arms were chosen before, if they were; `searched`: among which values. `departed`: how
-    the study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
-    estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`:
-    those, by arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given
-    up; until then there is no verdict. `late`: runs that finished after they had been given up. `declared`: the
-    metric of the experiment file; None without one. `measures`: what its runs are measured by. `origin`: said
-    wherever figures do not come from runs of a store. `study`: the folder of the study, of the selection of one.
-    `looks`: at its claims, where seeds are added until these are settled; `ended`: why no more are. `flaws`: where
-    the selection is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of
-    earlier reports that it never had.
+    `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
+    which settings of the arms were chosen before, if they were; `searched`: among which values. `departed`: how the
+    study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
+    estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`: those, by
+    arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given up; until then
+    there is no verdict. `late`: runs that finished after they had been given up. `declared`: the metric of the
+    experiment file; None without one. `measures`: what its runs are measured by. `origin`: said wherever figures do not
+    come from runs of a store. `study`: the folder of the study, of the selection of one. `tried`: the runs of tuning.
+    `looks`: at its claims, where seeds are added until these are settled; `ended`: why no more are. `flaws`: where the
+    selection is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier
+    reports that it never had.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Selection:
     origin: str | None = None
     study: Path | None = None
     tuned: Sequence[Tuned] = ()
+    tried: Sequence[Run] = ()
     tuning_metric: str = "loss"
     looks: Looks | None = None
     ended: str | None = None
@@ -189,6 +190,11 @@ class Selection:
     def folder(self) -> Path:
         """The folder the report is written to."""
         return self.outputs / "reports" / folder_name(self.name)
+
+    @property
+    def rests_on(self) -> list[Run]:
+        """All runs from which the report has figures, those of tuning too; arms may share theirs."""
+        return [*(run for arm in self.arms for run in arm.runs), *self.tried]
 
     def where(self, test: Callable[[Run], bool]) -> list[Run]:
         """Return all runs that pass the test, each once: arms may share theirs."""

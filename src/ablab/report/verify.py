@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import Field
 
 from ablab.console import Console
+from ablab.errors import UserError
+from ablab.report.flaws import broken
 from ablab.report.selection import Selection
 from ablab.scoring import Scoring, score
 from ablab.store.chain import Chain
@@ -47,9 +49,20 @@ def all_hold(runs: Iterable[RunVerified]) -> bool:
 
 
 def ended_of(selection: Selection) -> list[FinishedRun]:
-    """Return the runs of a selection that have ended, each once."""
-    runs = {run.folder.path: run for arm in selection.arms for run in arm.runs}.values()
+    """Return the runs of a selection that have ended, each once, and those of tuning."""
+    runs = {run.folder.path: run for run in selection.rests_on}.values()
     return [FinishedRun(run.folder, run.record) for run in runs if run.record is not None]
+
+
+def faults_of(selection: Selection, console: Console) -> list[str]:
+    """Print and return what is wrong beside the runs that can be read: others, registers, and the study's files."""
+    damage = dict.fromkeys(line for run in selection.rests_on for line in run.damage)
+    stores = {run.folder.outputs.resolve(): None for run in selection.rests_on}
+    studies = {selection.outputs.resolve(): [] if selection.study is None else [selection.study]}
+    found = [*damage, *(fault for store in stores for fault in broken(Chain.of(store), studies.get(store, [])))]
+    for fault in found:
+        console.say(fault)
+    return found
 
 
 def verify_runs(
@@ -110,9 +123,13 @@ def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[st
 
 def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:
     """Yield the mismatches of each evaluation, of the whole model and along the curves."""
-    evaluations = {found.evaluation_id: found for found in folder.evaluations()}
+    try:
+        evaluations, curves = {found.evaluation_id: found for found in folder.evaluations()}, folder.curves()
+    except UserError as error:
+        yield iter((str(error),))
+        return
     points: dict[str, list[Point]] = {evaluation_id: [] for evaluation_id in evaluations}
-    for point in (point for curve in folder.curves() for point in curve.points):
+    for point in (point for curve in curves for point in curve.points):
         points.setdefault(point.evaluation_id, []).append(point)
     for evaluation_id, of_one in points.items():
         evaluation = evaluations.get(evaluation_id)

@@ -67,9 +67,15 @@ class Index(Contents):
 def pack(
     path: Path, name: str, made: str, runs: Sequence[RunFolder], folders: Sequence[Path], contents: Contents
 ) -> Index:
-    """Write an archive of the runs of one store, of the folders of their study and report, and of the register."""
-    outputs = runs[0].outputs
-    found = ((file.relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
+    """Write an archive of the runs of one store, of the folders of their study and report, and of the register.
+
+    Raises UserError for what is in several stores.
+    """
+    outputs = runs[0].outputs.resolve()
+    for folder in (*(run.path for run in runs), *folders):
+        if not folder.resolve().is_relative_to(outputs):
+            raise UserError(f"{folder} is not in {outputs}; allowed: an archive of what is in one store (outputs=)")
+    found = ((file.resolve().relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
     files = {place: file for place, file in found if contents.has(place)}
     index = Index(
         **contents.model_dump(),
