@@ -15,6 +15,7 @@ from ablab.errors import UserError
 from ablab.fields import Group
 from ablab.store.finished import FinishedRun, find_model
 from ablab.store.outlines import AnyRecord
+from ablab.store.records import SCHEMA
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
 
@@ -100,10 +101,19 @@ def plan(composed: Composed) -> Planned:
 
 
 def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
-    """Plan a finished run for other evaluations, wherever its folder lies now; `words` as in config.reopen."""
+    """Plan a finished run for other evaluations, wherever its folder lies now; `words` as in config.reopen.
+
+    Raises UserError where the text is not the one that the run was trained on: its tokenizers would not fit.
+    """
     folder, record = run.folder, run.record
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     config.data.check()
+    known = folder.recipe()["data"].get("digest")
+    if record.schema_version == SCHEMA and known != config.data.train_digest():
+        raise UserError(
+            f"{run.run_id}: the text that data.* names is not what it was trained on; allowed: the same sentences (a "
+            "relative path is looked up from the present folder)"
+        )
     _check_writable(folder.outputs)
     return Planned(
         Composed(config, record.choices, {}),

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from ablab.config import compose
-from ablab.errors import UserError
+from ablab.errors import FAILED, UserError
 from ablab.launchers import local, task
 from ablab.launchers.base import Job
 from ablab.launchers.local import Places, Processes, _start_server
+from ablab.launchers.task import perform
 from ablab.store.failures import kind_of, read_failure, write_failure
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.run_folder import RunFolder
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
+from tests.run.conftest import TINY
 
 
 def _sleepy(words, log, environment):
@@ -168,6 +170,15 @@ def test_failures_count_attempts(tmp_path):
         assert write_failure(path, "error", "x", None, "now").attempts == attempt
     path.write_text("{")
     assert read_failure(path) is None
+
+
+def test_words_that_mean_another_run_by_now_train_nothing(tmp_path):
+    """As where the code of a part was changed while the run waited."""
+    folder = RunFolder(tmp_path / "runs" / "rplanned")
+    folder.path.mkdir(parents=True)
+    assert perform((*TINY, f"outputs={tmp_path}", "logger=none"), str(folder.log)) == FAILED
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["rplanned"]
+    assert "its words now mean r" in read_failure(folder.failure).line
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -129,6 +130,21 @@ def test_what_slurm_does_not_take_is_one_line(slurm):
     queue = Queue("slurm", 1, None, {"timeout_min": 9, "partiton": "long"})
     with pytest.raises(UserError, match="partiton"):
         queue.executor(str(slurm / "jobs"))
+
+
+def test_jobs_that_slurm_refuses_are_one_line(tmp_path, monkeypatch):
+    class Refusing:
+        @staticmethod
+        @contextmanager
+        def batch():
+            yield
+            raise RuntimeError("sbatch: error: invalid partition specified: typo\nsbatch: error: Batch job failed")
+
+        submit = staticmethod(lambda work: work)
+
+    monkeypatch.setattr(Queue, "executor", lambda *_: Refusing)
+    with pytest.raises(UserError, match="the jobs were refused: sbatch: error: invalid partition specified: typo"):
+        SubmititJobs(LOCAL).start([Job(RunFolder(tmp_path / "runs" / "rabc"), "x", [])])
 
 
 def test_without_slurm_it_says_so(tmp_path, monkeypatch):

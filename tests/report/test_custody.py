@@ -9,7 +9,9 @@ import pytest
 
 from ablab.cli import main
 from ablab.console import Console
+from ablab.errors import UserError
 from ablab.files import read_lines
+from ablab.plan import reopened
 from ablab.report.verify import verify_runs
 from ablab.store.chain import Chain
 from ablab.store.custody import links
@@ -57,6 +59,17 @@ def test_each_file_of_a_whole_run_is_a_link_that_holds(run, capsys):
     assert unlinked == set()
     code, out = said_of(capsys, f"run={run.path}")
     assert (code, "none is broken" in out, "All of it holds." in out) == (0, True, True)
+
+
+def test_a_run_is_not_pruned_on_another_text(run):
+    """Its tokenizers would not fit, and the layers be chosen by what they make of that."""
+    finished = FinishedRun(run, run.record())
+    assert reopened(finished, []).run_id == run.run_id
+    recipe = run.path / "recipe.yaml"
+    digest = run.recipe()["data"]["digest"]
+    recipe.write_text(recipe.read_text().replace(digest, "0" * len(digest)))
+    with pytest.raises(UserError, match="is not what it was trained on"):
+        reopened(finished, [])
 
 
 def test_a_register_that_is_gone_is_a_broken_link(run, capsys):

@@ -22,7 +22,16 @@ def test_a_level_may_be_called_anything(tmp_path, word):
     ("written_as", "value"),
     [
         *(("off", "off"), ("true", True), ("False", False), ("1e-3", 1e-3), ("1e3", 1e3), ("7", 7), ("0.5", 0.5)),
-        *((".5", 0.5), ("-2", -2), ("null", None), ("'1'", "1"), ("1.5.2", "1.5.2"), ("pre", "pre")),
+        *(
+            (".5", 0.5),
+            ("-2", -2),
+            ("010", 10.0),
+            ("1:30", "1:30"),
+            ("null", None),
+            ("'1'", "1"),
+            ("1.5.2", "1.5.2"),
+            ("pre", "pre"),
+        ),
     ],
 )
 def test_values_are_those_of_yaml_1_2(tmp_path, written_as, value):

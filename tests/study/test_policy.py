@@ -7,9 +7,12 @@ import pytest
 from ablab.console import Console
 from ablab.errors import FAILED, INTERRUPTED
 from ablab.store.failures import write_failure
+from ablab.store.locks import locked
 from ablab.study.definition import define
-from ablab.study.sweep import Policy, sweep
+from ablab.study.progress import Board
+from ablab.study.sweep import Policy, _moved, sweep
 from tests.study.conftest import SMALL
+from tests.study.pretend import pretend
 
 
 class Fake:
@@ -88,6 +91,17 @@ def test_with_rerun_what_was_refused_begins_anew(rerun, study):
     swept_by(fake, study, Policy(rerun=rerun))
     assert fake.calls == [([1, 2, 3], False), ([1], False)]
     assert [path.name for path in (study.outputs / "superseded").iterdir()] == [f"{study.cells[0].planned.run_id}-1"]
+
+
+def test_with_rerun_a_run_that_a_process_works_on_stays(study):
+    """As one that is pruned now: its results are those of the old weights."""
+    first, *others = [cell.planned.folder for cell in study.cells]
+    for cell in study.cells:
+        pretend(cell, 1.0)
+    with locked(first):
+        assert _moved(Board(study).entries.values()) == len(others)
+    assert first.record() is not None
+    assert not any(folder.record() for folder in others)
 
 
 def test_what_an_earlier_sweep_was_refused_begins_anew_at_once(study):

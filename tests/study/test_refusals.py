@@ -33,6 +33,8 @@ LINES = {
     "optim.lr=range(1,1000) model.d_ff=range(1,1000)": "998,001 arms; allowed: up to 100,000",
     "seed=1,1": "seeds must differ",
     "seed=-1,2": "seed=-1: allowed: whole numbers",
+    "seed=1,99999999999999999999": "seed=99999999999999999999: allowed: whole numbers",
+    "seed=1,2 smoke=true training.max_steps=abc": "training.max_steps=abc",
     "layerdrop=interval(0,1)": "a range without steps; allowed: values with commas, choice(), range(); "
     "hydra/sweeper=optuna searches it",
     "layerdrop=0.1,2": "less than 1",
@@ -88,6 +90,9 @@ FILES = {
     "question: x\nseeds: [1]\ncommon: [seed=4]\nfactors: {norm: [pre]}\n": "seed=4: every arm",
     "question: x\nseeds: [1]\ndesign: arms\narms: {'': [norm=pre]}\n": "arms: ",
     'question: x\nseeds: [1]\ndesign: arms\narms: {"a\\nb": [norm=pre]}\n': "arms: ",
+    "question: x\nseeds: [1]\ncommon: [rerun=true]\nfactors: {norm: [pre]}\n": "rerun=true: it is about one launch",
+    "question: x\nseeds: [1]\ndesign: arms\narms: {a: [norm=pre], b: [fail_fast=true]}\n": "fail_fast=true: it is",
+    "question: x\nseeds: [1, -2]\nfactors: {norm: [pre]}\n": "seeds from 0, below 2**63",
     "question: x\nseeds: [1]\nfactors: {norm: []}\n": "levels that differ, got none",
     "question: x\nseeds: [1, 1]\nfactors: {norm: [pre]}\n": "seeds that differ",
     "question: x\nseeds: [1]\nfactors: {norm: [pre]}\nmetric: bleurt\n": "metric=bleurt",

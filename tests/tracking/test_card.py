@@ -10,6 +10,7 @@ from ablab.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.plan import plan
+from ablab.store.register import Register
 from ablab.store.store_id import STORE, store_id
 from ablab.study.definition import define
 from ablab.tracking.card import card_of_run, spoken
@@ -135,6 +136,15 @@ def test_a_run_that_is_trained_again_does_not_continue_the_rows_of_the_first(tmp
         found.folder.path.mkdir(parents=True)
         found.folder.set_aside()
         assert card_of(tmp_path).id_there == f"{first}-{number}"
+
+
+def test_one_that_was_deleted_does_not_either(tmp_path):
+    found = planned(tmp_path)
+    first = card_of(tmp_path).id_there
+    Register(tmp_path).append("written", run=found.run_id, file="record.json", digest="0")
+    assert card_of(tmp_path).id_there == f"{first}-2"  # by hand
+    Register(tmp_path).append("set aside", run=found.run_id)
+    assert card_of(tmp_path).id_there == f"{first}-2"  # with ablab rm forever=true
 
 
 def _id_of(store: Path) -> str:

@@ -48,6 +48,7 @@ def test_what_is_sent_in_parts_is_whole_in_the_end(serve, run):
     assert share(RunFolder(run), "second", "plain")
     assert not share(RunFolder(run), "second", "plain")
     assert synced(run) == 0
+    assert there.exit_code == 0
     assert there.summary["valid/bleu"] == {"max": 5.0}
     assert there.summary["valid/loss"] == {"min": 5.0}
     assert there.summary["pruning/test_bleu"] == {"max": 7.0}

@@ -43,6 +43,8 @@ def study(arguments: Sequence[str]) -> int:
     if search is not None:
         if options.check:
             raise UserError("check=true: a search has no arms to try out; its ends and levels are composed every time")
+        if options.close is not None and (search.experiment is None or search.winner() is None):
+            raise UserError(f"close={options.close}: a search has no study to close before it has a winner")
         as_json_alone = options.format == "json"
         show_search(search, rest, console, watch=options.watch, as_json=as_json_alone)
         if as_json_alone or search.experiment is None or search.winner() is None:

@@ -26,6 +26,11 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
+def _at_most(given: Any, limit: int) -> Any:
+    """Return the smaller one. What is no number stays as it is: validation refuses it."""
+    return min(given, limit) if isinstance(given, int | float) else given
+
+
 def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration with few pairs and few steps; values that are already smaller stay."""
     small = dict(values)
@@ -35,8 +40,8 @@ def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
             if key not in values[group]:
                 continue
             given = values[group][key]
-            small[group][key] = limit if given is None else min(given, limit)
-    warmup = min(values["schedule"].get("warmup_steps", SMOKE_STEPS), SMOKE_STEPS // 2)
+            small[group][key] = limit if given is None else _at_most(given, limit)
+    warmup = _at_most(values["schedule"].get("warmup_steps", SMOKE_STEPS), SMOKE_STEPS // 2)
     small["optim"] |= {"lr": values["optim"]["lr"] or 1e-3}
     for group, limits in (
         ("schedule", {"warmup_steps": warmup}),

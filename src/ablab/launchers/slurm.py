@@ -89,8 +89,11 @@ class SubmititJobs(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit the jobs."""
         executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
-        with executor.batch():
-            handles = [executor.submit(self._work(job)) for job in jobs]
+        try:
+            with executor.batch():
+                handles = [executor.submit(self._work(job)) for job in jobs]
+        except (RuntimeError, OSError) as error:  # sbatch has refused them, such as for a partition that is none
+            raise UserError(f"hydra.launcher: the jobs were refused: {' '.join(str(error).split())[:300]}") from None
         self._submitted.update(zip(handles, jobs, strict=True))
 
     def _work(self, job: Job) -> "Work":

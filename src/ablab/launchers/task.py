@@ -43,6 +43,8 @@ def perform(words: Sequence[str], log: str | None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT
+    if log is not None and Path(log).parent.name != planned.run_id:
+        return _of_another_run(planned.run_id, Path(log))
     try:
         if run(planned, Console(bars=False)) is not None:
             return DONE
@@ -64,6 +66,20 @@ def perform(words: Sequence[str], log: str | None) -> int:
         planned.folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())
         return FAILED
+
+
+def _of_another_run(run_id: str, log: Path) -> int:
+    """Record that the run of this log cannot be made: its words mean another one since they were planned."""
+    from ablab.store.records import now
+    from ablab.store.run_folder import RunFolder
+
+    line = (
+        f"its words now mean {run_id}: the code of a part, an option's file or the text has changed since the sweep "
+        "began; type the line again"
+    )
+    print(f"error: {line}", file=sys.stderr)  # noqa: T201
+    write_failure(RunFolder(log.parent).failure, "error", line, str(log), now())
+    return FAILED
 
 
 def _planned(words: Sequence[str]) -> "Planned":

@@ -57,7 +57,11 @@ class Registered(BaseModel):
         if not path.exists():
             return None
         try:
-            first = read_json(path)[0]
+            first, *later = read_json(path)
+            # The winner of a search has a recipe only since the search has ended.
+            for entry in later:
+                winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
+                first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
             # Older stores omit the baseline and metric of a claim where those of the study apply.
             claims = [settle(claim, first["baseline"], "test_bleu") for claim in first["claims"]]
             return cls.model_validate({**first, "claims": claims})

@@ -24,7 +24,7 @@ from ablab.study.tuning import tuned_of
 from ablab.study.tuning_study import compared_when_tuned, records_of, settings_to_try, tuning_study, usual_runs
 from ablab.study.typed import (
     MOST_VALUES,
-    check_seedless,
+    check_of_runs,
     line_beside,
     looks_of,
     parse_words,
@@ -81,7 +81,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         return confirming(name, path, experiment, overrides)
     try:
         arms, baseline = arms_of(experiment)
-        check_seedless((*experiment.common, *(word for arm in arms for word in arm.words)))
+        check_of_runs((*experiment.common, *(word for arm in arms for word in arm.words)))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     line = line_beside(name, overrides, {word.partition("=")[0] for arm in arms for word in arm.words})

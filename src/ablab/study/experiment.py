@@ -78,6 +78,14 @@ class Claim(Expectation):
     metric: Claimed | None = None
 
 
+def _seeds(seeds: list[int]) -> list[int]:
+    if not all(0 <= seed < 2**63 for seed in seeds):
+        raise ValueError("allowed: seeds from 0, below 2**63")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("allowed: seeds that differ")
+    return seeds
+
+
 class Tune(Declared):
     """Settings that are tried for every arm on separate seeds; those best on validation become the arm's.
 
@@ -91,7 +99,7 @@ class Tune(Declared):
     space: Dimensions | None = None
     trials: Annotated[int, Field(ge=2)] | None = None
     draws: Annotated[int, Field(ge=0)] = 1
-    seeds: Annotated[list[int], Field(min_length=1)]
+    seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_seeds)]
     metric: Literal["loss", "bleu"] = "loss"
     judged: Literal["both", "tuned"] = "both"
 
@@ -105,12 +113,6 @@ class Tune(Declared):
     def keys(self) -> list[str]:
         """The keys that it varies."""
         return [self.key] if self.space is None else list(self.space)
-
-
-def _distinct(seeds: list[int]) -> list[int]:
-    if len(set(seeds)) < len(seeds):
-        raise ValueError("allowed: seeds that differ")
-    return seeds
 
 
 class Added(Declared):
@@ -156,7 +158,7 @@ class Experiment(Declared):
     baseline: str | dict[str, Level] | None = None
     within: str | None = None
     seeds: Annotated[
-        Annotated[list[int], Field(min_length=1), AfterValidator(_distinct), Tag("listed")]
+        Annotated[list[int], Field(min_length=1), AfterValidator(_seeds), Tag("listed")]
         | Annotated[Added, Tag("added")],
         Discriminator(_kind),
     ]

@@ -84,14 +84,21 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-BOOL, FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
+BOOL, INT, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float"))
+WHOLE = r"([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"
+"""Without the octal numbers of version 1.1, in which 010 is 8, and times such as 1:30."""
+
 TRUE_OR_FALSE = "(true|True|TRUE|false|False|FALSE)$"
+OTHERWISE = (BOOL, INT, FLOAT, "tag:yaml.org,2002:timestamp")
+"""What version 1.1 reads otherwise."""
+
 NUMBER = r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
 """A whole number too: the resolver of those comes first."""
 
 Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (BOOL, FLOAT, "tag:yaml.org,2002:timestamp")]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in OTHERWISE]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 Loader.add_implicit_resolver(BOOL, re.compile(TRUE_OR_FALSE), list("tTfF"))
+Loader.add_implicit_resolver(INT, re.compile(WHOLE), list("-+0123456789"))
 Loader.add_implicit_resolver(FLOAT, re.compile(NUMBER), list("-+.0123456789"))

@@ -4,7 +4,7 @@ runs.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -138,10 +138,11 @@ def _register(study: Study) -> None:
     complete(study.outputs, path)
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
     declared = _declared(study)
-    if not known or known[-1]["digest"] != declared["digest"]:
+    found = conditions(study)
+    if not known or known[-1]["digest"] != declared["digest"] or _is_known_now(known, found):
         entry = {
             **declared,
-            "conditions": conditions(study),
+            "conditions": found,
             "judged": judged(study),
             "registered": now(),
             "runs_already_done": len(_ever_ended(study)),
@@ -156,6 +157,12 @@ def _register(study: Study) -> None:
             for cell in study.cells
         ],
     )
+
+
+def _is_known_now(known: Sequence[Mapping[str, Any]], found: Mapping[str, str]) -> bool:
+    """Return whether an arm has a recipe that had none before: the winner of a search, once it has ended."""
+    before = {arm for entry in known for arm in entry.get("conditions", found)}
+    return not before >= set(found)
 
 
 def _ever_ended(study: Study) -> set[str]:

@@ -17,7 +17,7 @@ from ablab.study.experiment_file import find, read
 from ablab.study.grid import grid_of
 from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Study
-from ablab.study.typed import check_seedless, line_beside, parse_words, planned_seeds, seeds_of
+from ablab.study.typed import check_of_runs, line_beside, parse_words, planned_seeds, seeds_of
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -61,7 +61,7 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
     varied = set(experiment.search.space)
     common, seeds = line_beside(name, overrides, varied), seeds_of(overrides, planned_seeds(experiment))
     try:
-        check_seedless(experiment.common)
+        check_of_runs(experiment.common)
         claims = _claims(experiment, ARMS)
         found = declared(path.stem, experiment, (*experiment.common, *common), seeds)
         for claim in claims:

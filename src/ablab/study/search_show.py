@@ -116,8 +116,8 @@ def _left(search: SearchStudy, all_trials: Sequence[Trial]) -> int:
 
 
 def _is_running(search: SearchStudy, trial: Trial) -> bool:
-    words = search.words(trial.number, trial.words)
     try:
+        words = search.words(trial.number, trial.words)
         planned = plan(compose(words))
     except UserError:
         return False

@@ -249,8 +249,8 @@ class _SearchSweep:
         begin.
         """
         for trial in self.trials.running():
-            words = self.search.words(trial.number, trial.words)
             with suppress(UserError):
+                words = self.search.words(trial.number, trial.words)
                 planned = plan(compose(words))
                 cell = Cell(f"trial {trial.number}", planned.config.seed, words, planned)
                 self.board.add(cell)

@@ -4,6 +4,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -11,8 +12,9 @@ from ablab.config import compose
 from ablab.config.options import WandbLogger
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
-from ablab.errors import DONE, FAILED, INTERRUPTED
+from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.program import program
+from ablab.store.locks import locked
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
@@ -94,7 +96,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     _share(study, board, console)
     if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
         close(study, board.entries, console.say)
-    return _end(study, board, console, interrupted=not going)
+    return _end(study, board, console, policy, interrupted=not going)
 
 
 def _is_over(board: Board) -> bool:
@@ -189,11 +191,8 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
     whole = [entry for entry in board.entries.values() if entry.record is not None]
     refused = [entry for entry in board.entries.values() if entry.is_refused]
     anew = {True: [*whole, *refused], "stale": [*stale, *refused], False: []}[policy.rerun]
-    for entry in anew:
-        if entry.state is not State.RUNNING:
-            entry.cell.planned.folder.set_aside()
-    if anew:
-        console.say(f"{len(anew)} earlier runs were moved to {board.study.outputs / 'superseded'}")
+    if moved := _moved(anew):
+        console.say(f"{moved} earlier runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh(everything=True)
     elif stale:
         origins = Counter(str(entry.other_origin) for entry in stale)
@@ -203,13 +202,24 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
         )
 
 
+def _moved(entries: Iterable[Entry]) -> int:
+    """Move the runs aside, and return how many; not those that a process works on, also to evaluate or prune them.
+
+    What it writes would come into the new run's folder, of the old weights.
+    """
+    moved = 0
+    for folder in {entry.cell.planned.folder for entry in entries}:
+        if folder.path.exists():
+            with suppress(BusyError), locked(folder):
+                moved += folder.set_aside() is not None
+    return moved
+
+
 def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, console: Console) -> None:
     """With rerun, restart runs of this sweep that could not continue from their checkpoints."""
     refused = [entry for key, entry in board.entries.items() if attempts[key] and entry.is_refused]
     if refused and policy.rerun:
-        for entry in refused:
-            entry.cell.planned.folder.set_aside()
-        console.say(f"{len(refused)} interrupted runs were moved to {board.study.outputs / 'superseded'}")
+        console.say(f"{_moved(refused)} interrupted runs were moved to {board.study.outputs / 'superseded'}")
         board.refresh()
 
 
@@ -218,7 +228,7 @@ def _report_words(study: Study) -> str:
     return " ".join(shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
 
 
-def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> int:
+def _end(study: Study, board: Board, console: Console, policy: Policy, *, interrupted: bool) -> int:
     entries = board.entries
     console.rich.print()
     for line in table_lines(study, entries):
@@ -229,7 +239,8 @@ def _end(study: Study, board: Board, console: Console, *, interrupted: bool) -> 
     for line in failure_lines(failed.values()):
         console.say(line)
     if interrupted:
-        console.say("Stopped; the same line, typed again, continues from there")
+        line = "the same line without rerun=" if policy.rerun else "the same line"
+        console.say(f"Stopped; {line}, typed again, continues from there")
     elif failed:
         console.say("Next: the same line with retry_failed=true")
     elif not study.is_tuning:

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ablab.config.former import key_of
+from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.statistics.looks import Looks
 from ablab.study.experiment import Added, Experiment
@@ -94,6 +95,9 @@ def seeds_of(overrides: Sequence["Override"], usual: Sequence[int]) -> list[int]
         if not word.removeprefix("seed=").isdigit():
             raise UserError(f"{word}: allowed: whole numbers from 0")
     seeds = [int(word.removeprefix("seed=")) for word in typed] or list(usual)
+    for seed in seeds:
+        if seed >= 2**63:
+            raise UserError(f"seed={seed}: allowed: whole numbers from 0, below 2**63")
     if len(set(seeds)) < len(seeds):
         raise UserError(f"seed={','.join(map(str, seeds))}: seeds must differ")
     return seeds
@@ -115,8 +119,10 @@ def looks_of(name: str, experiment: Experiment, overrides: Sequence["Override"])
     return experiment.seeds.looks
 
 
-def check_seedless(words: Sequence[str]) -> None:
-    """Raise UserError where an arm, or what all have in common, has a seed of its own."""
+def check_of_runs(words: Sequence[str]) -> None:
+    """Raise UserError where an arm, or what all have in common, has a seed of its own, or a word about the sweep."""
     for word in words:
+        if word.partition("=")[0] in OF_A_SWEEP:
+            raise UserError(f"{word}: it is about one launch; allowed: on the line that launches the study")
         if word.partition("=")[0] == "seed":
             raise UserError(f"{word}: every arm gets the same seeds; allowed: seeds: in the file")

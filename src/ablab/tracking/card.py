@@ -9,6 +9,7 @@ from ablab import provenance
 from ablab.config.options import LONGEST_TAG, Logger, WandbLogger, tag
 from ablab.errors import UserError
 from ablab.plan import Planned
+from ablab.store.chain import RECORD, Chain, History
 from ablab.store.store_id import store_id
 from ablab.tracking.events import STUDIES, events_of
 from ablab.tracking.tracker import RunCard
@@ -116,11 +117,14 @@ def _earlier(folder: Path, run_id: str) -> list[RunCard]:
 def _new_id(folder: Path, run_id: str) -> str:
     """Return an id that begins with the run id and has the store's, and a number where the run is trained again.
 
-    W&B may have the rows of a run that was moved to superseded/: the new one must not continue it.
+    W&B may have the rows of a run that was moved to superseded/, or deleted since: the new one must not continue it.
     """
     store = folder.parents[1]
     before = [path.name.rpartition("-")[2] for path in (store / "superseded").glob(f"{run_id}-*")]
-    times = max((int(number) for number in before if number.isdecimal()), default=0)
+    history = Chain.of(store).histories.get(run_id, History())
+    deleted = history.has_ended and not (folder / RECORD).exists()
+    known = len(history.aside) + len(history.replaced) + deleted
+    times = max(known, *(int(number) for number in before if number.isdecimal()), 0)
     return "-".join([run_id, store_id(store), *([str(times + 1)] if times else [])])
 
 

@@ -70,7 +70,8 @@ def _send(folder: Path, parent: int | None, start: int) -> tuple[int, str | None
             place, failed = 0, True
             for event, place in _following(folder, start, parent):  # noqa: B007
                 feed.take(event, folder)
-                failed = event.get("failed", True)
+                if event["event"] != "study":  # which another study adds once the run has been closed
+                    failed = event.get("failed", True)
             feed.finish(failed=failed)
             return place, feed.missing()
         except Exception as error:  # whatever W&B raises is its own trouble, and the events are on disk

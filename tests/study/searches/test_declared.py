@@ -1,11 +1,13 @@
 """What makes two searches one; and a declared one, whose winner meets seeds that it was not chosen on."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ablab.cli import main
 from ablab.errors import DONE, UserError
+from ablab.report.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search_definition import define_search
@@ -48,8 +50,11 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
     (registered,) = json.loads((search.folder / "registered.json").read_text())
     assert registered["claims"][0]["arm"] == "best"
     study = define(words)
-    register(study)
-    assert len(json.loads((search.folder / "registered.json").read_text())) == 1  # before any trial, and unchanged
+    for _ in range(2):
+        register(study)
+    first, second = json.loads((search.folder / "registered.json").read_text())
+    assert first == registered  # before any trial, and unchanged
+    assert set(second["conditions"]) == {"usual", "best"}
     assert [arm.name for arm in study.arms] == ["usual", "best"]
     assert {cell.seed for cell in study.cells} == {101, 102}
     best = min(known_trials(search).all(), key=lambda trial: trial.values)
@@ -61,6 +66,18 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
     assert "4 runs: 4 planned" in out
     assert main(["study", *words, "format=json"]) == 0
     assert json.loads(capsys.readouterr().out)["left"] == 0
+
+
+def test_another_winner_on_the_same_seeds_is_a_departure(place):
+    """Otherwise a search could be gone on with until its winner is confirmed."""
+    assert done(define_search(("experiment=find",)))[0] == DONE
+    study = define(("experiment=find",))
+    register(study)
+    assert of_study(study).departed is None
+    other = {"usual": "best", "best": "usual"}
+    later = replace(study, cells=[replace(cell, arm=other[cell.arm]) for cell in study.cells])
+    register(later)
+    assert of_study(later).departed == "settings differ from those of the first launch"
 
 
 def test_another_space_under_the_same_name_is_another_search(place):
