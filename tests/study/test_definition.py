@@ -27,6 +27,14 @@ def test_a_seed_that_words_refer_to_is_followed():
     assert [cell.planned.config.data.corpus_seed for cell in study.cells] == [1, 2]
 
 
+def test_so_is_one_that_an_option_refers_to(tmp_path, monkeypatch):
+    (tmp_path / "conf" / "data").mkdir(parents=True)
+    (tmp_path / "conf" / "data" / "drawn.yaml").write_text("defaults: [numbers]\ncorpus_seed: ${seed}\n")
+    monkeypatch.chdir(tmp_path)
+    study = define(("data=drawn", "seed=1,2"))
+    assert [cell.planned.config.data.corpus_seed for cell in study.cells] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("word", "values"),
     [

@@ -1,5 +1,6 @@
 """Composition of the words of a command line into a valid configuration, or into a one-line error."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ class Composed:
     """A valid configuration, with the chosen option of each group and the fields changed beside them.
 
     `unread`: for each typed word without effect, the reason; the configuration is the same without it. `asked`: the
-    corpus as it was asked for, if a smoke run uses a small part of it.
+    corpus as it was asked for, if a smoke run uses a small part of it. `has_seed`: a value refers to that of the
+    seed, as `${seed}` does.
     """
 
     config: Config
@@ -31,6 +33,7 @@ class Composed:
     changes: dict[str, Any]
     unread: dict[str, str] = field(default_factory=dict)
     asked: Corpus | None = None
+    has_seed: bool = False
 
     def reseeded(self, seed: int) -> "Composed":
         """Return the same configuration with another seed. Not for one with a value that refers to the seed."""
@@ -66,7 +69,8 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     idle = {override.key_or_group for override in overrides if override.input_line in unread}
     changes = {key: value for key, value in changes.items() if key not in idle}
     asked = with_options(Config, typed.resolved)["data"] if config.smoke else None
-    return Composed(config, typed.choices, changes, unread, asked)
+    has_seed = any(isinstance(value, str) and re.search(r"\$\{[^}]*seed", value) for value in written.values())
+    return Composed(config, typed.choices, changes, unread, asked, has_seed)
 
 
 def validate(values: Mapping[str, Any]) -> Config:

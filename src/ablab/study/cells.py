@@ -24,9 +24,8 @@ def cells_of(
     _check_effect(arms, [(*common, *arm.words) for arm in arms], composed)
     for arm, one in zip(arms, composed, strict=True):
         words = tuple(word for word in (*common, *arm.words) if word not in one.unread)
-        # Planning is reused for other seeds unless a word could refer to the seed.
-        same = not any("${" in word for word in words)
-        first = plan(one.reseeded(seeds[0])) if same else None
+        # Planning is reused for other seeds unless a value could refer to the seed.
+        first = None if one.has_seed else plan(one.reseeded(seeds[0]))
         for number, seed in enumerate(seeds):
             own = (*words, f"seed={seed}")
             if first is None:
