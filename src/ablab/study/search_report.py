@@ -151,7 +151,8 @@ def _track(
     moment = int(time.time())
     with opened(
         search.base.config.logger,
-        search.folder,
+        # Not the folder of the study that follows: a run of W&B is known by its folder, and these are two.
+        search.folder.with_name(f"{search.folder.name}-search"),
         say,
         run_id=f"search-{search.digest}",
         name=f"{search.name}: search",

@@ -6,12 +6,15 @@ from dataclasses import replace
 import pytest
 
 from ablab.cli import main
+from ablab.commands.sync import unsent
 from ablab.errors import DONE, UserError
 from ablab.report.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search_definition import define_search
 from ablab.study.search_sweep import known_trials
+from ablab.study.summary import open_study_tracker
+from ablab.tracking.card import cards_of
 from tests.study.conftest import SEARCH
 from tests.study.searches.conftest import SPACE, done, searched
 
@@ -78,6 +81,17 @@ def test_another_winner_on_the_same_seeds_is_a_departure(place):
     later = replace(study, cells=[replace(cell, arm=other[cell.arm]) for cell in study.cells])
     register(later)
     assert of_study(later).departed == "settings differ from those of the first launch"
+
+
+def test_a_search_and_the_study_after_it_are_two_runs_of_wandb(place):
+    path = place / "experiments" / "find.yaml"
+    path.write_text(SEARCH.replace("logger=none, ", ""))
+    search = define_search(("experiment=find",))
+    assert done(search)[0] == DONE
+    with open_study_tracker(define(("experiment=find",)), print):
+        pass
+    (of_search,), (of_study,) = map(cards_of, sorted(unsent(search.folder.parents[1]), reverse=True))
+    assert (of_search.job_type, of_study.job_type) == ("search", "study")
 
 
 def test_another_space_under_the_same_name_is_another_search(place):
