@@ -12,7 +12,7 @@ from ablab.config import Composed, Config
 from ablab.config.groups import default_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
-from ablab.fields import Group
+from ablab.fields import Group, flatten
 from ablab.store.finished import FinishedRun, find_model
 from ablab.store.outlines import AnyRecord
 from ablab.store.records import SCHEMA
@@ -108,11 +108,11 @@ def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     folder, record = run.folder, run.record
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     config.data.check()
-    known = folder.recipe()["data"].get("digest")
+    known = flatten(folder.recipe()).get("data.digest")
     if record.schema_version == SCHEMA and known != config.data.train_digest():
         raise UserError(
             f"{run.run_id}: the text that data.* names is not what it was trained on; allowed: the same sentences (a "
-            "relative path is looked up from the present folder)"
+            "relative path is looked up from the present folder; a corpus that a package makes, by the same version)"
         )
     _check_writable(folder.outputs)
     return Planned(

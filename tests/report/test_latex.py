@@ -48,13 +48,20 @@ PAPER = r"""
 
 @pytest.mark.parametrize(
     ("finished", "said"),
-    [((3, 3, 3, 3), "over 3 seeds"), ((1, 1, 1, 1), "over 1 seed."), ((3, 5, 3, 3), "over n seeds")],
+    [
+        ((3, 3, 3, 3), "over 3 seeds"),
+        ((1, 1, 1, 1), "over 1 seed."),
+        ((3, 5, 3, 3), "over n seeds"),
+        ((5, 5, 5, 5), "over 5 seeds"),
+    ],
 )
 def test_the_table_of_a_column_says_over_how_many_seeds_its_means_are(document, finished, said):
     arms = [arm.model_copy(update={"finished": n}) for arm, n in zip(document.arms, finished, strict=True)]
     table = column_files(document.model_copy(update={"arms": arms}))["column_table.tex"]
     assert said in table
-    assert "paired by seed, over those that both have" in table  # differences are of 5 here
+    # Differences are of 5 seeds.
+    assert ("paired by seed, over those that both have" in table) == (finished != (5, 5, 5, 5))
+    assert "paired by seed" in table
 
 
 LONG = "a_name=that_is_longer,than.most=columns_of,a_paper=are_wide"

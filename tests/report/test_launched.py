@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from ablab.report.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import ERRORS, EXPERIMENT, typed
@@ -130,3 +131,34 @@ def test_another_way_to_judge_makes_another_study(tmp_path):
     assert folder.name.startswith("x-")
     claims = json.loads((folder / "report.json").read_text())["claims"]
     assert {claim["exploratory"] for claim in claims} == {"ways to judge differ from those of the first launch"}
+
+
+ARMS = """
+question: q
+common: [logger=none]
+design: arms
+arms: {base: [], a: [layerdrop=0.1], b: [layerdrop=0.2]}
+seeds: [1, 2, 3]
+claims: [{arm: a, expect: greater}, {arm: b, expect: greater}]
+"""
+
+
+def test_an_arm_that_is_made_another_one_is_a_departure(tmp_path):
+    """Then a claim that fails would be gone, and the correction of the other softer."""
+    path = tmp_path / "x.yaml"
+    path.write_text(ARMS)
+    words = (f"experiment={path}", f"outputs={tmp_path / 'outputs'}")
+    define.cache_clear()
+    register(define(words))
+    assert of_study(define(words)).departed is None
+    path.write_text(ARMS.replace("a: [layerdrop=0.1]", "a: [layerdrop=0.2]"))
+    define.cache_clear()
+    assert of_study(define(words)).departed == "settings differ from those of the first launch"
+    # An arm that comes to have a second name is none.
+    path.write_text(
+        ARMS.replace("arms: {", "arms: {again: [layerdrop=0.1], ").replace("design", "baseline: base\ndesign")
+    )
+    define.cache_clear()
+    selection = of_study(define(words))
+    assert selection.departed is None
+    assert len(selection.claims) == 2

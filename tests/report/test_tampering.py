@@ -138,7 +138,7 @@ def test_verify_follows_the_registration_too(place, tmp_path, capsys):
         assert main(["verify", f"archive={archive}"]) == code
         assert ("registered.json is not what was entered: it was edited" in capsys.readouterr().out) == bool(code)
         faults = faults_of(of_study(place.study), Console(bars=False))
-        assert faults == ["registered.json is not what was entered: it was edited"] * bool(code)
+        assert faults == [f"{place.outputs}: registered.json is not what was entered: it was edited"] * bool(code)
 
 
 @pytest.mark.parametrize("gone", ["registered.json", ""])

@@ -25,7 +25,7 @@ def test_a_level_may_be_called_anything(tmp_path, word):
         *(
             (".5", 0.5),
             ("-2", -2),
-            ("010", 10.0),
+            ("010", 10),
             ("1:30", "1:30"),
             ("null", None),
             ("'1'", "1"),

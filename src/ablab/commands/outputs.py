@@ -41,7 +41,7 @@ class StudyState(Strict):
 
 
 class Verified(Strict):
-    """What was verified. `faults`: beside those of runs; of the register, a study's files, or what cannot be read."""
+    """What was verified. `faults`: of registers and a study's files, and what cannot be read; `runs` have their own."""
 
     holds: bool
     runs: list[RunVerified]

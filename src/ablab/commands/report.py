@@ -64,7 +64,7 @@ def report(arguments: Sequence[str]) -> int:
         selection = checked(selection)
     console = Console(stderr=options.format == "json")
     if options.verify and not _holds(selection, console):
-        console.say("No report was written. Restore texts that were changed by hand, or train again with rerun=true.")
+        console.say("No report was written, since what it would rest on does not hold.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
         document = findings(selection, options.resamples, lambda: bar.advance(1))

@@ -69,7 +69,7 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     idle = {override.key_or_group for override in overrides if override.input_line in unread}
     changes = {key: value for key, value in changes.items() if key not in idle}
     asked = with_options(Config, typed.resolved)["data"] if config.smoke else None
-    has_seed = any(isinstance(value, str) and re.search(r"\$\{[^}]*seed", value) for value in written.values())
+    has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in written.values())
     return Composed(config, typed.choices, changes, unread, asked, has_seed)
 
 

@@ -54,14 +54,17 @@ def _judge_looks(selection: Selection, looks: Looks) -> list[ClaimLine]:
 
     def watched(claim: Settled) -> Watched:
         measure = _measure(selection, claim)
-        expect = _expectation(claim, measure)
+        expect, margin = _expectation(claim, measure), _margin(claim, measure)
+
+        def at(seeds: int) -> Evidence:
+            then = readings(seeds).selection
+            return _shares(*arms_of(then, claim)) if measure is SHARE else evidence_of(then, claim, measure)
+
         try:
-            seeds = seeds_of(arms_of(selection, claim))
+            there = seeds_of(arms_of(selection, claim))
         except NotTestable as reason:
-            return Watched.of(Case(expect, claim.margin, reason), looks)
-        return Watched(
-            expect, claim.margin, seeds, lambda seeds: evidence_of(readings(seeds).selection, claim, measure)
-        )
+            return Watched.of(Case(expect, margin, reason), looks)
+        return Watched(expect, margin, there, at)
 
     lines = []
     followed = follow_claims(selection, [watched(claim) for claim in selection.claims])
@@ -122,12 +125,16 @@ def _evidence(
 
 
 def _case(claim: Settled, measure: Measure, found: Evidence | Estimates) -> Case:
-    margin = 0.0 if measure is SHARE else claim.margin
-    expect = _expectation(claim, measure)
+    expect, margin = _expectation(claim, measure), _margin(claim, measure)
     if not isinstance(found, Estimates):
         return Case(expect, margin, found)
     decisive = found.decisive
     return Case(expect, margin, decisive if isinstance(decisive, Moderated) else found.differences)
+
+
+def _margin(claim: Settled, measure: Measure) -> float:
+    """Return the margin of a claim: shares of failures have none."""
+    return 0.0 if measure is SHARE else claim.margin
 
 
 def _expectation(claim: Settled, measure: Measure) -> Expectation:

@@ -36,7 +36,10 @@ LOOK = {
 
 
 class ColumnRow(NamedTuple):
-    """A row of the figure. `published`: ranges; `margin`: 0 where none is claimed."""
+    """A row of the figure. `published`: ranges; `margin`: 0 where none is claimed.
+
+    `is_judged`: the interval is the one at which a claim is judged; while its runs are awaited, it is a plain one.
+    """
 
     name: str
     outcome: str
@@ -45,12 +48,7 @@ class ColumnRow(NamedTuple):
     per_seed: Sequence[SeedDifference]
     margin: float = 0.0
     published: Sequence[tuple[float, float]] = ()
-
-    @property
-    def is_of_claim(self) -> bool:
-        """True if the interval is the one at which a claim is judged; while runs are awaited it is a plain one."""
-        is_plain = self.outcome == "provisional" and self.interval is not None and self.interval.level == 0.95
-        return bool(self.interval and self.outcome) and not is_plain
+    is_judged: bool = False
 
     @property
     def label(self) -> str:
@@ -61,8 +59,8 @@ class ColumnRow(NamedTuple):
 MARKS: tuple[tuple[str, Callable[[ColumnRow], bool]], ...] = (
     ("diamonds: differences", lambda row: not row.interval),
     ("circles: seeds", lambda row: bool(row.per_seed)),
-    ("diamonds: means, with the intervals at which claims are judged", lambda row: row.is_of_claim),
-    ("diamonds: means, with 95 % intervals", lambda row: bool(row.interval and not row.is_of_claim)),
+    ("diamonds: means, with the intervals at which claims are judged", lambda row: row.is_judged),
+    ("diamonds: means, with 95 % intervals", lambda row: bool(row.interval and not row.is_judged)),
     ("grey: margins, within which differences do not matter", lambda row: bool(row.margin)),
     ("triangles: published", lambda row: bool(row.published)),
 )
@@ -89,7 +87,10 @@ def _claim(claim: ClaimLine) -> ColumnRow:
     name = f"{arm} \N{MINUS SIGN} {baseline}" + (f", {both}" if both else "")
     assert claim.difference is not None
     published = published_differences(claim)
-    return ColumnRow(name, claim.outcome, claim.difference, claim.interval, claim.per_seed, claim.margin, published)
+    is_judged = claim.interval is not None and (claim.outcome != "provisional" or claim.followed is not None)
+    return ColumnRow(
+        name, claim.outcome, claim.difference, claim.interval, claim.per_seed, claim.margin, published, is_judged
+    )
 
 
 def _line(line: DifferenceLine) -> ColumnRow:

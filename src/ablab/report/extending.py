@@ -33,13 +33,14 @@ def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
         return False  # as it was said before
     for row in claims_table(lines):
         say(row)
+    if not extend(study, wanted if ended is None else now, known, ended):
+        say("Another sweep has looked at the same time, and its look counts")
+        return not any(one.ended for one in extensions(study.folder)[-1:])
     if ended is not None:
         say(f"No seed is added: {ended}")
-        extend(study, now, known, ended)
         return False
     more = {arm: number - now[arm] for arm, number in wanted.items() if number > now[arm]}
     say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
-    extend(study, wanted, known)
     return True
 
 

@@ -65,7 +65,7 @@ def look_words(about: FollowedLine, line: ClaimLine) -> str:
             f"{sentence}; an estimate at such a stop is too {'high' if about.bias > 0 else 'low'} by {bias} on average."
         )
     if about.state == "spent":
-        return f"The last look, at {about.last} seeds, has not settled it."
+        return f"The last look, at {line.n} seeds, has not settled it."
     later = "" if about.chance is None else f"a later look would settle it with a chance of {percent(about.chance)}"
     if about.state == "hopeless":
         return f"After {line.n} of at most {about.last} seeds there is no point in going on: {later}."

@@ -37,18 +37,16 @@ class Registered(BaseModel):
     looks: list[int] | None = None
 
     def of_arms(self, arms: Sequence[str]) -> "Registered":
-        """Return the registration under the arms' present names: one that is united with another since has both."""
+        """Return the registration with claims under the arms' present names.
 
-        def called(name: str) -> str:
-            return next((arm for arm in arms if set(names_of(name)) <= set(names_of(arm))), name)
+        A claim about arms that are one by now keeps the names that it had.
+        """
 
-        return self.model_copy(
-            update={
-                "claims": [claim.renamed({name: called(name) for name in claim.weights}) for claim in self.claims],
-                "conditions": {called(name): condition for name, condition in self.conditions.items()},
-                "judged": {called(name): ways for name, ways in self.judged.items()},
-            }
-        )
+        def renamed(claim: Settled) -> Settled:
+            names = {name: called(name, arms) for name in claim.weights}
+            return claim.renamed(names) if len(set(names.values())) == len(names) else claim
+
+        return self.model_copy(update={"claims": [renamed(claim) for claim in self.claims]})
 
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":
@@ -67,6 +65,11 @@ class Registered(BaseModel):
             return cls.model_validate({**first, "claims": claims})
         except (ValueError, LookupError, TypeError, AttributeError):
             raise UserError(f"{path}: cannot be read as what the study registered") from None
+
+
+def called(name: str, arms: Sequence[str]) -> str:
+    """Return the present name of an arm: one that was united with another has the names of both."""
+    return next((arm for arm in arms if set(names_of(name)) <= set(names_of(arm))), name)
 
 
 def way_of(evaluation: Evaluation) -> str:

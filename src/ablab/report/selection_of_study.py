@@ -13,7 +13,7 @@ from ablab.files import json_digest
 from ablab.plan import Planned
 from ablab.report.document import TUNING
 from ablab.report.runs import ArmRuns, Run
-from ablab.report.selection import Registered, Selection, way_of
+from ablab.report.selection import Registered, Selection, called, way_of
 from ablab.report.usual import most_common, shared
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
@@ -162,7 +162,7 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         ("settings differ", conditions(study), registered.conditions),
         ("ways to judge differ", judged(study), registered.judged),
     ):
-        if any(now.get(arm, one) != one for arm, one in then.items()):
+        if any(now.get(called(arm, [*now]), one) != one for arm, one in then.items()):
             aside.append(json_digest(now, 7))
             departures.append(f"{what} from those of the first launch")
     if (error := _error(study.experiment, registered)) != registered.error:
@@ -173,7 +173,8 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         aside += ["looks", *(["none"] if looks is None else map(str, looks))]
         at, first = (f"after {one[0]} to {one[1]} seeds" if one else "once" for one in (looks, registered.looks))
         departures.append(f"claims are looked at {at}, and were to be {first} at the first launch")
-    if gone := sorted(set(registered.conditions) - {arm.name for arm in study.arms}):
+    names = [arm.name for arm in study.arms]
+    if gone := sorted(arm for arm in registered.conditions if called(arm, names) not in names):
         aside += ["arms", json_digest(gone, 7)]
         departures.append(f"arms of the first launch are left out: {', '.join(gone)}")
     if left_out := sorted(set(registered.seeds) - set(study.seeds)):

@@ -59,7 +59,10 @@ def faults_of(selection: Selection, console: Console) -> list[str]:
     damage = dict.fromkeys(line for run in selection.rests_on for line in run.damage)
     stores = {run.folder.outputs.resolve(): None for run in selection.rests_on}
     studies = {selection.outputs.resolve(): [] if selection.study is None else [selection.study]}
-    found = [*damage, *(fault for store in stores for fault in broken(Chain.of(store), studies.get(store, [])))]
+    found = [
+        *damage,
+        *(f"{store}: {fault}" for store in stores for fault in broken(Chain.of(store), studies.get(store, []))),
+    ]
     for fault in found:
         console.say(fault)
     return found

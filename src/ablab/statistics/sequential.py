@@ -172,7 +172,7 @@ def _follow(claim: Watched, boundary: Boundary, claims: int) -> Followed:
     verdict = _verdict(claim, boundary, found, claims)
     if there == looks.last:
         return Followed("spent", seen, verdict, there, None, (boundary, found))
-    chance = chance_of_a_verdict(boundary, found)
+    chance = chance_of_a_verdict(boundary, found, lost=there - found.n)
     if chance < HOPELESS:
         return Followed("hopeless", seen, verdict, there, chance=chance)
     return Followed("open", seen, replace(verdict, outcome="provisional"), there, chance=chance)
@@ -242,8 +242,8 @@ def _verdict(claim: Watched, boundary: Boundary, found: Paired, claims: int) -> 
     )
 
 
-def chance_of_a_verdict(boundary: Boundary, found: Paired) -> float:
-    """Return the chance that a later look settles the claim, given the looks so far.
+def chance_of_a_verdict(boundary: Boundary, found: Paired, lost: int = 0) -> float:
+    """Return the chance that a later look settles the claim, given the looks so far. lost: seeds without a difference.
 
     Its true difference and noise are drawn from what n seeds say of them (the posterior under the usual vague prior),
     and the seeds to come from these: a few seeds leave much open, so they seldom call a claim hopeless.
@@ -252,28 +252,28 @@ def chance_of_a_verdict(boundary: Boundary, found: Paired) -> float:
     sd = found.sd * np.sqrt((n - 1) / rng.chisquare(n - 1, PATHS))
     mean = found.difference + sd / n**0.5 * rng.standard_normal(PATHS)
     begun = np.array([n, n * found.difference, (n - 1) * found.sd**2 + n * found.difference**2])
-    return float(_stopped(boundary, rng, mean, sd, begun)[1].mean())
+    return float(_stopped(boundary, rng, mean, sd, begun, boundary.looks.last - lost)[1].mean())
 
 
 def bias(boundary: Boundary, found: Paired) -> float:
     """Return by how much the estimate at the stop exceeds the truth on average, were the truth what was found."""
     rng = np.random.default_rng(SEED)
     mean, sd = (np.full(PATHS, value) for value in (found.difference, found.sd))
-    estimates, _ = _stopped(boundary, rng, mean, sd, np.zeros(3))
+    estimates, _ = _stopped(boundary, rng, mean, sd, np.zeros(3), boundary.looks.last)
     return float(estimates.mean() - found.difference)
 
 
 def _stopped(
-    boundary: Boundary, rng: np.random.Generator, mean: Floats, sd: Floats, begun: Floats
+    boundary: Boundary, rng: np.random.Generator, mean: Floats, sd: Floats, begun: Floats, last: int
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Simulate studies from the seeds so far; return the estimate at the stop, and whether a look settled the claim.
 
-    mean, sd: [paths]; begun: number, sum and sum of squares of the differences so far.
+    mean, sd: [paths]; begun: number, sum and sum of squares of the differences so far; last: of which there can be.
     """
     n = int(begun[0])
     sums, squares = np.full(mean.shape, begun[1]), np.full(mean.shape, begun[2])
     estimates, done = np.zeros_like(mean), np.zeros(mean.shape, dtype=bool)
-    for seeds in range(n + 1, boundary.looks.last + 1):
+    for seeds in range(n + 1, last + 1):
         drawn = mean + sd * rng.standard_normal(mean.shape)
         sums, squares = sums + drawn, squares + drawn**2
         if seeds < boundary.looks.first:

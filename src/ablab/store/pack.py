@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
@@ -71,11 +72,11 @@ def pack(
 
     Raises UserError for what is in several stores.
     """
-    outputs = runs[0].outputs.resolve()
+    outputs = _absolute(runs[0].outputs)
     for folder in (*(run.path for run in runs), *folders):
-        if not folder.resolve().is_relative_to(outputs):
+        if not _absolute(folder).is_relative_to(outputs):
             raise UserError(f"{folder} is not in {outputs}; allowed: an archive of what is in one store (outputs=)")
-    found = ((file.resolve().relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
+    found = ((_absolute(file).relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
     files = {place: file for place, file in found if contents.has(place)}
     index = Index(
         **contents.model_dump(),
@@ -90,6 +91,11 @@ def pack(
         for place in index.files:
             archive.write(files[place], place)
     return index
+
+
+def _absolute(path: Path) -> Path:
+    """Return the path from the root. Links are not followed: a folder of a store may lie elsewhere."""
+    return Path(os.path.abspath(path))
 
 
 def unpack(path: Path, folder: Path) -> Index:

@@ -15,7 +15,7 @@ from ablab.study.study import Cell, Study
 
 
 class Closing(BaseModel):
-    """Runs that were given up together. `runs`: their states then, by task; in older stores by run id."""
+    """Runs that were given up together. `runs`: their states then, by run id; of a run that is there, by task."""
 
     reason: str
     closed: str
@@ -27,7 +27,7 @@ class Closing(BaseModel):
 
 
 def task(cell: Cell) -> str:
-    """Return what a closing knows a cell by: arms that differ by pruning alone share their runs."""
+    """Return the id of what a run is asked for: arms that differ by pruning alone share their runs."""
     planned = cell.planned
     return " ".join(part for part in (planned.run_id, planned.evaluation_id, planned.curve_id) if part)
 
@@ -53,7 +53,7 @@ def close(study: Study, reason: str) -> Closing:
     complete(study.outputs, path)
     before = closings(study.folder)
     missing = {
-        task(entry.cell): entry.state
+        entry.cell.planned.run_id if entry.record is None else task(entry.cell): entry.state
         for entry in ledger(study).values()
         if entry.state not in RESULTS and not any(closing.gives_up(entry.cell) for closing in before)
     }

@@ -85,7 +85,7 @@ class Loader(yaml.SafeLoader):
 
 
 BOOL, INT, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float"))
-WHOLE = r"([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"
+WHOLE = r"[-+]?[0-9]+$"
 """Without the octal numbers of version 1.1, in which 010 is 8, and times such as 1:30."""
 
 TRUE_OR_FALSE = "(true|True|TRUE|false|False|FALSE)$"
@@ -100,5 +100,6 @@ Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 Loader.add_implicit_resolver(BOOL, re.compile(TRUE_OR_FALSE), list("tTfF"))
+Loader.add_constructor(INT, lambda loader, node: int(loader.construct_scalar(node)))
 Loader.add_implicit_resolver(INT, re.compile(WHOLE), list("-+0123456789"))
 Loader.add_implicit_resolver(FLOAT, re.compile(NUMBER), list("-+.0123456789"))

@@ -66,16 +66,16 @@ def check_followed(claims: Sequence[Settled], error: ErrorEstimate | None) -> No
         )
 
 
-def extend(study: Study, seeds: Mapping[str, int], known: Sequence[Extension], ended: str | None = None) -> None:
-    """Record how many seeds each arm is to have, or why the study ends with those it has.
+def extend(study: Study, seeds: Mapping[str, int], known: Sequence[Extension], ended: str | None = None) -> bool:
+    """Record how many seeds each arm is to have, or why the study ends with those it has; return whether it counts.
 
-    known: the extensions that this follows; if there are others by now, another sweep has looked, and this one does
-    not count.
+    known: the extensions that this follows. If there are others by now, another sweep has looked, and its look counts.
     """
     path = study.folder / FILE
     with writing_in(study.folder), FileLock(study.folder / ".extended.lock"):
         complete(study.outputs, path)
         if extensions(study.folder) != list(known):
-            return
+            return False
         content = [*known, Extension(at=now(), seeds=dict(seeds), ended=ended)]
         Register(study.outputs).write(path, [one.model_dump() for one in content], "extended", study=study.folder.name)
+    return True

@@ -49,8 +49,8 @@ def rows_of(study: Study, entries: Mapping[str, Entry], read: Read = RunFolder.e
     return [_row(study, arm, row, entries, read) for row, arm in study.arm_of_rows.items()]
 
 
-def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry], read: Read) -> Row:
-    cells = study.cells_of(first)
+def _row(study: Study, arm: str, row: str, entries: Mapping[str, Entry], read: Read) -> Row:
+    cells = study.cells_of(arm)
     found = [entries[cell.key] for cell in cells]
     records = [entry.record for entry in found if entry.record is not None and entry.state in RESULTS]
     finished = [cell for cell in cells if entries[cell.key].state is State.FINISHED]
@@ -63,7 +63,7 @@ def _row(study: Study, first: str, arm: str, entries: Mapping[str, Entry], read:
         if entry.state is not State.FINISHED:
             missing[entry.state.value] = missing.get(entry.state.value, 0) + 1
     return Row(
-        arm,
+        row,
         len(finished),
         [evaluation.bleu for evaluation in evaluations if evaluation is not None],
         [evaluation.chrf for evaluation in evaluations if evaluation is not None],

@@ -4,7 +4,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -36,7 +35,7 @@ WAIT = 1.0
 
 @dataclass(frozen=True)
 class Policy:
-    """Policy of a sweep. `rerun`: true retrains everything, "stale" the runs of other code; replaced runs are kept."""
+    """Policy of a sweep. `rerun`: true retrains what has ended, "stale" what is of other code; both keep what was."""
 
     rerun: bool | Literal["stale"] = False
     retry_failed: bool = False
@@ -191,8 +190,11 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
     whole = [entry for entry in board.entries.values() if entry.record is not None]
     refused = [entry for entry in board.entries.values() if entry.is_refused]
     anew = {True: [*whole, *refused], "stale": [*stale, *refused], False: []}[policy.rerun]
-    if moved := _moved(anew):
-        console.say(f"{moved} earlier runs were moved to {board.study.outputs / 'superseded'}")
+    if anew:
+        moved, busy = _moved(anew)
+        console.say(f"{how_many(moved, 'earlier run')} moved to {board.study.outputs / 'superseded'}")
+        if busy:
+            console.say(f"{how_many(busy, 'run')} left as they are: a process works on them now")
         board.refresh(everything=True)
     elif stale:
         origins = Counter(str(entry.other_origin) for entry in stale)
@@ -202,24 +204,29 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
         )
 
 
-def _moved(entries: Iterable[Entry]) -> int:
-    """Move the runs aside, and return how many; not those that a process works on, also to evaluate or prune them.
+def _moved(entries: Iterable[Entry]) -> tuple[int, int]:
+    """Move the runs aside; return how many were, and how many not, since a process works on them.
 
-    What it writes would come into the new run's folder, of the old weights.
+    It may evaluate or prune them: what it writes would come into the new run's folder, of the old weights.
     """
-    moved = 0
+    moved = busy = 0
     for folder in {entry.cell.planned.folder for entry in entries}:
-        if folder.path.exists():
-            with suppress(BusyError), locked(folder):
+        if not folder.path.exists():
+            continue
+        try:
+            with locked(folder):
                 moved += folder.set_aside() is not None
-    return moved
+        except BusyError:
+            busy += 1
+    return moved, busy
 
 
 def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, console: Console) -> None:
     """With rerun, restart runs of this sweep that could not continue from their checkpoints."""
     refused = [entry for key, entry in board.entries.items() if attempts[key] and entry.is_refused]
     if refused and policy.rerun:
-        console.say(f"{_moved(refused)} interrupted runs were moved to {board.study.outputs / 'superseded'}")
+        moved, _ = _moved(refused)
+        console.say(f"{how_many(moved, 'interrupted run')} moved to {board.study.outputs / 'superseded'}")
         board.refresh()
 
 

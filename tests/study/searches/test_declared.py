@@ -77,8 +77,9 @@ def test_another_winner_on_the_same_seeds_is_a_departure(place):
     study = define(("experiment=find",))
     register(study)
     assert of_study(study).departed is None
-    other = {"usual": "best", "best": "usual"}
-    later = replace(study, cells=[replace(cell, arm=other[cell.arm]) for cell in study.cells])
+    usual = {cell.seed: cell.planned for cell in study.cells_of("usual")}
+    # As if the usual settings had won.
+    later = replace(study, cells=[replace(cell, planned=usual[cell.seed]) for cell in study.cells])
     register(later)
     assert of_study(later).departed == "settings differ from those of the first launch"
 
