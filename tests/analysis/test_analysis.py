@@ -2,11 +2,21 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
-from ablab.analysis import attention_maps, attentions, cross_attention, importance, learned_scales, masked
+from ablab.analysis import (
+    attention_maps,
+    attentions,
+    cross_attention,
+    draw_attention,
+    importance,
+    learned_scales,
+    masked,
+)
 from ablab.model.dot_product import attend
 from ablab.model.norms import ScaleNorm
+from ablab.model.residual import PreNorm, Sandwich
 from ablab.stages.analyses import SITES
 from tests.model.arms import build, source, stir, target
 
@@ -79,6 +89,24 @@ def test_sites_are_those_of_the_paper():
     assert sorted(gain for gains in found.values() for gain in gains) == sorted(every)
     assert found["final norms"] == [stack.final_norm.g.item() for stack in (model.encoder, model.decoder)]
     assert found["decoder cross-attention"][1] == model.decoder.layers[1].around_cross_attention.norm.g.item()
+
+
+def test_a_sandwich_has_norms_of_outputs_too():
+    model = stirred("scalenorm")
+    for stack in (model.encoder, model.decoder):
+        for layer in stack.layers:
+            for name, old in [*layer.named_children()]:
+                if isinstance(old, PreNorm):
+                    setattr(layer, name, Sandwich(ScaleNorm(16), nn.Identity(), make_norm=lambda: ScaleNorm(16)))
+    found = learned_scales(model)
+    assert len(found) == 11
+    every = [module.g.item() for module in model.modules() if isinstance(module, ScaleNorm)]
+    assert sorted(gain for gains in found.values() for gain in gains) == sorted(every)
+
+
+def test_pieces_with_dollars_are_no_formulas(tmp_path):
+    draw_attention(torch.ones(2, 2) / 2, ["$$", "</s>"], ["$^$", "a_$"], tmp_path / "a.png", "a")
+    assert (tmp_path / "a.png").exists()
 
 
 def test_only_a_learned_g_is_there():

@@ -1,10 +1,13 @@
 """What ablab.open gives."""
 
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import ablab
+from ablab.api.run import Run
 
 
 def test_runs_scores_and_curves(place, ids):
@@ -67,3 +70,27 @@ def test_without_pandas_one_line_says_what_to_install(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ablab.Error, match=r"pip install 'ablab\[pandas\]'"):
         ablab.open("outputs").runs().to_pandas()
+
+
+def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
+    """As `ablab translate` does: capitals are not in its vocabulary."""
+    seen = []
+
+    class Fake:
+        def __init__(self, *_):
+            pass
+
+        def encode(self, sentences):
+            seen.extend(sentences)
+            return sentences
+
+        def hypotheses(self, sentences, *_):
+            return []
+
+    for lowercase in (False, True):
+        saved = SimpleNamespace(lowercase=lowercase)
+        monkeypatch.setattr("ablab.api.run.find_model", lambda *_, saved=saved: saved)
+        monkeypatch.setattr("ablab.build.load_model", lambda *_: ())
+        monkeypatch.setattr("ablab.decoding.translator.Translator", Fake)
+        Run.translate(SimpleNamespace(path="r1", folder=SimpleNamespace(outputs=Path())), ["A Man."])
+    assert seen == ["A Man.", "a man."]

@@ -14,6 +14,7 @@ from ablab.model import heads
 from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.modes import evaluating
 from ablab.model.norms import ScaleNorm
+from ablab.model.residual import Residual, Sandwich
 from ablab.model.transformer import Transformer
 
 
@@ -62,8 +63,9 @@ def draw_attention(
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     image = axes.imshow(weights.float().cpu().numpy(), cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right")
-    axes.set_yticks(range(len(rows)), rows)
+    # A piece may have dollars, which are no formulas.
+    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", parse_math=False)
+    axes.set_yticks(range(len(rows)), rows, parse_math=False)
     axes.set_title(title)
     figure.colorbar(image, label="attention weight")
     write_picture(path, figure)
@@ -123,20 +125,27 @@ FINAL = "final norms"
 def learned_scales(model: Transformer) -> dict[str, list[float]]:
     """Return g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
 
-    As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has the encoder's and the decoder's. Empty for a model without
-    a learned g.
+    As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has the encoder's and the decoder's; a sandwich also has norms
+    of the outputs of sublayers. Empty for a model without a learned g.
     """
-    sites = {
-        f"{name} {site.replace('_', '-')}": [getattr(layer, f"around_{site}").norm for layer in stack.layers]
+    around: dict[str, list[Residual]] = {
+        f"{name} {site.replace('_', '-')}": [getattr(layer, f"around_{site}") for layer in stack.layers]
         for name, stack, parts in (
             ("encoder", model.encoder, ("self_attention", "feed_forward")),
             ("decoder", model.decoder, ("self_attention", "cross_attention", "feed_forward")),
         )
         for site in parts
     }
+    sites: dict[str, list[nn.Module]] = {}
+    for site, residuals in around.items():
+        sites[site] = [residual.norm for residual in residuals]
+        if outputs := [residual.norm_out for residual in residuals if isinstance(residual, Sandwich)]:
+            sites[f"{site}, output"] = outputs
     sites[FINAL] = [model.encoder.final_norm, model.decoder.final_norm]
-    return {site: [norm.g.item() for norm in norms] for site, norms in sites.items() if all(map(_learns, norms))}
+    found = {site: [g for norm in norms if (g := _learned(norm)) is not None] for site, norms in sites.items()}
+    return {site: gains for site, gains in found.items() if gains}
 
 
-def _learns(norm: nn.Module) -> bool:
-    return isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter)
+def _learned(norm: nn.Module) -> float | None:
+    """Return the g of a ScaleNorm that learns it; None for other norms."""
+    return norm.g.item() if isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter) else None

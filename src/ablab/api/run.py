@@ -194,7 +194,8 @@ class Run:
 
         translator = Translator(*load_model(saved, device_of(device)))
         search = DecodingConfig(beam_size, length_penalty, max_extra_tokens)
-        found = translator.hypotheses(translator.encode(sentences), search, lambda count: None)
+        read = [sentence.lower() for sentence in sentences] if saved.lowercase else sentences
+        found = translator.hypotheses(translator.encode(read), search, lambda count: None)
         return [translator.texts(beams[:1])[0][1] for beams in found]
 
     @cached_property

@@ -62,7 +62,8 @@ def analyse(arguments: Sequence[str]) -> int:
 
 def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
     planned, sentences = reopened(run, words), options.sentences or SENTENCES
-    asked = Asked(options.attention, sentences if options.heads else None, options.text)
+    text = None if options.text is None else planned.config.data.as_read([(options.text, "")])[0][0]
+    asked = Asked(options.attention, sentences if options.heads else None, text)
     return _Opened(planned, run.record, wanted(planned, run.record, asked))
 
 

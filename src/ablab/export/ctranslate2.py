@@ -67,7 +67,8 @@ def library() -> Any:
 
 
 def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> Any:
-    """Return the model as CTranslate2's converters hold it in memory."""
+    """Return the model as CTranslate2's converters hold it in memory. Raises UserError for parts that it lacks."""
+    _check_parts(model)
     specs = library().specs
     encoder = _empty_stack(specs.TransformerEncoderSpec, model.encoder)
     decoder = _empty_stack(specs.TransformerDecoderSpec, model.decoder)
@@ -86,6 +87,14 @@ def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) 
     spec.config.layer_norm_epsilon = _epsilon(model)
     _name_words(spec, tokenizers)
     return spec
+
+
+def _check_parts(model: Transformer) -> None:
+    """Raise UserError for a part of the user's that is derived from one of ablab's: it computes something else."""
+    for module in model.modules():
+        for known in (_norm, _positions, _fill):
+            if known.dispatch(type(module)) is not known.dispatch(object) and type(module) not in known.registry:
+                raise _unknown(module)
 
 
 def _name_words(spec: Any, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:

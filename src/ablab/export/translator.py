@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.decoding.hypotheses import Hypothesis, length_penalty
 from ablab.decoding.translator import DecodingConfig, Translator
@@ -123,11 +125,16 @@ def compare(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Agreement:
     """Translate with both engines, and write the sentences that differ beside the exported model."""
-    ours = Translator(model, tokenizers)
-    began = time.perf_counter()
-    mine = ours.best(ours.encode(sources), DecodingConfig(1, 0.0), progress)
-    between = time.perf_counter()
-    theirs = CTranslate2Translator(folder).translate(sources)
+    ours, other = Translator(model, tokenizers), CTranslate2Translator(folder)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        began = time.perf_counter()
+        mine = ours.best(ours.encode(sources), DecodingConfig(1, 0.0), progress)
+        between = time.perf_counter()
+    finally:
+        torch.set_num_threads(threads)
+    theirs = other.translate(sources)
     progress(len(sources))
     ended = time.perf_counter()
     different = [row for row in zip(sources, mine, theirs, strict=True) if row[1] != row[2]]

@@ -81,7 +81,8 @@ def wanted(planned: Planned, record: Record, asked: Asked) -> list[Wanted]:
     """Return the artefacts that this run requires."""
     norm = planned.config.norm
     learns_g = norm.kind == "scalenorm" and norm.own["learn_g"]
-    found = [_wanted("scalenorm_g", "scalenorm_g")] if learns_g else []
+    sites = {"outputs": True} if planned.config.placement.kind == "sandwich" else {}
+    found = [_wanted("scalenorm_g", "scalenorm_g", **sites)] if learns_g else []
     found += [*_of_positions(planned), *_of_sentences(planned, asked)]
     scored = {"evaluation": planned.evaluation_id, "references": evaluated(planned).references}
     has_translations = planned.folder.translations(planned.evaluation_id).exists()
