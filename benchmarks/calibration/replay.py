@@ -3,8 +3,8 @@
     python -m benchmarks.calibration.replay [docs/results]
 
 Claims about a score are followed from 3 seeds to all that the report has, beside the verdict of the report, unless it
-could not test them. The runs of
-a single arm are a placebo: they are split at random into two arms, and each verdict on these is false.
+could not test them, or its study added seeds. The runs of a single arm are a placebo: they are split at random into two
+arms, and each verdict on these is false.
 """
 
 import sys
@@ -36,7 +36,7 @@ def main() -> None:
         document = read_json(path)
         if len(document["arms"]) == 1:
             print("\n".join(_placebo(document)))
-        else:
+        elif not any(claim.get("followed") for claim in document["claims"]):  # those were looked at so
             rows += _replayed(path.parent.name, document)
     print("\n".join(aligned(rows, left=4)))
 
