@@ -18,6 +18,7 @@ from ablab.store.metrics import read_metrics
 from ablab.store.outlines import EvaluationOutline, RecordOutline
 from ablab.store.records import Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
+from ablab.store.saved_model import as_read
 from ablab.store.scores import COSTS, SCORES
 from ablab.study.ledger import State, state_of
 
@@ -194,8 +195,7 @@ class Run:
 
         translator = Translator(*load_model(saved, device_of(device)))
         search = DecodingConfig(beam_size, length_penalty, max_extra_tokens)
-        read = [sentence.lower() for sentence in sentences] if saved.lowercase else sentences
-        found = translator.hypotheses(translator.encode(read), search, lambda count: None)
+        found = translator.hypotheses(translator.encode(as_read(saved, sentences)), search, lambda count: None)
         return [translator.texts(beams[:1])[0][1] for beams in found]
 
     @cached_property

@@ -13,7 +13,7 @@ from ablab.errors import UserError
 from ablab.lines import lines_of, text_of
 from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
-from ablab.store.saved_model import SavedModel
+from ablab.store.saved_model import SavedModel, as_read
 from ablab.threads import cores
 
 if TYPE_CHECKING:
@@ -47,19 +47,15 @@ def translate(arguments: Sequence[str]) -> int:
         translated = _translator(options, saved, console)
         console.say("Reads from the keyboard, a sentence on each line; Ctrl-D ends")
         for line in sys.stdin.buffer:
-            _say(options, translated(_cased(saved, lines_of(line, "standard input"))))
+            _say(options, translated(as_read(saved, lines_of(line, "standard input"))))
         return 0
-    sentences = _cased(saved, _read())
+    sentences = as_read(saved, _read())
     _say(options, _translator(options, saved, console)(sentences))
     return 0
 
 
 def _read() -> list[str]:
     return lines_of(sys.stdin.buffer.read(), "standard input")
-
-
-def _cased(saved: SavedModel, sentences: list[str]) -> list[str]:
-    return [sentence.lower() for sentence in sentences] if saved.lowercase else sentences
 
 
 def _translator(

@@ -76,13 +76,16 @@ def of_study(study: Study) -> Selection:
         late=[run for place, run in expected.items() if run.has_ended and place in given_up],
         study=study.folder,
         tuned=study.tuned,
-        tried=[]
-        if study.trials is None
-        else [run for arm in study.trials.arms for run in _runs_of(study.trials, arm.name, "")],
+        tried=_tried(study.trials),
         tuning_metric="loss" if experiment is None or experiment.tune is None else experiment.tune.metric,
         looks=study.looks,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
+
+
+def _tried(trials: Study | None) -> list[Run]:
+    """Return the runs of tuning, if the study tunes its arms."""
+    return [] if trials is None else [run for arm in trials.arms for run in _runs_of(trials, arm.name, "")]
 
 
 def _within(study: Study) -> str | None:

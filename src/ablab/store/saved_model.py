@@ -109,6 +109,11 @@ def of_card(folder: Path) -> SavedModel:
     )
 
 
+def as_read(saved: SavedModel, sentences: Sequence[str]) -> list[str]:
+    """Return sentences as the model reads them: in lower case if it was trained so, since it knows no capitals."""
+    return [sentence.lower() for sentence in sentences] if saved.lowercase else list(sentences)
+
+
 def _is_lowercase(settings: Mapping[str, Any]) -> bool:
     """Return whether settings, or a recipe, ask for text in lower case; those of before the field lack it."""
     return bool(settings.get("data", {}).get("lowercase", False))
