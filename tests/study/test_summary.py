@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
 from ablab.study.plots import draw_learning
-from ablab.study.summary import COLUMNS, COMPARISON, close, figures_of, rows_of, table_lines
+from ablab.study.summary import COLUMNS, COMPARISON, close, figures_of, is_closed, rows_of, table_lines
 from tests.report.synthetic import fill
 from tests.study.pretend import pretend
 
@@ -49,6 +49,18 @@ def test_an_arm_with_a_diverged_run_has_no_mean_over_the_others(failing):
     close(failing, entries, lambda _: None)
     with (failing.folder / COMPARISON).open() as file:
         assert [row["test_bleu"] == "" for row in csv.DictReader(file)] == [False, True]
+
+
+def test_arms_csv_is_of_the_runs_that_are_there_whoever_ended_them(failing):
+    """A command that finds everything done ends no run; others may have, since arms.csv was written."""
+    assert not is_closed(failing, ledger(failing))
+    close(failing, ledger(failing), lambda _: None)
+    assert is_closed(failing, ledger(failing))
+    cell = next(cell for cell in failing.cells if cell.arm == "layerdrop=0")
+    pretend(cell, 30.0)
+    assert not is_closed(failing, ledger(failing))
+    close(failing, ledger(failing), lambda _: None)
+    assert is_closed(failing, ledger(failing))
 
 
 def test_the_learning_curves_name_what_their_mean_leaves_out(failing, tmp_path, monkeypatch):

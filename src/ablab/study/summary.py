@@ -4,7 +4,7 @@ import csv
 import io
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -159,6 +159,18 @@ PICTURES: Mapping[str, Callable[[Study, Mapping[str, Entry], Path], bool]] = {
 """Pictures by the stem of their file."""
 
 
+def is_closed(study: Study, entries: Mapping[str, Entry]) -> bool:
+    """Return whether arms.csv has the figures of these runs; other commands may have ended some, or arms are others."""
+    path, index = study.folder / COMPARISON, index_of(study.outputs)
+    return path.is_file() and path.read_text() == _as_csv(map(figures_of, rows_of(study, entries, index.evaluation)))
+
+
+def _as_csv(rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+    return text.getvalue()
+
+
 def close(study: Study, entries: Mapping[str, Entry], say: Callable[[str], None]) -> None:
     """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out.
 
@@ -169,10 +181,7 @@ def close(study: Study, entries: Mapping[str, Entry], say: Callable[[str], None]
         for key, entry in entries.items()
     }
     rows = [figures_of(row) for row in rows_of(study, entries)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([COLUMNS, *rows])
-    write_text(study.folder / COMPARISON, text.getvalue())
+    write_text(study.folder / COMPARISON, _as_csv(rows))
     drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())

@@ -18,7 +18,7 @@ from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
-from ablab.study.summary import COMPARISON, close, table_lines
+from ablab.study.summary import close, is_closed, table_lines
 from ablab.tracking.server import ready
 from ablab.tracking.shared import share
 from ablab.wording import counted, how_many
@@ -93,7 +93,8 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     board.refresh()
     link(study)
     _share(study, board, console)
-    if _done(board) - before or (before and not (study.folder / COMPARISON).exists()):
+    done = _done(board)
+    if done - before or (done and not is_closed(study, board.entries)):
         close(study, board.entries, console.say)
     return _end(study, board, console, policy, interrupted=not going)
 
