@@ -18,7 +18,7 @@ from ablab.data.vocabulary import train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.identity import evaluation
-from ablab.model.tokens import EOS, PAD, UNK
+from ablab.model.tokens import EOS, PAD, SPECIAL, UNK
 from ablab.scoring import Scoring, bleu, score
 from tests.data import plain
 
@@ -103,6 +103,11 @@ def test_validation_alone_is_split_off_beside_a_test_set(tmp_path: Path, configu
         ("x.jsonl", b'{"en": "a", "de": "b"}\n[]\n', "line 2: no JSON object"),
         ("x.jsonl", b"{\n", "line 1: not readable as JSON"),
         ("x.jsonl", b'{"en": "a", "fr": "b"}\n', "line 1: no text in the field de"),
+        (
+            "x.jsonl",
+            b'{"en": "a", "de": "b"}\n{"en": "\\ud83d", "de": "b"}\n',
+            "line 2: half a surrogate pair in the field en",
+        ),
     ],
 )
 def test_a_bad_line_is_named_before_anything_is_prepared(
@@ -127,7 +132,7 @@ def test_defaults_that_came_later_are_in_no_recipe(tmp_path: Path, configured: C
     assert "vocab_size" in recipe
 
 
-def _model(path: Path, **options: int) -> None:
+def _model(path: Path, **options: int | str | list[str]) -> None:
     written = io.BytesIO()
     text = [side for pair in PAIRS for side in pair if side]
     sentencepiece.SentencePieceTrainer.train(
@@ -136,17 +141,28 @@ def _model(path: Path, **options: int) -> None:
     path.write_bytes(written.getvalue())
 
 
-@pytest.mark.parametrize("options", [{}, {"pad_id": 3}, {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3}])
-def test_an_existing_model_cuts_text_as_it_did(tmp_path: Path, options: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pad_id": 3},
+        {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3},
+        {"user_defined_symbols": ["<pad>"]},
+        {"user_defined_symbols": ["<pad>"], "model_type": "bpe"},
+        {"user_defined_symbols": ["<s>", "</s>"], "bos_id": -1, "eos_id": -1, "model_type": "bpe"},
+        {"pad_id": 3, "pad_piece": "[PAD]", "eos_piece": "[SEP]"},
+    ],
+)
+def test_an_existing_model_cuts_text_as_it_did(tmp_path: Path, options: dict[str, int | str | list[str]]) -> None:
     path = tmp_path / "spm.model"
     _model(path, **options)
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ours = given_tokenizer(path)
-    for sentence in ("one 17", "Eins 3", "unseen %"):
+    processor = ours._processor
+    assert (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id()) == SPECIAL
+    for sentence in ("one 17", "Eins 3", "unseen %", "one <pad> 3"):
         (ids,) = ours.encode([sentence])
-        known = [
-            piece for piece in theirs.encode(sentence, out_type=str) if not theirs.is_unknown(theirs.piece_to_id(piece))
-        ]
+        known = [theirs.id_to_piece(i) for i in theirs.encode(sentence) if not theirs.is_unknown(i)]
         assert [piece for piece, i in zip(ours.pieces(ids), ids, strict=True) if i != UNK] == known
         assert not {PAD, EOS} & set(ids)
     assert ours.decode(ours.encode(["one 17"])) == ["one 17"]

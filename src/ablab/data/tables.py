@@ -104,4 +104,8 @@ def _fields(line: str, columns: Sequence[str]) -> Iterator[str]:
             raise ValueError(
                 f"no text in the field {name}; fields with text: {having}; allowed: data.columns=[two,names]"
             )
+        try:
+            inside[name].encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"half a surrogate pair in the field {name}; allowed: whole characters") from None
         yield inside[name]

@@ -92,7 +92,8 @@ def given_tokenizer(path: Path) -> Tokenizer:
 def _renumbered(model: bytes, theirs: Sequence[int]) -> bytes:
     """Return a model whose special tokens come first, in our order; those that it lacks are added.
 
-    The other pieces keep their order and their scores, so that text is cut into the same pieces.
+    The other pieces keep their order and their scores, so that text is cut into the same pieces. One of them may have
+    the name of a token that is lacking, as `<pad>` does where it is a symbol of the user's.
     """
     from sentencepiece import sentencepiece_model_pb2 as proto
 
@@ -100,15 +101,20 @@ def _renumbered(model: bytes, theirs: Sequence[int]) -> bytes:
     content.ParseFromString(model)
     pieces = list(content.pieces)
     names = {UNK: "<unk>", PAD: "<pad>", BOS: "<s>", EOS: "</s>"}
+    taken = {piece.piece for piece in pieces}
     special, kind = [], proto.ModelProto.SentencePiece.CONTROL
     for ours, their in zip(SPECIAL, theirs, strict=True):
-        added = proto.ModelProto.SentencePiece(piece=names[ours], score=0.0, type=kind)
+        name = f"<special:{names[ours]}>" if names[ours] in taken else names[ours]
+        added = proto.ModelProto.SentencePiece(piece=name, score=0.0, type=kind)
         special.append(pieces[their] if their >= 0 else added)
     others = [piece for number, piece in enumerate(pieces) if number not in theirs]
     del content.pieces[:]
     content.pieces.extend([*special, *others])
     spec = content.trainer_spec
     spec.unk_id, spec.pad_id, spec.bos_id, spec.eos_id = UNK, PAD, BOS, EOS
+    for field, piece in zip(("unk_piece", "pad_piece", "bos_piece", "eos_piece"), special, strict=True):
+        if getattr(spec, field) != piece.piece:
+            setattr(spec, field, piece.piece)
     spec.vocab_size = len(content.pieces)
     renumbered: bytes = content.SerializeToString()
     return renumbered
