@@ -211,6 +211,21 @@ def test_lower_case_is_that_of_text_and_of_scores(tmp_path: Path, configured: Co
     assert corpus.scoring == {"lowercase": True}
 
 
+def test_case_alone_does_not_part_sentences_that_are_read_in_lower_case(tmp_path: Path, configured: Configured) -> None:
+    for language in ("en", "de"):
+        (tmp_path / f"x.{language}").write_text("".join(f"One {n}\none {n}\n" for n in range(20)))
+    cased, lowered = (
+        configured("text", train=str(tmp_path / "x"), split=[3, 4], lowercase=lowercase) for lowercase in (False, True)
+    )
+    read = lowered.read_train, lambda: lowered.valid_split().pairs, lambda: lowered.test_split().pairs
+    parts = [{source.lower() for source, _ in of()} for of in read]
+    assert [len(part) for part in parts] == [13, 3, 4]
+    assert len(set().union(*parts)) == 20
+    assert lowered.pairs_in("train") == 26
+    assert cased.train_digest() != lowered.train_digest()
+    assert cased.test_digest() != lowered.test_digest()
+
+
 def test_only_unusual_scoring_names_an_evaluation() -> None:
     from ablab.config import compose
 

@@ -1,7 +1,6 @@
 """A corpus of the user's own parallel files."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,9 +9,10 @@ from pydantic import Field
 
 from ablab.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, joint_digest, listed
 from ablab.data.kept import kept
+from ablab.data.sources import Lowered, Source, TwoFiles
 from ablab.data.splitting import HeldOut, hold_out
 from ablab.data.tables import Table, is_table
-from ablab.data.text_files import count_pairs, digest_of_pair, locate, stream_pairs
+from ablab.data.text_files import locate
 from ablab.errors import UserError
 from ablab.fields import RUNTIME, Count, Formerly
 
@@ -26,30 +26,6 @@ Prefixes = Annotated[Annotated[str | list[str], OneOrMore] | None, RUNTIME]
 """One path prefix or a list of them."""
 
 HELD_OUT = ("valid", "test")
-
-
-@dataclass(frozen=True)
-class TwoFiles:
-    """Two parallel files."""
-
-    src: Path
-    tgt: Path
-
-    def digest(self) -> str:
-        return digest_of_pair(self.src, self.tgt)
-
-    def count(self) -> int:
-        return count_pairs(self.src, self.tgt)
-
-    def pairs(self) -> list[Pair]:
-        return list(self.stream())
-
-    def stream(self) -> Iterator[Pair]:
-        return stream_pairs(self.src, self.tgt)
-
-    @property
-    def paths(self) -> list[Path]:
-        return [self.src, self.tgt]
 
 
 class Text(Corpus):
@@ -77,7 +53,7 @@ class Text(Corpus):
                     f"one of the two{', such as data.split=[SIZE] for validation alone' * (key == 'test')}"
                 )
             self._sources(key)
-        places = [place.resolve() for place in map(_place, self._sources("test"))]
+        places = [source.paths[0].resolve() for source in self._sources("test")]
         if len(set(places)) < len(places):
             raise UserError(f"data.test=[{','.join(self._prefixes('test'))}]: allowed: each test set once")
 
@@ -151,14 +127,16 @@ class Text(Corpus):
         )
         return int(count)
 
-    def _sources(self, key: str) -> list[TwoFiles | Table]:
+    def _sources(self, key: str) -> list[Source]:
         """Return what is read for each prefix."""
-        found: list[TwoFiles | Table] = []
+        is_split = bool(self._cut) and key in ("train", *self._cut)
+        found: list[Source] = []
         for prefix in self._prefixes("train" if key in self._cut else key):
             try:
-                found.append(self._source(prefix))
+                source = self._source(prefix)
             except UserError as error:
                 raise UserError(f"data.{key}={prefix}: {error}") from None
+            found.append(Lowered(source) if is_split and self.lowercase else source)
         return found
 
     def _source(self, prefix: str) -> TwoFiles | Table:
@@ -182,11 +160,7 @@ class Text(Corpus):
         return prefixes
 
 
-def _place(source: TwoFiles | Table) -> Path:
-    return source.path if isinstance(source, Table) else source.src
-
-
 @lru_cache(maxsize=1)
-def _held_out(source: TwoFiles | Table, digest: str, sizes: tuple[int, ...]) -> HeldOut:
+def _held_out(source: Source, digest: str, sizes: tuple[int, ...]) -> HeldOut:
     """Split once for all who ask in a row; `digest` tells one content of the files from another."""
     return hold_out(source.stream(), sizes)
