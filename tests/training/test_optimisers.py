@@ -68,6 +68,13 @@ def test_a_matrix_is_orthogonalised_between_known_bounds(shape):
     torch.testing.assert_close(orthogonalised(matrix.detach()), left @ values.diag() @ right, rtol=0, atol=1e-10)
 
 
+def test_autocast_does_not_round_what_is_orthogonalised():
+    matrix = weights((8, 3))[0].detach().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        under = orthogonalised(matrix)
+    assert torch.equal(under, orthogonalised(matrix))
+
+
 @pytest.mark.parametrize("shape", [(16, 16), (32, 8), (8, 32)])
 def test_muon_is_pytorchs_up_to_its_bfloat16(shape):
     ours, theirs = weights(shape), weights(shape)
@@ -146,3 +153,15 @@ def test_a_saved_state_goes_on_bit_for_bit(name, tmp_path):
         model(source(5, 2), target(3, 4)).pow(2).sum().backward()
         each.step()
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_saved_state_is_loaded_to_where_the_weights_are(name):
+    """A checkpoint is read to the CPU, and a fused step needs its counter beside the weights."""
+    model = build("pre")
+    optimiser = MADE[name](list(model.named_parameters()))
+    run(optimiser, list(model.parameters()))
+    elsewhere = MADE[name](list(deepcopy(model).to("meta").named_parameters()))
+    elsewhere.load_state_dict(optimiser.state_dict())
+    for state in elsewhere.state.values():
+        assert {value.device.type for value in state.values()} == {"meta"}

@@ -68,7 +68,8 @@ class Muon(torch.optim.Optimizer):
         inside = {name for name, _ in matrices}
         others = [each for name, each in parameters if name not in inside]
         own = {"momentum": momentum, "weight_decay": weight_decay}
-        adams = {"betas": (beta1, beta2), "eps": eps}
+        # Loading takes the counter of steps to the weight's device only where a group says that its step is fused.
+        adams = {"betas": (beta1, beta2), "eps": eps, "fused": True}
         counts = sorted({_count(name) for name, _ in matrices})
         groups: list[dict[str, Any]] = [
             {"params": [each for name, each in matrices if _count(name) == count], "count": count, **own}
@@ -143,8 +144,14 @@ def orthogonalised(matrix: Tensor) -> Tensor:
     """Return U S' V^T for matrix = U S V^T, with S' from about 0.7 to 1.2 (Jordan et al. 2024).
 
     Five Newton-Schulz iterations X <- a X + (b A + c A^2) X, with A = X X^T, of the matrix divided by its norm, in
-    float32 at least: the published code computes them in bfloat16, which rounds otherwise on every device.
+    float32 at least, under autocast too: the published code computes them in bfloat16, which rounds otherwise on every
+    device.
     """
+    with torch.autocast(matrix.device.type, enabled=False):
+        return _iterated(matrix)
+
+
+def _iterated(matrix: Tensor) -> Tensor:
     a, b, c = COEFFICIENTS
     x = matrix.to(torch.promote_types(matrix.dtype, torch.float32))
     is_tall = x.size(0) > x.size(1)
