@@ -1,5 +1,7 @@
 """No table shows one run twice, and no arm is trained for a setting that does nothing."""
 
+import re
+
 import pytest
 import yaml
 
@@ -46,6 +48,26 @@ def test_a_part_that_does_nothing_is_the_plain_arm():
 def test_a_value_that_comes_twice_is_refused():
     with pytest.raises(UserError, match="norm=pre comes twice"):
         define(("norm=pre,post,pre",))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("norm=pre,post", "norm=scalenorm"), "norm=scalenorm: norm=pre,post is there already; allowed: one of the two"),
+        (("layerdrop=0.1", "layerdrop=0,0.2"), "layerdrop=0,0.2: layerdrop=0.1 is there already"),
+        (("optim.schedule=noam,cosine", "schedule=wsd"), "schedule=wsd: optim.schedule=noam,cosine is there already"),
+        (("experiment=norms", "experiment=layerdrop"), "experiment=layerdrop: experiment=norms is there already"),
+    ],
+)
+def test_a_key_that_varies_is_typed_once(words, told):
+    """The last word would decide the runs, and the first would name their arms."""
+    with pytest.raises(UserError, match=f"^{re.escape(told)}"):
+        define(words)
+
+
+def test_of_words_that_do_not_vary_the_last_one_counts():
+    words = ("norm=pre,post", "layerdrop=0.1", "layerdrop=0.2")
+    assert all(cell.planned.config.layerdrop_encoder == 0.2 for cell in define(words).cells)
 
 
 def test_a_claim_between_arms_that_are_one_is_refused(tmp_path, monkeypatch):

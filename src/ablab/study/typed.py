@@ -41,7 +41,23 @@ def parse_words(words: Sequence[str], *, intervals: bool = False) -> list["Overr
             in_words_of_now(override)
             for override in OverridesParser.create(config_loader=loader).parse_overrides(list(words))
         ]
+        _check_repeated(overrides)
         return overrides if intervals else [_listed(override) for override in overrides]
+
+
+def _check_repeated(overrides: Sequence["Override"]) -> None:
+    """Refuse a key that varies and is typed again: its last word would decide the runs, the first would name them.
+
+    Of words that do not vary the last one counts, as in Hydra. Seeds add up.
+    """
+    by_key: dict[str, list[Override]] = {}
+    for override in overrides:
+        by_key.setdefault(override.key_or_group, []).append(override)
+    for key, same in by_key.items():
+        varies = key == "experiment" or any(override.is_sweep_override() for override in same)
+        if key != "seed" and varies and len(same) > 1:
+            first, second = (override.input_line for override in same[:2])
+            raise UserError(f"{second}: {first} is there already; allowed: one of the two")
 
 
 def _check_range(override: "Override") -> None:
