@@ -53,7 +53,10 @@ def test_a_value_that_comes_twice_is_refused():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("norm=pre,post", "norm=scalenorm"), "norm=scalenorm: norm=pre,post is there already; allowed: one of the two"),
+        (
+            ("norm=pre,post", "norm=scalenorm"),
+            "norm=scalenorm: norm=pre,post is there already; allowed: one of the two",
+        ),
         (("layerdrop=0.1", "layerdrop=0,0.2"), "layerdrop=0,0.2: layerdrop=0.1 is there already"),
         (("optim.schedule=noam,cosine", "schedule=wsd"), "schedule=wsd: optim.schedule=noam,cosine is there already"),
         (("experiment=norms", "experiment=layerdrop"), "experiment=layerdrop: experiment=norms is there already"),

@@ -73,8 +73,14 @@ class Sources:
         return _keys(*owner)
 
     def effects(self, key: Key) -> list[Key]:
-        """Return the statements of the definition's module that bind nothing, if any."""
-        return [Key(key.module, EFFECTS)] if self._module(key).effects else []
+        """Return what the definition's module does when it is imported, if anything.
+
+        These are statements that bind nothing and, in code that is not ablab's, what decorators may register: the code
+        that looks it up need not name it.
+        """
+        module = self._module(key)
+        names = [] if self.package.strict else self.package.registered(module)
+        return [Key(key.module, name) for name in (*([EFFECTS] if module.effects else []), *names)]
 
     def _definition(self, key: Key) -> Definition:
         """Return its form and what it uses. A name bound more than once includes all of these statements."""

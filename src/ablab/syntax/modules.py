@@ -41,9 +41,9 @@ class Package:
         """Return the file of a module; None if there is no such module."""
         if not self.holds(name):
             return None
-        path = self._place(name.split("."))
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        return path if path.is_file() else None
+        place = self._place(name.split("."))
+        files = (place / "__init__.py", place.with_suffix(".py"))
+        return next((file for file in files if file.is_file()), None)
 
     def _place(self, parts: Sequence[str]) -> Path:
         return self.folder.joinpath(*parts[1:])
@@ -66,6 +66,26 @@ class Package:
                 effects.append(statement)
         dotted = {each: tuple(target or f"{name}.{each}" for target in targets) for each, targets in names.items()}
         return Module(name, dotted, definitions, effects)
+
+    def registered(self, module: Module) -> list[str]:
+        """Return the definitions that a decorator of these modules takes, which may enter them into a registry."""
+        decorated = (
+            (name, each)
+            for name, statements in module.definitions.items()
+            for statement in statements
+            if isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+            for each in statement.decorator_list
+        )
+        return sorted({name for name, each in decorated if self._is_from_here(each, module)})
+
+    def _is_from_here(self, decorator: ast.expr, module: Module) -> bool:
+        function = decorator.func if isinstance(decorator, ast.Call) else decorator
+        first, _, rest = ast.unparse(function).partition(".")
+        return any(
+            owner is not None and bool(owner[1])
+            for target in module.names.get(first, ())
+            if (owner := self.owner(f"{target}.{rest}".rstrip("."))) is not None
+        )
 
     def owner(self, dotted: str) -> tuple[Module, str, list[str]] | None:
         """Return the module that defines a dotted name, the name in that module, and the attributes that follow.
@@ -114,14 +134,17 @@ class Package:
 
 
 class Folder(Package):
-    """The modules below one folder that is no package itself, such as that of a study: each file is a module."""
+    """The modules below one folder that is no package itself, such as that of a study: each file is a module.
+
+    So is each file in a folder of it, with or without an `__init__.py`: Python imports both.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, strict=False)
 
     def holds(self, dotted: str) -> bool:
         first = self.folder / dotted.partition(".")[0]
-        return first.with_suffix(".py").is_file() or (first / "__init__.py").is_file()
+        return first.with_suffix(".py").is_file() or any(first.rglob("*.py"))
 
     def _place(self, parts: Sequence[str]) -> Path:
         return self.folder.joinpath(*parts)
