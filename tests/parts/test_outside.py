@@ -97,6 +97,44 @@ def test_a_bad_option_stops_no_line_that_does_not_choose_it(study, bad):
         compose(["norm=bad"])
 
 
+SIGNED = (
+    "from typing import Annotated, Literal\nfrom pydantic import Field\nfrom ablab.fields import Positiv\n\nM = 4\n\n"
+    "class Part:\n    def __init__(self, d_model: int, *, SIGNATURE): pass\n"
+)
+OF_PART = {"norm/mine": "_target_: parts.Part\n"}
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "why"),
+    [
+        ("import drafted\n" + DYT.replace("torch.tanh(", "drafted.tanh("), {"norm/mine": OPTION}, "drafted.py, line 1"),
+        (SIGNED.replace("SIGNATURE", "alpha: Annotated[int, Field(le=M)]"), OF_PART, "M is computed"),
+        (SIGNED.replace("SIGNATURE", "alpha: Literal[M]"), OF_PART, "M is computed"),
+        (SIGNED.replace("SIGNATURE", "alpha: Positiv"), OF_PART, "ablab.fields has no Positiv"),
+        (SIGNED.replace("SIGNATURE", "alpha: 'int |'"), OF_PART, "cannot be read as a type"),
+        (SIGNED.replace("SIGNATURE", "alpha: int[3]"), OF_PART, "cannot be read as a type"),
+        (SIGNED.replace("SIGNATURE", "alpha: Literal = 1"), OF_PART, "Literal"),
+        (SIGNED.replace("SIGNATURE", "kind: str = 'a'"), OF_PART, "kind: no field can have this name"),
+        (SIGNED.replace("SIGNATURE", "own: str = 'a'"), OF_PART, "own: no field can have this name"),
+        (SIGNED.replace("SIGNATURE", "_a: int = 1"), OF_PART, "_a: no field can have this name"),
+        (DYT + "    needs = {'inti': 'small'}\n", {"norm/mine": "_target_: parts.DyT\n"}, "allowed: kinds by group"),
+        (DYT, {"norm/mine": "defaults: [nosuch]\n" + OPTION}, "nosuch: unknown option of norm"),
+        (DYT, {"norm/mine": "defaults: [mine]\n" + OPTION}, "mine builds on itself"),
+        (DYT, {"norm/mine": "defaults: 3\n" + OPTION}, "defaults: 3: no list"),
+        (DYT, {"norm/mine": "# @package _global_\nnorm:\n"}, "norm: no fields"),
+        (DYT, {"norm/mine": "defaults: [{override /placment: post}]\n" + OPTION}, "placment"),
+    ],
+)
+def test_a_draft_is_told_in_one_line_where_it_is_chosen_and_nowhere_else(study, source, options, why):
+    Path("drafted.py").write_text("def (:\n")
+    study(source, options)
+    assert compose(["layerdrop=0.1"]).config
+    assert main(["train", "--cfg", "job"]) == 0
+    with pytest.raises(UserError, match=why) as error:
+        compose(["norm=mine"])
+    assert "\n" not in str(error.value)
+
+
 def test_values_of_ours_need_no_part(study):
     study(
         DYT,

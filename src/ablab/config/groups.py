@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.parts.folders import user_confs
 from ablab.parts.shipped import PRIMARY, shipped_conf, shipped_targets
 from ablab.plain_yaml import checked
@@ -61,11 +61,29 @@ def is_shipped(group: str, option: str) -> bool:
     return file_of(group, option).parents[1] == shipped_conf()
 
 
-def option_files(group: str, option: str) -> list[Path]:
-    """Return the file of an option, preceded by the files of the options of its group that it builds on."""
+def option_files(group: str, option: str, above: Sequence[str] = ()) -> list[Path]:
+    """Return the file of an option, preceded by the files of the options of its group that it builds on.
+
+    `above`: the options that build on this one. UserError where its file names no option, or one of these.
+    """
     path = file_of(group, option)
-    bases = (entry.partition("@")[0] for entry in _content(path).get("defaults", []) if isinstance(entry, str))
-    return [*(file for base in bases if base != "_self_" for file in option_files(group, base)), path]
+    bases = [entry.partition("@")[0] for entry in _defaults(path) if isinstance(entry, str)]
+    files = []
+    for base in bases:
+        if base in (option, *above):
+            raise UserError(f"{path}: defaults: {base} builds on itself; allowed: another option of {group}")
+        if base != "_self_" and base not in groups()[group]:
+            raise UserError(f"{path}: defaults: {base}: unknown option of {group}; {choices(base, groups()[group])}")
+        files += option_files(group, base, (option, *above)) if base != "_self_" else []
+    return [*files, path]
+
+
+def _defaults(path: Path) -> list[Any]:
+    """Return the entries of an option's defaults list."""
+    entries = _content(path).get("defaults") or []
+    if not isinstance(entries, list):
+        raise UserError(f"{path}: defaults: {entries}: no list; allowed: [option], as in Hydra")
+    return entries
 
 
 def option_values(group: str, option: str) -> dict[str, Any]:
@@ -74,7 +92,12 @@ def option_values(group: str, option: str) -> dict[str, Any]:
     for path in option_files(group, option):
         content = _read(path)
         content.pop("defaults", None)
-        fields |= content.get(group, {} if _is_global(path) else content)
+        own = content.get(group, {} if _is_global(path) else content)
+        if not isinstance(own, dict):
+            raise UserError(
+                f"{path}: {group}: no fields; allowed: {TARGET}: <module>.<class>, and values of its fields"
+            )
+        fields |= own
     return with_kind(group, fields, file_of(group, option))
 
 
@@ -95,8 +118,7 @@ def with_kind(group: str, fields: Mapping[str, Any], where: object = "") -> dict
 
 def implied_choices(group: str, option: str) -> dict[str, str]:
     """Return the options of other groups that this option implies: `norm=post` implies placement=post."""
-    content = _content(file_of(group, option))
-    entries = (entry for entry in content.get("defaults", []) if isinstance(entry, dict))
+    entries = (entry for entry in _defaults(file_of(group, option)) if isinstance(entry, dict))
     return {key.removeprefix("override /"): str(value) for entry in entries for key, value in entry.items()}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from pydantic import ValidationError, create_model
+from pydantic.errors import PydanticUserError
 
 from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, Option
@@ -82,6 +83,9 @@ def _class_of(group: str, kind: str, confs: Sequence[Path]) -> type[Group]:
     base = OPTIONS[group].get(kind, OPTIONS[group][""])
     if part is None:
         return base
+    for name in _fields(part, group):
+        if name in ("kind", "code") or name.startswith("_") or (name not in base.model_fields and hasattr(base, name)):
+            raise UserError(f"_target_={part.target}: {name}: no field can have this name; allowed: another name")
     fields = {name: (_type(part, group, name), ...) for name in _fields(part, group) if name not in base.model_fields}
     return base if part.is_own and not fields else _made(group, base, part, fields)
 
@@ -89,7 +93,10 @@ def _class_of(group: str, kind: str, confs: Sequence[Path]) -> type[Group]:
 def _made(group: str, base: type[Group], part: Part, fields: Mapping[str, Any]) -> type[Group]:
     """Return a class with the fields of `base` and these."""
     bases = (Made if part.is_own else Outside, base)
-    made: Any = create_model(base.__name__, __base__=bases, __module__=__name__, **dict(fields))
+    try:
+        made: Any = create_model(base.__name__, __base__=bases, __module__=__name__, **dict(fields))
+    except PydanticUserError as error:
+        raise UserError(f"_target_={part.target}: {' '.join(error.message.split())}") from None
     made.made_for = group
     return cast(type[Group], made)
 

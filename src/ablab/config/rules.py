@@ -99,7 +99,11 @@ def _needs(config: Config) -> Iterator[str]:
         part = part_of(group, option.kind)
         if part is None:
             continue
-        for other, kind in part.signature.constants.get("needs", {}).items():
+        needs = part.signature.constants.get("needs", {})
+        if not isinstance(needs, dict) or not needs.keys() <= {*OPTIONS, "data"}:
+            yield f"{group}={option.kind}: needs = {needs}; allowed: kinds by group, of {', '.join(OPTIONS)} and data"
+            continue
+        for other, kind in needs.items():
             if config.is_read(other) and (other_kind := getattr(config, other).kind) != kind:
                 yield f"{group}={option.kind}: needs {other}={kind}, got {other}={other_kind}; allowed: {other}={kind}"
 

@@ -11,6 +11,7 @@ from hydra import __version__ as hydra_version
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
@@ -39,6 +40,8 @@ class Values(NamedTuple):
 def values_of(overrides: Sequence[Override]) -> Values:
     """Compose the YAML files and these overrides with Hydra into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
+    for group, option in options.items():
+        option_values(group, option)  # raises UserError for a file that Hydra would only trip over
     base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())), user_confs())
     fields = [override for override in overrides if not _chooses(override)]
     unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
@@ -93,7 +96,10 @@ def _chooses(override: Override) -> bool:
 def _compose_options(options: tuple[str, ...], confs: Sequence[Path]) -> _Base:
     """Compose each choice of options once, however many runs share it: Hydra is slow."""
     with own_hydra():
-        composed = compose(PRIMARY, overrides=list(options), return_hydra_config=True)
+        try:
+            composed = compose(PRIMARY, overrides=list(options), return_hydra_config=True)
+        except HydraException as error:  # a defaults list of the user's
+            raise UserError(f"{' '.join(options)}: {' '.join(str(error).split())}") from None
     chosen = {
         group: str(option) for group, option in composed.hydra.runtime.choices.items() if not group.startswith("hydra")
     }

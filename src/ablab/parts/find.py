@@ -84,7 +84,10 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
         raise UserError(f"_target_={target}: {error}") from None
     part = Part(target, packages[0], read, version)
     if isinstance(part.package, Folder):
-        _check_imports(part)
+        try:
+            _check_imports(part)
+        except SyntaxError as error:
+            raise UserError(f"_target_={target}: {error.filename}, line {error.lineno}: {error.msg}") from None
     return part
 
 

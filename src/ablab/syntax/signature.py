@@ -52,9 +52,10 @@ class Signature:
             raise SignatureError(f"{name} has no type")
         try:
             return _evaluated(parameter.annotation, parameter.owner)
-        except SignatureError as error:
+        except (SignatureError, TypeError, ValueError) as error:  # the last two by a type that takes no such values
             written = ast.unparse(parameter.annotation)
-            raise SignatureError(f"{name}: {written} cannot be read as a type ({error})") from None
+            why = " ".join(str(error).split())
+            raise SignatureError(f"{name}: {written} cannot be read as a type ({why})") from None
 
 
 def signature(dotted: str, packages: Sequence[Package]) -> Signature:
@@ -178,9 +179,7 @@ def _dotted(node: ast.expr, module: Module) -> str | None:
 def _evaluated(node: ast.expr, module: Module) -> Any:
     """Evaluate an annotation: names that types may use, subscripts, unions, literals and calls of those names."""
     if isinstance(node, ast.Constant):
-        if isinstance(node.value, str):  # a forward reference
-            return _evaluated(ast.parse(node.value, mode="eval").body, module)
-        return node.value
+        return _evaluated(_referred(node.value), module) if isinstance(node.value, str) else node.value
     if isinstance(node, (ast.Name, ast.Attribute)):
         return _named(node, module)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -188,16 +187,31 @@ def _evaluated(node: ast.expr, module: Module) -> Any:
     if isinstance(node, ast.Subscript):
         return _subscript(node, module)
     if isinstance(node, ast.Call):
-        options = {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg is not None}
-        return _evaluated(node.func, module)(*map(ast.literal_eval, node.args), **options)
+        options = {each.arg: _literal(each.value) for each in node.keywords if each.arg is not None}
+        return _evaluated(node.func, module)(*map(_literal, node.args), **options)
     raise SignatureError(f"{ast.unparse(node)} is computed")
+
+
+def _referred(text: str) -> ast.expr:
+    """Parse a forward reference."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise SignatureError(error.msg) from None
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise SignatureError(f"{ast.unparse(node)} is computed") from None
 
 
 def _subscript(node: ast.Subscript, module: Module) -> Any:
     origin = _evaluated(node.value, module)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if getattr(origin, "_name", None) == "Literal":
-        values = [ast.literal_eval(each) for each in inner]
+        values = [_literal(each) for each in inner]
     else:
         values = [_evaluated(each, module) for each in inner]
     return origin[tuple(values)] if len(values) > 1 else origin[values[0]]
@@ -214,4 +228,7 @@ def _named(node: ast.expr, module: Module) -> Any:
         return _evaluated(statement.value, module)
     if place not in READABLE:
         raise SignatureError(f"{target} is none of {', '.join((*BUILTINS[:-1], *READABLE))}")
-    return getattr(import_module(place), name)
+    found = getattr(import_module(place), name, MISSING)
+    if found is MISSING:
+        raise SignatureError(f"{place} has no {name}")
+    return found
