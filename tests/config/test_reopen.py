@@ -28,6 +28,11 @@ def test_evaluation_and_runtime_can_be_set():
     assert config.placement.kind == "post"
 
 
+def test_an_options_values_may_refer_to_others():
+    trainer = reopen(recorded(), ["trainer.devices=4", "trainer=ddp"]).trainer
+    assert (trainer.devices, trainer.micro_batches) == (4, 4)
+
+
 def test_an_option_comes_before_its_fields_in_whichever_order_they_are_typed():
     assert reopen(recorded(), ["pruning.beam=9", "pruning=search"]).pruning.beam == 9
 

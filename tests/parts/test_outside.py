@@ -14,6 +14,7 @@ from ablab.cli import main
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.config.listing import listed_fields, typed_choices
+from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.parts.find import find_part
 from ablab.parts.shipped import shipped_conf
@@ -95,6 +96,21 @@ def test_a_bad_option_stops_no_line_that_does_not_choose_it(study, bad):
         compose(["norm=pre", "norm.alpha=1"])
     with pytest.raises(UserError):
         compose(["norm=bad"])
+
+
+ENDS = """
+from ablab.pruning.strategies import Rule
+
+class Ends(Rule):
+    def __init__(self, *, reverse: bool = False): pass
+"""
+
+
+def test_a_finished_run_is_pruned_by_a_strategy_whose_defaults_are_in_its_signature(study):
+    study(ENDS, {"pruning/ends": "_target_: parts.Ends\ncurves: [decoder]\ndepths: null\n"})
+    recorded = compose([]).config.model_dump(serialize_as_any=True)
+    assert reopen(recorded, ["pruning=ends"]).pruning == compose(["pruning=ends"]).config.pruning
+    assert reopen(recorded, ["pruning=ends", "pruning.reverse=true"]).pruning.own["reverse"] is True
 
 
 SIGNED = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
-from ablab.config.kinds import class_of, corpus_class, readers
+from ablab.config.kinds import class_of, corpus_class, defaults_of, readers
 from ablab.config.options import OPTIONS
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
 from ablab.errors import UserError, choices
@@ -27,7 +27,7 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
         if key in OPEN_GROUPS:
             if value not in groups()[key]:
                 raise UserError(f"{key}={value}: unknown option; {choices(value, groups()[key])}")
-            values[key], chosen[key] = option_values(key, value), value
+            values[key], chosen[key] = _option(key, value), value
     fields = open_fields(values["data"])
     for key, value in typed:
         if key in OPEN_GROUPS:
@@ -40,11 +40,30 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
             having = ", ".join(readers(key))
             raise UserError(f"{key}={value} has no effect with {group}={option}; allowed with {group}={having}")
         (values[group] if group else values)[field] = _parsed(key, value)
-    config = validate(values)
+    config = validate({**values, **_resolved(values, chosen)})
     for key, value in typed:
         if key not in OPEN_GROUPS and (why := idle(config, key)) is not None:
             raise UserError(f"{key}={value} has no effect with {why}")
     return config
+
+
+def _option(group: str, option: str) -> dict[str, Any]:
+    """Return the values of an option, with those that only the signature of its part has."""
+    values = option_values(group, option)
+    return {**(defaults_of(group, values["kind"]) if group in OPTIONS else {}), **values}
+
+
+def _resolved(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options that were chosen, with the values that theirs refer to, such as `${trainer.devices}`."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    config = OmegaConf.create(dict(values))
+    try:
+        return {group: OmegaConf.to_container(config[group], resolve=True) for group in chosen}
+    except OmegaConfBaseException as error:
+        typed = " ".join(f"{group}={option}" for group, option in chosen.items())
+        raise UserError(f"{typed}: {' '.join(str(error).split())}") from None
 
 
 def _reads(group: str, kind: str, field: str) -> bool:
