@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -106,6 +107,50 @@ def test_a_run_that_was_taken_over_gets_nothing_more(tmp_path):
             write_text(tmp_path / "elsewhere", "1")
     assert {path.name for path in folder.path.iterdir()} == {"mine"}
     assert not (tmp_path / "register.jsonl").exists()
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """Errors of the disk that reading a token meets, in their order; then it is read."""
+    errors, read = [], Path.read_text
+
+    def read_text(path, *args, **options):
+        if path.name.endswith(".owner") and errors:
+            raise OSError(errors.pop(0), "stale file handle")
+        return read(path, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr("ablab.store.ownership.PAUSES", (0, 0))
+    return errors
+
+
+def test_an_error_of_the_disk_that_passes_is_no_other_process(tmp_path, disk):
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    folder.path.mkdir(parents=True)
+    with locked(folder) as owner:
+        disk[:] = [errno.ESTALE, errno.EIO]
+        write_text(folder.path / "mine", "1")
+        assert owner.is_still
+        disk[:] = [errno.EIO] * 3
+        with pytest.raises(OSError, match="stale"):
+            write_text(folder.path / "late", "1")
+        assert owner.is_still
+    assert {path.name for path in folder.path.iterdir()} == {"mine"}
+
+
+def test_a_heart_beats_on_while_the_disk_does_not_answer(tmp_path):
+    asked = []
+
+    def owns():
+        asked.append(time.time())
+        raise OSError(errno.EIO, "no answer")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ablab.store.heartbeat.BEAT", 0.01)
+        with heartbeat(tmp_path / "pulse", owns):
+            _wait_for(lambda: len(asked) > 3)
+            assert read_pulse(tmp_path / "pulse") is not None
+    assert len(asked) > 3
 
 
 def _wait_for(condition) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,12 @@ class Heartbeat:
             temporary.write_text(pulse.model_dump_json(), encoding="utf-8")
             temporary.replace(self._path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
     def run(self) -> None:
         """Beat until stopped."""
-        while not self._stopped.is_set() and self._owns():
+        while not self._stopped.is_set() and self._may_own():
             self.beat()
             self._stopped.wait(BEAT)
 
@@ -96,8 +97,16 @@ class Heartbeat:
 
     def remove(self) -> None:
         """Remove the pulse, unless it is another process's by now."""
-        if self._owns():
-            self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            if self._owns():
+                self._path.unlink(missing_ok=True)
+
+    def _may_own(self) -> bool:
+        """Return whether the run is not known to be another process's: an error of the disk must not end the beats."""
+        try:
+            return self._owns()
+        except OSError:
+            return True
 
 
 @contextmanager

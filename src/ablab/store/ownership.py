@@ -5,6 +5,7 @@ its run may belong to another; whatever it would commit then is refused.
 """
 
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from ablab.errors import TakenOverError
 from ablab.files import guarded, half_written, write_text
 from ablab.store.heartbeat import read_pulse
 from ablab.store.run_folder import RunFolder
+
+PAUSES = (0.1, 1.0)
+"""Seconds before a token that could not be read is read again."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Owner:
 
     @property
     def is_still(self) -> bool:
-        """True unless another process has taken the run over, or its token cannot be read."""
+        """True unless another process has taken the run over. OSError while the disk does not tell."""
         return _read(self.folder.owner) == self.token
 
     def check(self) -> None:
@@ -51,11 +55,22 @@ def owned(folder: RunFolder) -> Iterator[Owner]:
         with guarded(folder.path, owner.check):
             yield owner
     finally:
-        if owner.is_still:
-            folder.owner.unlink(missing_ok=True)
+        with suppress(OSError):
+            if owner.is_still:
+                folder.owner.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str | None:
-    with suppress(OSError, UnicodeDecodeError):
+    """Return a token, or None where there is none; a network's disk may need to be asked again."""
+    for pause in PAUSES:
+        try:
+            return _token(path)
+        except OSError:
+            time.sleep(pause)
+    return _token(path)
+
+
+def _token(path: Path) -> str | None:
+    with suppress(FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return path.read_text(encoding="ascii")
     return None
