@@ -179,10 +179,10 @@ class Noted:
     def __init__(self):
         self.tables, self.pictures, self.points = {}, [], []
 
-    def table(self, step, key, columns, rows):
+    def table(self, step, key, columns, rows, *, of):
         self.tables[key] = (columns, rows)
 
-    def picture(self, step, key, path, caption):
+    def picture(self, step, key, path, caption, *, of):
         self.pictures.append(key)
 
     def along(self, axis, x, values):

@@ -205,8 +205,9 @@ def test_callbacks_are_told_of_every_picture(outputs):
     told = []
 
     class Told(Callback):
-        def on_picture(self, step, key, draw, caption):
+        def on_picture(self, step, key, draw, caption, of=""):
             assert draw().exists()
+            assert of
             told.append((step, key))
 
     run = scalenorm(outputs)

@@ -157,6 +157,21 @@ def test_a_resumed_run_tells_all_points_and_none_twice(tmp_path):
     assert len(seen.kind("opened")) == 3
 
 
+def test_a_second_curve_of_one_label_is_told_and_the_first_only_once(tmp_path):
+    """As of another test set: the step is the last of training, and the key has the label alone."""
+    for curves in (("c1", "c2"), ("c2", "c3")):
+        events = Events(tmp_path, CARD, print)
+        for curve in curves:
+            (tmp_path / "curve.png").write_text(curve)
+            events.table(20, "pruning/every_other", ["bleu"], [[curve]], of=curve)
+            events.picture(20, "pruning/depth_quality", tmp_path / "curve.png", "a curve", of=curve)
+        events.finish(failed=False)
+    seen = Seen.of(tmp_path)
+    assert [event["rows"] for event in seen.kind("table")] == [[["c1"]], [["c2"]], [["c3"]]]
+    files = [tmp_path / FOLDER / event["file"] for event in seen.kind("picture")]
+    assert [file.read_text() for file in files] == ["c1", "c2", "c3"]
+
+
 def test_a_damaged_line_hides_no_other(tmp_path):
     events = Events(tmp_path, CARD, print)
     for step in range(5):

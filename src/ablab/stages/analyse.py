@@ -11,6 +11,7 @@ from ablab.analysis import attentions, cross_attention, importance, learned_scal
 from ablab.analysis.heads import NAMES
 from ablab.analysis.inspect import FINAL
 from ablab.analysis.plot import draw
+from ablab.files import json_digest
 from ablab.plan import Planned
 from ablab.provenance import code_digest
 from ablab.stages.analyses import SITES, Wanted
@@ -34,7 +35,8 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             picture = path.with_suffix(".png")
             draw(artefact, picture)
             caption = f"{artefact.section}: {artefact.title}"
-            callbacks.on_picture(record.cost.steps, f"analysis/{each.key}", partial(Path, picture), caption)
+            key, of = f"analysis/{each.key}", json_digest(dict(each.settings), 12)
+            callbacks.on_picture(record.cost.steps, key, partial(Path, picture), caption, of)
             # Last, so that an artefact that can be read has been drawn.
             write_artefact(path, artefact)
 

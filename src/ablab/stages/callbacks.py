@@ -140,11 +140,15 @@ class TrackerCallback(Callback):
             self.tracker.model("selected", "selected", files, record.selected.sha256)
 
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
-        """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs."""
+        """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs.
+
+        The lines are those of the first curve of a label: points of another test set would mix with them.
+        """
         table = rows([curve])
         key, by = (f"pruning/{HEADS}/{curve.label}", HEADS) if curve.of_heads else (f"pruning/{curve.label}", "depth")
-        self.tracker.table(step, key, list(columns(curve)), [list(row.values()) for row in table])
-        self.tracker.picture(step, f"pruning/{stem(curve)}", picture, f"test BLEU and decoding speed by {by}")
+        self.tracker.table(step, key, list(columns(curve)), [list(row.values()) for row in table], of=curve.curve_id)
+        caption = f"test BLEU and decoding speed by {by}"
+        self.tracker.picture(step, f"pruning/{stem(curve)}", picture, caption, of=curve.curve_id)
         for line in lines_of([curve]):
             for point in line.points:
                 figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
@@ -154,9 +158,9 @@ class TrackerCallback(Callback):
                     {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
                 )
 
-    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
+    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str, of: str = "") -> None:
         if self.tracker.shows_pictures:
-            self.tracker.picture(step, key, draw(), caption)
+            self.tracker.picture(step, key, draw(), caption, of=of)
 
 
 class AttentionMapCallback(Callback):

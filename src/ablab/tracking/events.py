@@ -66,20 +66,23 @@ class Events(Tracker):
         """Append points of curves on an axis of their own."""
         self._row("row", axis=f"axis/{axis}", x=x, values=dict(values))
 
-    def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def table(
+        self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, of: str = ""
+    ) -> None:
         """Append a table."""
-        self._row("table", axis=STEP, x=step, key=key, columns=list(columns), rows=[list(row) for row in rows])
+        content = {"key": key, "columns": list(columns), "rows": [list(row) for row in rows]}
+        self._row("table", axis=STEP, x=step, **content, **_of(of))
 
-    def picture(self, step: int, key: str, path: Path, caption: str) -> None:
+    def picture(self, step: int, key: str, path: Path, caption: str, *, of: str = "") -> None:
         """Append a picture, with a copy of its file, which later pictures may overwrite."""
         if self._file is None:
             return
-        name = f"{key.replace('/', '-')}-{step}{path.suffix}"
+        name = f"{'-'.join([*key.split('/'), str(step), *_of(of).values()])}{path.suffix}"
         try:
             shutil.copyfile(path, self._folder / name)
         except OSError as error:
             self._give_up(error)
-        self._row("picture", axis=STEP, x=step, key=key, file=name, caption=caption)
+        self._row("picture", axis=STEP, x=step, key=key, file=name, caption=caption, **_of(of))
 
     def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
         """Append a chart in Plotly's format."""
@@ -152,9 +155,13 @@ def placed_events(folder: Path, *, start: int = 0) -> Iterator[tuple[Event, int]
 
 
 def _identity(content: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the identity of a row, its axis, its place there, and its keys; or of a model, its name and digest."""
+    """Return the identity of a row, its axis, its place there, its keys and what it is of; or of a model."""
     place = content.get("x", content.get("digest"))
-    return content.get("axis"), place, content.get("key"), *sorted(content.get("values", ()))
+    return content.get("axis"), place, content.get("key"), content.get("of"), *sorted(content.get("values", ()))
+
+
+def _of(of: str) -> dict[str, str]:
+    return {"of": of} if of else {}
 
 
 def _whole(path: Path) -> int:

@@ -36,7 +36,10 @@ class RunCard(BaseModel):
 
 
 class Tracker:
-    """Base class of trackers, whose methods do nothing: no tracker. `step` is always our optimiser step."""
+    """Base class of trackers, whose methods do nothing: no tracker. `step` is always our optimiser step.
+
+    `of`: the id of what is logged after training, where one step and key may have several, such as curves.
+    """
 
     shows_pictures = False
 
@@ -46,10 +49,12 @@ class Tracker:
     def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
         """Log points of curves on an axis of their own."""
 
-    def table(self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def table(
+        self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, of: str = ""
+    ) -> None:
         """Log a table."""
 
-    def picture(self, step: int, key: str, path: Path, caption: str) -> None:
+    def picture(self, step: int, key: str, path: Path, caption: str, *, of: str = "") -> None:
         """Log a picture from a file."""
 
     def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:

@@ -70,7 +70,7 @@ class Callback:
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
         """Called when a pruning curve was measured and drawn."""
 
-    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
+    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str, of: str = "") -> None:
         """Called with a figure; `draw` makes its file where that is still to be done, so call it only for use."""
 
 
@@ -135,6 +135,6 @@ class Callbacks(Callback):
         for callback in self.callbacks:
             callback.on_curve(step, curve, picture)
 
-    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str) -> None:
+    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str, of: str = "") -> None:
         for callback in self.callbacks:
-            callback.on_picture(step, key, draw, caption)
+            callback.on_picture(step, key, draw, caption, of)
