@@ -9,7 +9,7 @@ import pytest
 
 from ablab.cli import main
 from ablab.tracking import sending
-from ablab.tracking.events import FOLDER, Events
+from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.sending import Sent
 from ablab.tracking.server import KNOWN
 from tests.tracking.conftest import CARD
@@ -204,6 +204,21 @@ def test_without_a_key_online_is_refused_in_a_line(serve, run, monkeypatch, caps
 def test_names_that_wandb_refuses_are_refused_first(words, allowed, tmp_path, capsys):
     assert main(["train", words, f"outputs={tmp_path}"]) == 2
     assert allowed in capsys.readouterr().err
+
+
+def test_one_that_cannot_be_sent_holds_up_no_other(serve, run, capsys):
+    server = serve()
+    damaged = run.parent / "raaa" / FOLDER / EVENTS
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{}\n")
+    told(Events(run, CARD, print), run)
+    assert synced(run) == 1
+    assert_all_there_once(server)
+    said = capsys.readouterr()
+    assert said.err == f"error: {damaged} names no run: it is damaged, and can be removed; all else is sent\n"
+    assert "[1/2] raaa: not sent" in said.out
+    damaged.unlink()
+    assert synced(run) == 0
 
 
 def test_a_store_without_events_has_nothing_to_send(tmp_path, capsys):

@@ -26,7 +26,7 @@ SECONDS = 600.0
 
 
 def sync(arguments: Sequence[str]) -> int:
-    """Send the events of each run in turn; stop at the first that the server does not take."""
+    """Send the events of each run in turn. One that the server does not take holds up no other."""
     options = read_words(SyncOptions, arguments)
     outputs = Path(options.outputs)
     if not outputs.is_dir():
@@ -36,21 +36,32 @@ def sync(arguments: Sequence[str]) -> int:
     console.say(f"{len(missing)} runs and studies of {outputs} have something to send")
     if missing and not options.dry_run:
         _check_server()
-    listed = []
+    listed, problems = [], []
     for number, folder in enumerate(missing, 1):
-        card = _card(folder)
-        where = f"{card.entity}/{card.project}" if card.entity else card.project
+        at = f"[{number}/{len(missing)}] {folder.name}"
+        cards = cards_of(folder)
+        if not cards:
+            problems.append(f"{folder / FOLDER / EVENTS} names no run: it is damaged, and can be removed")
+            console.say(f"{at}: not sent; {problems[-1]}")
+            continue
+        where = _project(cards[-1])
         listed.append(ToSend(folder=str(folder), project=where))
-        where += f" as {card.id_there}" * (card.id_there != folder.name)
-        console.say(f"[{number}/{len(missing)}] {folder.name} to {where}{': not sent' * options.dry_run}")
+        where += f" as {cards[-1].id_there}" * (cards[-1].id_there != folder.name)
+        console.say(f"{at} to {where}{': not sent' * options.dry_run}")
         if not options.dry_run and (problem := _send(folder)) is not None:
-            raise LostError(f"{folder}: W&B has not taken all of it ({problem}); typed again, the line goes on there")
+            problems.append(f"{folder}: W&B has not taken all of it ({problem})")
+            if out_of_reach() is not None:
+                raise LostError(f"{problems[-1]}; typed again, the line goes on there")
+            console.say(f"  {problem}")
     if options.dry_run and missing:
         console.say("Next: ablab sync")
     elif former := _of_earlier_versions(outputs):
         console.say(f"{former} sessions are of an earlier version: wandb sync {outputs}/runs/*/wandb/offline-run-*")
     if options.format == "json":
         say_json(Unsent(dry_run=options.dry_run, missing=listed))
+    if problems:
+        more = f"; nor were {len(problems) - 1} others sent" * (len(problems) > 1)
+        raise LostError(f"{problems[0]}{more}; all else is sent" if not options.dry_run else problems[0])
     return 0
 
 
@@ -64,11 +75,8 @@ def unsent(outputs: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _card(folder: Path) -> RunCard:
-    cards = cards_of(folder)
-    if not cards:
-        raise UserError(f"{folder / FOLDER / EVENTS}: names no run; it is damaged, and can be removed")
-    return cards[-1]
+def _project(card: RunCard) -> str:
+    return f"{card.entity}/{card.project}" if card.entity else card.project
 
 
 def _check_server() -> None:
