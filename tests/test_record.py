@@ -200,6 +200,13 @@ def test_an_empty_reference_finds_nothing(tmp_path):
         find_run("", tmp_path)
 
 
+def test_a_damaged_record_hides_no_run_of_another_name(tmp_path):
+    damaged = _run(tmp_path, "raaa00000000", "norm=pre,s1")
+    (damaged.path / "record.json").write_text("{")
+    one = _run(tmp_path, "rabc11111111", "norm=post,s1")
+    assert find_run("norm=post,s1", tmp_path).run_id == one.run_id
+
+
 def test_runs_are_opened_once_each_in_the_order_typed(tmp_path):
     one = _run(tmp_path, "rabc11111111", "norm=post,s1")
     two = _run(tmp_path, "rabd22222222", "norm=pre,s1")

@@ -56,6 +56,15 @@ class PartError(LostError):
     """The user's own part raised an error; the message says in which file and line."""
 
 
+def check_text(argument: str) -> None:
+    """Refuse bytes that are no text, such as those of a path in Latin-1: no record could hold them."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        written = argument.encode(errors="backslashreplace").decode()
+        raise UserError(f"{written}: not UTF-8; allowed: text, and paths of it") from None
+
+
 def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> str:
     """Return `allowed: a, b, c; did you mean b?` for an unknown name, with the nearest name if one is near enough.
 

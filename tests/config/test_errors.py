@@ -36,6 +36,7 @@ BAD = {
     "layerdrop=${model}": ["layerdrop={'d_model': 128", "...: allowed: a valid number"],
     "data.kind=[a]": ["data.kind=[a]", "chosen as an option", "data=option"],
     "norm=\x1b[31mpre": ["norm=\\x1b[31mpre", "scalenorm"],
+    "data.path=/caf\udce9": ["data.path=/caf\\udce9: not UTF-8"],
     "layerdrop=${nope}": ["layerdrop", "${nope}"],
     "modle=base": ["modle=base", "did you mean model?"],
     "model.num_head=4": ["model.num_head=4", "did you mean model.num_heads?"],

@@ -78,3 +78,8 @@ def test_an_option_has_the_fields_that_were_added_to_it_later():
     old = recorded("pruning=random")
     del old["pruning"]["what"], old["pruning"]["heads"]
     assert reopen(old, ["pruning.what=heads"]).pruning.what == "heads"
+
+
+def test_bytes_that_are_no_text_are_refused():
+    with pytest.raises(UserError, match=r"data.path=/caf\\udce9: not UTF-8"):
+        reopen(recorded(), ["data.path=/caf\udce9"])

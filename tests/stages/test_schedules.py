@@ -76,6 +76,7 @@ def test_the_line_as_typed_draws_once(tmp_path, monkeypatch, capsys):
 
 BAD = {
     "schedule=true run=x": "run=x: not with schedule=true",
+    "schedule=yes run=x": "run=x: not with schedule=true",
     "schedule=true heads=true": "heads=true: not with schedule=true",
     "run=x schedule=cosine": "schedule=cosine: a finished run keeps its schedule; allowed: with schedule=true",
     "schedule=true schedule=cosin": "cosin",

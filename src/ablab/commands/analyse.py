@@ -7,7 +7,7 @@ from pathlib import Path
 from ablab.commands.options.base import split_words
 from ablab.commands.options.models import AnalyseOptions
 from ablab.commands.outputs import AnalysedRun, AnalysedRuns, Analysis, say_json
-from ablab.commands.schedules import DRAW, draw_schedules
+from ablab.commands.schedules import asks_to_draw, draw_schedules
 from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
@@ -37,8 +37,8 @@ class _Opened:
 
 def analyse(arguments: Sequence[str]) -> int:
     """Compute missing artefacts and print a line for each; with schedule=true, draw schedules without a run."""
-    if any(word in DRAW for word in arguments):
-        return draw_schedules([word for word in arguments if word not in DRAW])
+    if any(map(asks_to_draw, arguments)):
+        return draw_schedules([word for word in arguments if not asks_to_draw(word)])
     for word in arguments:
         if word.startswith("schedule=") and word.partition("=")[2] in groups()["schedule"]:
             raise UserError(f"{word}: a finished run keeps its schedule; allowed: with schedule=true, before a run")

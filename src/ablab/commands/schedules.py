@@ -6,8 +6,13 @@ from pathlib import Path
 from ablab.commands.options.models import AnalyseOptions
 from ablab.errors import UserError
 
-DRAW = ("schedule=true", "schedule=True")
-"""The words that ask for it. `schedule` is also a group of the configuration: any other value is its option."""
+TRUE = ("true", "yes", "on", "1", "t", "y")
+
+
+def asks_to_draw(word: str) -> bool:
+    """Return whether a word is `schedule=true`. `schedule` is also a group of the configuration, with its options."""
+    key, _, value = word.partition("=")
+    return key == "schedule" and value.lower() in TRUE
 
 
 def draw_schedules(words: Sequence[str]) -> int:

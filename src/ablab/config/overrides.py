@@ -11,7 +11,7 @@ from hydra.errors import OverrideParseException
 from ablab.config.former import GONE, MEANT, key_of_now
 from ablab.config.groups import groups, implied_choices
 from ablab.config.malformed import malformed
-from ablab.errors import UserError, choices
+from ablab.errors import UserError, check_text, choices
 from ablab.program import program
 
 
@@ -27,6 +27,7 @@ def parse(arguments: Sequence[str]) -> list[Override]:
     """Parse the overrides by Hydra's grammar; UserError for a syntax error."""
     parsed: list[Override] = []
     for argument in arguments:
+        check_text(argument)
         key, equals, value = argument.partition("=")
         if not key.strip() or (not equals and not argument.startswith("~")):
             raise UserError(f"{argument!r}: not an override; allowed: key=value, such as layerdrop=0.2 (see --help)")

@@ -9,7 +9,7 @@ from ablab.config.groups import groups, option_values
 from ablab.config.kinds import class_of, corpus_class, defaults_of, readers
 from ablab.config.options import OPTIONS
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields
-from ablab.errors import UserError, choices
+from ablab.errors import UserError, check_text, choices
 from ablab.fields import Role
 
 OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
@@ -115,6 +115,7 @@ def _parsed(key: str, value: str) -> Any:
 
 
 def _split(word: str) -> tuple[str, str]:
+    check_text(word)
     key, equals, value = word.partition("=")
     if not equals:
         raise UserError(f"{word!r}: not an override; allowed: key=value")

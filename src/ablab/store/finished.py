@@ -1,5 +1,6 @@
 """Finding finished runs, and models, by what a user types: a run id, a prefix of one, a display name, or a path."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,14 @@ def find_model(reference: str, outputs: Path, *, key: str = "run") -> SavedModel
         raise UserError(f"{key}={reference}: {error}") from None
 
 
+def _name(run: RunFolder) -> str | None:
+    """Return the display name of a run; None without a readable record, which hides no other run."""
+    with suppress(UserError):
+        record = run.record()
+        return None if record is None else record.name
+    return None
+
+
 def find_run(reference: str, outputs: Path, *, key: str = "run") -> RunFolder:
     """Return the run with this path, id, unambiguous prefix of an id, or display name; UserError if not exactly one."""
     typed = f"{key}={reference}"
@@ -76,7 +85,7 @@ def find_run(reference: str, outputs: Path, *, key: str = "run") -> RunFolder:
     exact = [run for run in runs if run.run_id == reference]
     found = exact or [run for run in runs if reference and run.run_id.startswith(reference)]
     if not found:
-        found = [run for run in runs if (record := run.record()) and record.name == reference]
+        found = [run for run in runs if _name(run) == reference]
     if len(found) == 1:
         return found[0]
     if found:
