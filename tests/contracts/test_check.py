@@ -107,6 +107,20 @@ def test_a_part_that_breaks_a_law_is_found(what, study, capsys):
             checked.check(config)
 
 
+def test_no_cast_of_the_whole_model_hides_a_precision(study):
+    """A run leaves buffers as a part makes them."""
+    study(
+        "import torch\nfrom ablab.model.positions import AttentionPosition\n\nclass Part(AttentionPosition):\n"
+        "    def __init__(self, d_head: int):\n        super().__init__()\n"
+        "        self.scale = torch.nn.Buffer(torch.full((d_head,), 0.5).double())\n"
+        "    def rotate(self, x, start):\n"
+        "        return x * self.scale\n",
+        {"position/mine": "_target_: parts.Part\n"},
+    )
+    (law,) = [each for each in of_model.LAWS if each.sentence == "float64, float32 and bfloat16 agree"]
+    assert _broken(law, compose(["position=mine", *SIZE]).config) is not None
+
+
 def test_a_broken_part_fails_the_command_and_its_own_error_names_its_line(study, capsys):
     name = study(DYT.replace("torch.tanh", "torch.nosuch"), {"norm/mine": "_target_: parts.DyT\n"})
     assert main(["check", "norm=mine"]) == 1

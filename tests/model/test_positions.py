@@ -168,6 +168,22 @@ def nearer(study):
     return build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB).double().eval()
 
 
+@pytest.mark.parametrize("dropped", [0.0, 0.1])
+@pytest.mark.parametrize("bf16", [False, True])
+def test_a_bias_in_double_precision_trains(dropped, bf16, study):
+    """A buffer of float64 is cast by no run."""
+    precise = NEARER.replace("nn.Parameter", "nn.Buffer").replace(".float()", ".double()")
+    study(precise, {"position/nearer": "_target_: parts.Nearer\n"})
+    config = compose(["position=nearer", *SIZE, f"model.attention_dropout={dropped}"]).config
+    model = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB)
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        hidden = model(source(5, 2), target(4, 6))
+        layer = model.encoder.layers[0].self_attention
+        assert layer.weights(torch.randn(1, 3, layer.d_model)).dtype == torch.float32
+    assert hidden.dtype == (torch.bfloat16 if bf16 else torch.float32)
+    hidden.float().square().sum().backward()
+
+
 def test_a_position_class_gets_what_its_constructor_asks_for(nearer):
     stacks = {name: module.stack for name, module in nearer.named_modules() if hasattr(module, "slopes")}
     assert len(stacks) == 5

@@ -46,7 +46,7 @@ REGULARISERS = [
     Fault(
         "attention dropout: never on",
         "model/dot_product.py",
-        "return dropout(weights(queries, keys, mask, causal=causal, bias=bias)) @ values",
+        "return dropout(weights(queries, keys, mask, causal=causal, bias=bias)).to(values.dtype) @ values",
         "return weights(queries, keys, mask, causal=causal, bias=bias) @ values",
         ("model/test_attention.py", "model/test_dropout_sites.py"),
     ),

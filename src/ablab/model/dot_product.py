@@ -49,10 +49,13 @@ def weights(
     causal: bool = False,
     bias: Float[Tensor, "#batch #heads #length seen"] | None = None,
 ) -> Float[Tensor, "batch heads length seen"]:
-    """Return the attention weights softmax(Q K^T / sqrt(d_k) + bias); each row sums to 1."""
+    """Return the attention weights softmax(Q K^T / sqrt(d_k) + bias); each row sums to 1.
+
+    They have the precision of the scores, or with a bias single precision at least, whatever that of the bias.
+    """
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.size(-1))
     if bias is not None:
-        scores = scores + bias
+        scores = scores + bias.to(torch.promote_types(scores.dtype, torch.float32))
     return torch.softmax(_visible(scores, mask, causal=causal), dim=-1)
 
 
@@ -76,4 +79,4 @@ def _plainly(
     dropout: Dropout,
     bias: Tensor | None = None,
 ) -> Tensor:
-    return dropout(weights(queries, keys, mask, causal=causal, bias=bias)) @ values
+    return dropout(weights(queries, keys, mask, causal=causal, bias=bias)).to(values.dtype) @ values
