@@ -65,6 +65,21 @@ def test_norms_give_back_what_they_are_given(kind):
     assert_close(rounded.float(), exact, rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_norms_give_back_what_they_are_given_where_autocast_computes_them_in_float32(kind, monkeypatch):
+    """As CUDA's autocast does with both of PyTorch's own norms, and the CPU's does not."""
+
+    def in_float32(own):
+        def computed(x, shape, *rest):
+            return own(x.float(), shape, *(each.float() if torch.is_tensor(each) else each for each in rest))
+
+        return computed
+
+    for name in ("layer_norm", "rms_norm"):
+        monkeypatch.setattr(F, name, in_float32(getattr(F, name)))
+    assert KINDS[kind](16)(torch.randn(3, 5, 16).bfloat16()).dtype == torch.bfloat16
+
+
 def test_without_autocast_nothing_is_cast():
     x = torch.randn(3, dtype=torch.float64)
     assert as_products_take_it(x) is x

@@ -42,8 +42,8 @@ class RMSNorm(nn.RMSNorm):
         super().__init__(d_model, eps=1e-6)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        # PyTorch's fused kernel does not accept a weight of another precision.
-        return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
+        # PyTorch's fused kernel does not accept a weight of another precision; on a GPU autocast makes float32 of both.
+        return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps).to(x.dtype)
 
 
 class LayerNorm(nn.LayerNorm):
@@ -51,6 +51,9 @@ class LayerNorm(nn.LayerNorm):
 
     def __init__(self, d_model: int) -> None:
         super().__init__(d_model)
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        return super().forward(x).to(x.dtype)  # autocast on a GPU returns float32
 
 
 class DyT(nn.Module):
