@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from ablab.config import compose
 from ablab.pruning.curve_files import COLUMNS
 from ablab.scoring import score
+from ablab.stages.prune_curve import label
 from tests.pruning.conftest import pruned, the_run
 
 
@@ -33,6 +35,23 @@ def test_training_leaves_the_curve_of_the_paper(deep):
     assert curve.combinations == 0
     for word in ("every_other", "decoder alone", "both stacks", "1.00x"):
         assert word in deep.said.out
+
+
+@pytest.mark.parametrize("kind", ["greedy", "search"])
+def test_a_label_says_that_both_stacks_shrink_together_where_they_do(kind):
+    """Pictures and tables keep one curve of a label."""
+
+    def said(*words):
+        return label(compose([f"pruning={kind}", *words]).config.pruning)
+
+    assert said() == said("pruning.what=heads") == said("pruning.curves=[decoder]") == kind
+    assert said("pruning.together=true") == f"{kind} together"
+
+
+def test_a_label_says_nothing_of_together_where_it_has_no_effect():
+    pruning = compose(["pruning=greedy", "pruning.together=true"]).config.pruning
+    assert label(pruning.model_copy(update={"curves": ["decoder"]})) == "greedy"
+    assert label(pruning.model_copy(update={"what": "heads"})) == "greedy"
 
 
 def test_the_first_point_is_the_model_itself(deep):

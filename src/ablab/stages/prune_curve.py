@@ -7,7 +7,7 @@ import torch
 
 from ablab import identity
 from ablab.build import build_head_strategy, build_strategy, load_model, set_threads
-from ablab.config.options import Pruning, RandomPruning, RulePruning, SearchPruning, removes_heads
+from ablab.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
 from ablab.data.prepared import prepare
 from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
@@ -64,8 +64,8 @@ def label(pruning: Pruning) -> str:
     """Return the strategy's name for a legend."""
     if isinstance(pruning, RandomPruning):
         return f"random, seed {pruning.seed}"
-    together = isinstance(pruning, SearchPruning) and pruning.together and not removes_heads(pruning)
-    return "search together" if together else pruning.kind
+    together = isinstance(pruning, GreedyPruning) and pruning.together and pruning.is_read("together")
+    return f"{pruning.kind} together" if together else pruning.kind
 
 
 @dataclass
