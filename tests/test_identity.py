@@ -153,6 +153,11 @@ INDIFFERENT = [
 WITHOUT_EFFECT = {
     "drophead p=0": ("", "drophead=vshape drophead.p=0"),
     "drophead nowhere": ("", "drophead=rising drophead.sites=[]"),
+    "drophead of one head": ("model.num_heads=1", "model.num_heads=1 drophead=vshape"),
+    "rates that rise over one layer": (
+        "layerdrop=0.2 model.encoder_layers=1 model.decoder_layers=1",
+        "layerdrop=0.2 model.encoder_layers=1 model.decoder_layers=1 layerdrop_rates=linear",
+    ),
     "drophead's order of sites": (
         "drophead=vshape drophead.sites=[encoder,cross]",
         "drophead=vshape drophead.sites=[cross,encoder,cross]",

@@ -6,6 +6,7 @@ from typing import Any
 
 from ablab.config import Composed, Config
 from ablab.config.groups import TARGET, implied_choices
+from ablab.config.options import DropHead
 from ablab.config.schema import all_fields
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
@@ -32,6 +33,11 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
         )
         if old in content
     }
+    model = config.model
+    if model.num_heads == 1:  # the only head always stays
+        content["drophead"] = DropHead(kind="none").part(Role.RECIPE)
+    if content["layerdrop"].get("rates") == "linear" and model.encoder_layers == model.decoder_layers == 1:
+        content["layerdrop"]["rates"] = "uniform"  # the rates rise with depth, up to the same one
     content["optim"]["lr"] = config.peak_rate
     if config.training.select == "averaged_last":
         content["training"]["average_every"] = config.training.average_every or config.training.valid_every
