@@ -237,19 +237,70 @@ def test_all_ways_to_attend_add_the_bias(causal, masked):
     assert_close(*sides, rtol=0, atol=1e-10)
 
 
-def test_removed_heads_take_their_bias_along(nearer):
-    """Each head has a slope of its own: those that stay keep theirs."""
+APART = '''
+import torch
+from torch import nn
+from ablab.model.attention_norms import AttentionNorm
+from ablab.model.positions import AttentionPosition
+
+class Gains(AttentionNorm):
+    """A gain of each head."""
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.gains = nn.Parameter(1.0 + torch.arange(num_heads))
+
+    def queries(self, queries: torch.Tensor) -> torch.Tensor:
+        return queries * self.gains[:, None, None]
+
+    def keys(self, keys: torch.Tensor) -> torch.Tensor:
+        return keys.sin() * self.gains[:, None, None]
+
+class Turns(AttentionPosition):
+    """A factor of each head and position."""
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.speeds = nn.Parameter(0.1 + torch.arange(num_heads))
+
+    def rotate(self, x: torch.Tensor, start: int) -> torch.Tensor:
+        places = torch.arange(start, start + x.size(2))
+        return x * torch.cos(self.speeds[:, None] * places)[..., None]
+'''
+
+
+@pytest.fixture
+def apart(study):
+    """A model whose positions and norm of queries and keys tell heads apart."""
+    study(APART, {"position/turns": "_target_: parts.Turns\n", "attention_norm/gains": "_target_: parts.Gains\n"})
+    config = compose(["position=turns", "attention_norm=gains", *SIZE]).config
+    return build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB).double().eval()
+
+
+@pytest.mark.parametrize("kind", ["nearer", "apart"])
+def test_removed_heads_take_what_is_theirs_along(kind, request):
+    """Each head has a slope, a gain or a speed of its own: those that stay keep theirs."""
+    model = request.getfixturevalue(kind)
     src, tgt = source(5, 2, 7), target(4, 6, 3)
-    kept = Heads.all_of(2, 3, 4)._replace(encoder=((1, 3), (0,)), decoder=((2,), (0, 1, 2, 3), (0, 3)))
-    small = with_heads(nearer, kept.sites)
+    kept = Heads(((1, 3), (0,)), ((2,), (0, 1, 2, 3), (0, 3)), ((1, 2), (3,), (0, 1, 2, 3)))
+    small = with_heads(model, kept.sites)
     with ExitStack() as stack:
-        for site, layers in (("encoder", kept.encoder), ("decoder", kept.decoder)):
-            for attention, heads in zip(attentions(nearer, site), layers, strict=True):
+        for site, layers in kept.sites.items():
+            for attention, heads in zip(attentions(model, site), layers, strict=True):
                 for head in set(range(4)) - set(heads):
                     stack.enter_context(masked(attention, head))
-        expected = nearer(src, tgt)
+        expected = model(src, tgt)
     assert_close(small(src, tgt), expected, **CLOSE)
     state = small.start(src, beams=1, max_len=6)
     stepped = torch.cat([small.step(tgt[:, i, None], state) for i in range(6)], dim=1)
     assert_close(stepped, small.logits(expected), **CLOSE)
-    assert small.state_dict().keys() == nearer.state_dict().keys()
+    assert small.state_dict().keys() == model.state_dict().keys()
+
+
+def test_parts_of_ours_never_see_removed_heads():
+    """They treat heads alike, so a model of fewer heads stays as fast as it can be."""
+    config = compose(["position=rope", "attention_norm=qk", *SIZE]).config
+    model = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB)
+    small = with_heads(model, Heads.all_of(2, 3, 4)._replace(encoder=((1,), (0,))).sites)
+    attention = small.encoder.layers[0].self_attention
+    assert not {"rotate", "queries", "keys"} & {*vars(attention.position), *vars(attention.norm)}

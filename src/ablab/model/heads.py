@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ablab.model.attention import Attention
 from ablab.model.drophead import DropHead
+from ablab.model.positions import AttentionPosition
 from ablab.model.projection import Projection
 from ablab.model.transformer import Transformer
 
@@ -66,10 +67,13 @@ def _keep(attention: Attention, heads: Sequence[int]) -> None:
             setattr(attention, name, smaller.train(whole.training))
     if isinstance(attention.drophead, DropHead):
         attention.drophead.num_heads = len(heads)
+    # The twin's own parts, whose parameters keep their names and sizes: they are asked about all heads, then cut.
     position = getattr(attention, "position", None)
     if position is not None:
-        # The twin's own part, whose parameters keep their names and sizes: a bias is cut where it is asked for.
         position.bias = partial(_bias, position.bias, list(heads))
+    for part, method in ((position, "rotate"), (attention.norm, "queries"), (attention.norm, "keys")):
+        if part is not None and _may_tell_heads_apart(part, method):
+            setattr(part, method, partial(_among_all, getattr(part, method), list(heads), count))
     attention.num_heads = len(heads)
 
 
@@ -83,6 +87,25 @@ def _bias(
     """Return what positions add to the scores of these heads, if anything."""
     bias = whole(start, length, seen)
     return None if bias is None else bias[heads]
+
+
+def _may_tell_heads_apart(part: nn.Module, method: str) -> bool:
+    """Return whether a part may treat heads differently: those of ablab do not, nor does one that returns its input."""
+    is_own = type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return not is_own and getattr(type(part), method) is not AttentionPosition.rotate
+
+
+def _among_all(
+    whole: Callable[..., Float[Tensor, "batch all_heads length d_head"]],
+    heads: list[int],
+    count: int,
+    x: Float[Tensor, "batch heads length d_head"],
+    *others: int,
+) -> Float[Tensor, "batch heads length d_head"]:
+    """Return what a part makes of these heads at their places among all `count`, where the others are 0."""
+    index = torch.tensor(heads, device=x.device)
+    placed = x.new_zeros(x.size(0), count, *x.shape[2:]).index_copy(1, index, x)
+    return whole(placed, *others).index_select(1, index)
 
 
 OUTPUT = "output"
