@@ -1,5 +1,6 @@
 """What ablab.open gives."""
 
+import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -94,3 +95,20 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
         monkeypatch.setattr("ablab.decoding.translator.Translator", Fake)
         Run.translate(SimpleNamespace(path="r1", folder=SimpleNamespace(outputs=Path())), ["A Man."])
     assert seen == ["A Man.", "a man."]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("beam_size", 0, "greater than or equal to 1"),
+        ("beam_size", 1.5, "a valid integer, got a number with a fractional part"),
+        ("max_extra_tokens", -3, "greater than or equal to 0"),
+        ("length_penalty", -0.5, "greater than or equal to 0"),
+        ("length_penalty", math.nan, "a finite number"),
+        ("device", "cuda", "'cpu' or 'gpu'"),
+    ],
+)
+def test_a_bad_setting_of_a_translation_is_refused_in_one_line(key, value, allowed):
+    run = SimpleNamespace(path="nowhere", folder=SimpleNamespace(outputs=Path()))
+    with pytest.raises(ablab.Error, match=f"^{key}={value}: allowed: {allowed}$"):
+        Run.translate(run, ["a"], **{key: value})

@@ -6,9 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from ablab.api.tables import Rows
-from ablab.errors import UserError
-from ablab.fields import flatten
+from ablab.config.schema import Decoding
+from ablab.errors import UserError, first_error
+from ablab.fields import Count, flatten
 from ablab.store.conditions import typed, values_of
 from ablab.store.failures import Failure, read_failure
 from ablab.store.finished import find_model
@@ -186,15 +189,21 @@ class Run:
         max_extra_tokens: int = 50,
         device: Literal["cpu", "gpu"] = "cpu",
     ) -> list[str]:
-        """Translate sentences with the selected weights. Error for a run that has none. Loads torch."""
+        """Translate sentences with the selected weights. Error for a run that has none. Loads torch.
+
+        A beam of 1 is greedy search, in which `length_penalty` has no effect.
+        """
         if isinstance(sentences, str):
             raise UserError(f"translate({sentences!r}): allowed: a list of sentences")
+        asked = _Asked.of(
+            beam_size=beam_size, length_penalty=length_penalty, max_extra_tokens=max_extra_tokens, device=device
+        )
         saved = find_model(str(self.path), self.folder.outputs)
         from ablab.build import device_of, load_model
         from ablab.decoding.translator import DecodingConfig, Translator
 
-        translator = Translator(*load_model(saved, device_of(device)))
-        search = DecodingConfig(beam_size, length_penalty, max_extra_tokens)
+        translator = Translator(*load_model(saved, device_of(asked.device)))
+        search = DecodingConfig(asked.beam_size, asked.length_penalty, asked.max_extra_tokens)
         found = translator.hypotheses(translator.encode(as_read(saved, sentences)), search, lambda count: None)
         return [translator.texts(beams[:1])[0][1] for beams in found]
 
@@ -219,6 +228,21 @@ class Run:
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
         return {**head, **self.scores, **self.outline.choices, **self.settings}
+
+
+class _Asked(Decoding):
+    """The settings of `Run.translate`, in the ranges that `decoding` has for a test set."""
+
+    n_best: Count = 1
+    device: Literal["cpu", "gpu"]
+
+    @classmethod
+    def of(cls, **settings: object) -> "_Asked":
+        """Return the settings, NumPy's numbers as Python's; UserError in one line for one out of range."""
+        try:
+            return cls.model_validate(settings, strict=False)
+        except ValidationError as error:
+            raise UserError(first_error(error, settings)) from None
 
 
 def _groups(recipe: dict[str, Any]) -> dict[str, str]:
