@@ -178,6 +178,10 @@ def test_the_page_of_prune_lists_the_fields_of_the_typed_strategy(capsys):
         (["r25ac4"], "r25ac4: a value without its key; did you mean run=r25ac4?"),
         (["run=a", "bem_size=3"], "bem_size=3: no such key; allowed: "),
         (["run=a", "beam_size=0"], "beam_size=0: allowed: greater than or equal to 1"),
+        (
+            ["run=a", "beam_size=1", "length_penalty=1.0"],
+            "length_penalty=1.0 has no effect with beam_size=1; allowed with beam_size above 1",
+        ),
         (["run=a", "device=gpus"], "device=gpus: allowed: 'cpu' or 'gpu'; did you mean gpu?"),
     ],
 )

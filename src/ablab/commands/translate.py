@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ablab.commands.export import export_folder
 from ablab.commands.options.base import read_words
 from ablab.commands.options.models import TranslateOptions
+from ablab.config.compose import idle
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.lines import lines_of, text_of
@@ -25,6 +26,9 @@ def parse(arguments: Sequence[str]) -> TranslateOptions:
     options = read_words(TranslateOptions, arguments)
     if options.n_best > options.beam_size:
         raise UserError(f"n_best={options.n_best}: must be at most beam_size={options.beam_size}")
+    for key in sorted(options.model_fields_set):
+        if (why := idle(options, key)) is not None:
+            raise UserError(f"{key}={getattr(options, key)} has no effect with {why}")
     if options.backend == "ctranslate2":
         for key, usual in (("attention", None), ("device", "cpu")):
             if getattr(options, key) != usual:

@@ -105,9 +105,9 @@ def _without_effect(
             )
 
 
-def idle(config: Config, key: str) -> str | None:
+def idle(config: Group, key: str) -> str | None:
     """Return the values under which the field has no effect and those that would give it one; None if it has one."""
-    parent: Group = config
+    parent = config
     path: tuple[str, ...] = ()
     for part in key.split("."):
         condition = type(parent).marks()[part].read_if

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ablab.commands.options.base import Options
-from ablab.fields import Count
+from ablab.fields import Count, ReadIf
 
 
 def _save(value: str) -> str:
@@ -60,7 +60,9 @@ class TranslateOptions(Options):
     """a finished run: its id, a prefix of its id, its display name, or its path; or the path of a pruned model"""
     beam_size: Count = 4
     """number of hypotheses that the search keeps; 1 is greedy search"""
-    length_penalty: Annotated[float, Field(ge=0)] = 0.6
+    length_penalty: Annotated[
+        float, Field(ge=0), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "beam_size above 1")
+    ] = 0.6
     """alpha of ((5 + length) / 6) ** alpha"""
     n_best: Count = 1
     """hypotheses per sentence, best first, at most beam_size; above 1, a line is number <tab> score <tab>
