@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -131,6 +132,31 @@ def test_saving_again_replaces_it_whole(deep, small):
     assert pruned(deep, "save=2+2").code == 0
     assert sorted(path.name for path in the_run(deep).pruned.iterdir()) == before
     assert load_model(find_model(small, the_run(deep).path), CPU)
+
+
+def test_saving_again_repairs_it_and_keeps_what_was_exported_from_it(deep, small):
+    place = Path(small)
+    export = place / "exports" / "ctranslate2-float32" / "model.bin"
+    export.parent.mkdir(parents=True)
+    export.write_bytes(b"of these weights")
+    whole, folder = (place / "model.safetensors").read_bytes(), place.stat().st_ino
+    (place / "model.safetensors").write_bytes(whole[:-1])
+    assert pruned(deep, "save=2+2").code == 0
+    assert (place / "model.safetensors").read_bytes() == whole
+    assert export.read_bytes() == b"of these weights"
+    assert place.stat().st_ino == folder, "it was there all the while"
+
+
+@pytest.mark.parametrize("card", ["{", "[]", '{"sha256": "of other weights"}'])
+def test_saving_again_replaces_what_is_of_other_weights(card, deep, small):
+    place = Path(small)
+    (place / "model.json").write_text(card)
+    export = place / "exports" / "model.bin"
+    export.parent.mkdir(exist_ok=True)
+    export.touch()
+    assert pruned(deep, "save=2+2").code == 0
+    assert load_model(find_model(small, the_run(deep).path), CPU)
+    assert not export.exists()
 
 
 def test_a_failure_while_saving_leaves_nothing(deep, monkeypatch):

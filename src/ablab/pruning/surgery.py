@@ -9,7 +9,8 @@ from pathlib import Path
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ablab.files import sha256, write_json
+from ablab.errors import UserError
+from ablab.files import read_json, sha256, write_json
 from ablab.model.heads import SITES, fewer, with_heads
 from ablab.model.transformer import Transformer
 from ablab.provenance import code_digest
@@ -71,7 +72,11 @@ def _moves(kept: Kept) -> list[tuple[str, int, int]]:
 
 
 def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point) -> Path:
-    """Save the model of one point as a folder that does not depend on its run; write all of it or nothing."""
+    """Save the model of one point as a folder that does not depend on its run; write all of it or nothing.
+
+    Where a model of equal weights lies already, its files are replaced one by one, and what was added beside them, such
+    as exports, stays.
+    """
     kept = kept_at(point)
     place = folder.pruned / kept.name
     folder.pruned.mkdir(exist_ok=True)
@@ -85,13 +90,26 @@ def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point
         save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / PRUNED)
         for tokenizer in ("src.model", "tgt.model"):
             shutil.copy(whole.tokenizers / tokenizer, made / tokenizer)
-        write_json(made / CARD, _card(folder, whole, curve, point, kept, sha256(made / PRUNED)).model_dump())
-        made.chmod(0o755)
-        shutil.rmtree(place, ignore_errors=True)
-        made.rename(place)
+        digest = sha256(made / PRUNED)
+        write_json(made / CARD, _card(folder, whole, curve, point, kept, digest).model_dump())
+        if _has_weights(place, digest):
+            for file in made.iterdir():
+                file.replace(place / file.name)
+        else:
+            made.chmod(0o755)
+            shutil.rmtree(place, ignore_errors=True)
+            made.rename(place)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return place
+
+
+def _has_weights(place: Path, digest: str) -> bool:
+    """Return whether the card of a saved model, if there is one, names weights of this digest."""
+    try:
+        return bool(read_json(place / CARD)["sha256"] == digest)
+    except (OSError, UserError, LookupError, TypeError):
+        return False
 
 
 def kept_at(point: Point) -> Kept | Heads:
