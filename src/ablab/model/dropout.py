@@ -16,8 +16,8 @@ class Dropout(SeededModule):
     """Zeroes each element with probability `drop_prob` and scales the rest by 1 / (1 - drop_prob), in training only.
 
     On the CPU, where drawing a float per element would be most of the cost, 16 bits are drawn per element and the rate
-    is rounded to a multiple of 1/65536 (0.1 becomes 0.10001). The scale uses the rounded rate, so the expectation is
-    exact.
+    is rounded to a multiple of 1/65536 (0.1 becomes 0.10001). The scale uses the rounded rate, and has the precision of
+    the elements: the expected multiplier is 1 in float32, and 0.998 in bfloat16 at a rate of 0.1.
     """
 
     def __init__(self, drop_prob: float) -> None:
