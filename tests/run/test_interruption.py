@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from ablab.stages.callbacks import MetricsCallback
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
+from ablab.training.distributed import SingleProcess
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +106,25 @@ def test_a_signal_ends_with_a_checkpoint_and_the_same_line_continues(number, at,
     assert continued.code == 0
     assert "continues from step" in continued.out
     _same(run, undisturbed)
+
+
+def test_a_signal_after_the_loop_has_decided_to_go_on_ends_the_next_step(undisturbed, tmp_path, monkeypatch):
+    """Lightning alone would end training there, with nothing saved and its workers waiting for a step."""
+    line = (*LINE, f"outputs={tmp_path}")
+    with monkeypatch.context() as patch:
+        at = iter(range(1, 121))
+
+        def go_on(self, validation):
+            if next(at) == 23:
+                signal.raise_signal(signal.SIGTERM)
+
+        patch.setattr(SingleProcess, "go_on", go_on)
+        stopped = typed(*line)
+    assert stopped.code == 130
+    assert "stopped at step 24" in stopped.out
+    continued = typed(*line)
+    assert "continues from step 24" in continued.out
+    _same(_run(tmp_path), undisturbed)
 
 
 def _start_and_kill(line: tuple[str, ...], outputs: Path, number: int, at: int) -> subprocess.CompletedProcess[str]:

@@ -3,14 +3,13 @@
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.environments import LightningEnvironment
-from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
 from ablab.data.batches import Batch
@@ -79,7 +78,7 @@ def _loop(
         generator=torch.Generator(),
     )
     with _quiet():
-        trainer = pl.Trainer(
+        trainer = _Trainer(
             max_epochs=1,
             max_steps=len(steps) - state.step,
             callbacks=[callback],
@@ -93,9 +92,16 @@ def _loop(
             default_root_dir=folder,
             **trainer_options,
         )
-        # Lightning handles SIGTERM after us; by then the training loop has saved what a resume needs.
-        with suppress(SIGTERMException):
-            trainer.fit(module, loader)
+        trainer.fit(module, loader)
+
+
+class _Trainer(pl.Trainer):
+    """A Trainer that SIGTERM does not end: the training loop does, once the step is saved, and for all workers."""
+
+    @property
+    def received_sigterm(self) -> bool:
+        """Return False: Lightning would raise an error after any step, also after one that is not saved."""
+        return False
 
 
 @contextmanager
