@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from ablab.config import compose
-from ablab.errors import DONE, UserError
+from ablab.errors import DONE, INTERRUPTED, UserError
+from ablab.launchers import task
 from ablab.launchers.base import Job
-from ablab.launchers.slurm import Queue, SubmititJobs
+from ablab.launchers.slurm import Queue, SubmititJobs, Work
 from ablab.plan import plan
 from ablab.store.failures import read_failure
 from ablab.store.heartbeat import read_pulse
@@ -80,6 +81,20 @@ def test_a_job_that_is_lost_is_a_failure_with_a_name(tmp_path, monkeypatch):
     failure = read_failure(folder.failure)
     assert failure.kind == "killed"
     assert "the job ended as" in failure.line
+
+
+def test_pre_empted_before_it_is_planned_a_run_returns_to_the_queue(tmp_path, monkeypatch):
+    monkeypatch.setattr(task, "into", lambda log: None)
+    monkeypatch.setattr(task, "perform", lambda words, log: signal.raise_signal(signal.SIGUSR2))
+    requeued = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    signal.signal(signal.SIGUSR2, lambda number, frame: requeued.append(number))
+    try:
+        assert Work([], str(tmp_path / "log.txt"))() == INTERRUPTED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert requeued == [signal.SIGUSR2]
 
 
 def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from ablab.cli import main
 from ablab.stages.callbacks import MetricsCallback
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
@@ -125,6 +126,18 @@ def test_a_signal_after_the_loop_has_decided_to_go_on_ends_the_next_step(undistu
     continued = typed(*line)
     assert "continues from step 24" in continued.out
     _same(_run(tmp_path), undisturbed)
+
+
+def test_a_second_signal_ends_at_once_as_one_that_stopped(tmp_path, monkeypatch, capsys):
+    """And not with Lightning's exit code, that of a failure."""
+
+    def on_step(self, state, total_steps):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(MetricsCallback, "on_step", on_step)
+    assert main(["train", *LINE, f"outputs={tmp_path}"]) == 130
+    assert capsys.readouterr().err.endswith("stopped\n")
 
 
 def _start_and_kill(line: tuple[str, ...], outputs: Path, number: int, at: int) -> subprocess.CompletedProcess[str]:

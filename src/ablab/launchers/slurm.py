@@ -154,7 +154,10 @@ class Work:
 
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         signal.signal(number, preempted)
-        code = perform(self.words, self.log)
+        try:
+            code = perform(self.words, self.log)
+        except KeyboardInterrupt:  # before it was planned
+            code = INTERRUPTED
         if asked and code == INTERRUPTED:
             requeue(number, None)  # does not return
         return code

@@ -92,7 +92,12 @@ def _loop(
             default_root_dir=folder,
             **trainer_options,
         )
-        trainer.fit(module, loader)
+        try:
+            trainer.fit(module, loader)
+        except SystemExit as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # Lightning exits with 1, as if training had failed
+                raise error.__context__ from None
+            raise
 
 
 class _Trainer(pl.Trainer):
