@@ -1,12 +1,16 @@
 """What is counted between two steps."""
 
+import math
 from dataclasses import asdict
 from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
 
 from ablab.training import loop
 from ablab.training.callbacks import Callback
 from ablab.training.distributed import ALONE
-from ablab.training.loop import TrainingLoop
+from ablab.training.loop import TrainingLoop, TrainingResult
 from ablab.training.module import StepReport, TranslationModule
 from ablab.training.state import StopCriteria, TrainingState
 from ablab.training.validation import Validation
@@ -42,9 +46,13 @@ class Ears(Callback):
 
     def __init__(self) -> None:
         self.looks: list[dict[str, float]] = []
+        self.validations: list[Validation] = []
 
     def on_log(self, measurements) -> None:
         self.looks.append(asdict(measurements))
+
+    def on_validation(self, validation, translations, is_best) -> None:
+        self.validations.append(validation)
 
 
 class Saving:
@@ -60,7 +68,7 @@ class Saving:
         self.saved.append(state.step)
 
 
-def train(monkeypatch, seconds_apart: float = 1e9):
+def train(monkeypatch, seconds_apart: float = 1e9, valid_loss: float = 2.0):
     """20 steps of 30 tokens, validated at the end, on a device that is always behind."""
     clock, state, ears, saving = Clock(), TrainingState(), Ears(), Saving(seconds_apart)
     monkeypatch.setattr(loop, "time", clock)
@@ -68,7 +76,7 @@ def train(monkeypatch, seconds_apart: float = 1e9):
 
     def validate(model, step):
         clock.now += VALIDATING
-        return Validation(step, 2.0, 10.0), []
+        return Validation(step, valid_loss, 10.0), []
 
     class Module(TranslationModule):
         """Its reports are given to it."""
@@ -88,28 +96,48 @@ def train(monkeypatch, seconds_apart: float = 1e9):
         module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0, {})
         follows.on_train_batch_end(trainer, module, None, [], step)
     assert trainer.should_stop
-    return state, ears.looks, saving.saved
+    return Trained(state, ears.looks, saving.saved, ears.validations, follows.outcome)
+
+
+class Trained(NamedTuple):
+    """What came of it."""
+
+    state: TrainingState
+    looks: list[dict[str, float]]
+    saved: list[int]
+    validations: list[Validation]
+    outcome: TrainingResult
 
 
 def test_what_a_device_was_still_at_work_on_is_training_and_not_validation(monkeypatch):
-    state, _, _ = train(monkeypatch)
+    state = train(monkeypatch).state
     assert state.train_seconds == 20 * STEP + 2 * QUEUED
     assert state.seconds == state.train_seconds + VALIDATING
 
 
 def test_each_look_has_the_speed_of_its_own_steps(monkeypatch):
-    _, looks, _ = train(monkeypatch)
-    assert [look["tokens_per_second"] for look in looks] == [300 / (10 * STEP + QUEUED)] * 2
+    assert [look["tokens_per_second"] for look in train(monkeypatch).looks] == [300 / (10 * STEP + QUEUED)] * 2
 
 
 def test_the_state_is_saved_when_so_much_time_has_passed_since_it_was_saved_before(monkeypatch):
     """Every fourth second; a step takes one, and that of the look at step 10 takes nine."""
-    assert train(monkeypatch, seconds_apart=4.0)[2] == [4, 8, 11, 15, 19, 20]
+    assert train(monkeypatch, seconds_apart=4.0).saved == [4, 8, 11, 15, 19, 20]
 
 
 def test_whoever_saves_waits_for_the_device_and_that_is_training(monkeypatch):
     """Once at each step that looks or saves."""
-    state, _, saved = train(monkeypatch, seconds_apart=4.0)
-    waits = len({10, 20, *saved})
+    trained = train(monkeypatch, seconds_apart=4.0)
+    state, waits = trained.state, len({10, 20, *trained.saved})
     assert state.train_seconds == 20 * STEP + waits * QUEUED
     assert state.seconds == state.train_seconds + VALIDATING
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_validation_that_is_not_a_number_is_divergence_and_not_among_the_validations(loss, monkeypatch):
+    """Neither curves nor records can hold it."""
+    trained = train(monkeypatch, valid_loss=loss)
+    assert trained.outcome == TrainingResult("diverged", "the validation loss is not a number at step 20")
+    assert not trained.validations
+    assert not trained.state.validations
+    assert not trained.saved
+    assert trained.state.seconds == trained.state.train_seconds + VALIDATING

@@ -70,6 +70,10 @@ class TrainingResult:
     reason: str
 
 
+def _not_a_number(which: str, step: int) -> TrainingResult:
+    return TrainingResult("diverged", f"the {which} loss is not a number at step {step}")
+
+
 class TrainingLoop(pl.Callback):
     """Lightning callback that times each step, logs, validates and saves when due, and ends training."""
 
@@ -124,8 +128,7 @@ class TrainingLoop(pl.Callback):
         self.workers.check()  # after waiting for the device, so that no step spoilt by a lost process is saved
         stops = self.stop_asked
         if not finite:
-            reason = f"the training loss is not a number at step {state.step}"
-            return self._end(trainer, TrainingResult("diverged", reason))
+            return self._end(trainer, _not_a_number("training", state.step))
         if due:
             outcome = self._validate(module, end)
             if outcome is not None:
@@ -178,10 +181,13 @@ class TrainingLoop(pl.Callback):
         return True
 
     def _validate(self, module: TranslationModule, end: str | None) -> TrainingResult | None:
-        """Validate, save, and return the result if training ends now: by `end`, a stop criterion or a callback."""
+        """Validate, save, and return the result if training ends now: diverged, by `end`, a criterion or a callback."""
         validations = self.state.validations
         with as_written():
             validation, translations = self.validator(module.model, self.state.step)
+            if not math.isfinite(validation.loss):  # the loss of the step, of the weights before it, was
+                self._elapsed()
+                return _not_a_number("validation", self.state.step)
             is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
             validations.append(validation)
             # Before the checkpoint: after a kill, a validation sent twice can be undone, one never sent is lost.
