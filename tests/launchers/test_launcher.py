@@ -2,8 +2,9 @@
 
 import pytest
 
-from ablab.errors import DONE, INTERRUPTED, UNSUITABLE
+from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE
 from ablab.launchers.base import Cause, Ending, Job, Launcher
+from ablab.store.failures import read_failure
 from ablab.store.run_folder import RunFolder
 
 
@@ -82,4 +83,43 @@ def test_what_the_machine_lacks_is_heard_once_and_is_no_failure_of_the_runs(tmp_
     assert launcher.refused == "no GPU"
     assert len(endings) == 2
     assert launcher.kills == [False]  # whatever runs elsewhere may write a checkpoint
+    assert not any(ending.job.folder.failure.exists() for ending in endings)
+
+
+class Nodes(Instant):
+    """Each job ends with a code of its own, and none of them on the machine of another."""
+
+    def __init__(self, rooms, *codes):
+        super().__init__(rooms)
+        self.codes, self.one_machine = codes, False
+
+    def ended(self):
+        while self.now:
+            job = self.now.pop(0)
+            code = self.codes[int(job.key)]
+            yield Ending(job, code, Cause("error", f"no GPU for {job.key}") if code == UNSUITABLE else None)
+
+
+@pytest.mark.parametrize("rooms", [2, 5])
+@pytest.mark.parametrize("bad", [0, 1, 3])
+def test_one_bad_node_fails_its_run_and_no_other(tmp_path, rooms, bad):
+    codes = [UNSUITABLE if number == bad else DONE for number in range(5)]
+    launcher = Nodes(rooms, *codes)
+    endings = launcher.run(jobs(tmp_path, 5))
+    assert launcher.refused is None
+    assert not launcher.kills
+    assert sorted((ending.job.key, ending.code) for ending in endings) == [
+        (str(number), FAILED if number == bad else DONE) for number in range(5)
+    ]
+    (failed,) = [ending.job for ending in endings if ending.job.folder.failure.exists()]
+    assert read_failure(failed.folder.failure).line == f"no GPU for {bad}"
+
+
+@pytest.mark.parametrize("other", [UNSUITABLE, FAILED])
+@pytest.mark.parametrize("rooms", [1, 2, 3])
+def test_where_no_node_is_suitable_the_sweep_ends_and_no_run_has_failed_by_it(tmp_path, rooms, other):
+    launcher = Nodes(rooms, UNSUITABLE, other, UNSUITABLE, UNSUITABLE, UNSUITABLE)
+    endings = launcher.run(jobs(tmp_path, 5))
+    assert launcher.refused == "no GPU for 0"
+    assert len(endings) == rooms
     assert not any(ending.job.folder.failure.exists() for ending in endings)

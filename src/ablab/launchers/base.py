@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED, UNSUITABLE
+from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.store.failures import Kind, read_failure, write_failure
 from ablab.store.records import now
 from ablab.store.run_folder import RunFolder
@@ -59,7 +59,11 @@ class Launcher(ABC):
         """True if the request came by a signal."""
         self.refused: str | None = None
         """What the machine lacks for all runs, as reported by the first of them; None if nothing."""
+        self.one_machine = True
+        """False if runs have machines of their own, of which a single one may be unsuitable."""
         self._attempts: dict[str, int] = {}
+        self._refusals: list[Ending] = []
+        self._suited = False
 
     def run(self, jobs: Iterable[Job]) -> list[Ending]:
         """Execute every job once, in order, unless stopped; return their endings in the order in which they ended.
@@ -73,11 +77,11 @@ class Launcher(ABC):
             while self.running or (more and not self.stopping):
                 if more and not self.stopping:
                     more = self._start_what_fits(waiting)
-                for ending in self.ended() if self.running else ():
-                    self._note(ending)
-                    self._stop_if_refused(ending)
-                    endings.append(ending)
-                    self.on_end(ending)
+                for ended in self.ended() if self.running else ():
+                    for ending in self._settled(ended):
+                        self._note(ending)
+                        endings.append(ending)
+                        self.on_end(ending)
                 self.on_poll()
         return endings
 
@@ -123,12 +127,31 @@ class Launcher(ABC):
                 self.end(kill=self.stopping > 1)
         return len(jobs) == room
 
-    def _stop_if_refused(self, ending: Ending) -> None:
-        """Stop all jobs if the machine is unsuitable: every run makes the same demands on it."""
-        if ending.code == UNSUITABLE and ending.cause is not None and self.refused is None:
-            self.refused = ending.cause.line
-            if not self.stopping:
-                self.stop()
+    def _settled(self, ending: Ending) -> Iterator[Ending]:
+        """Yield the endings whose meaning is known with this one; stop all jobs if the machine is unsuitable.
+
+        Every run makes the same demands on it. Of several machines one may be at fault: the runs that it refused have
+        failed if any other ends well, and until no other is left that might, a refusal waits.
+        """
+        refuses = ending.code == UNSUITABLE and ending.cause is not None
+        if refuses:
+            self._refusals.append(ending)
+        self._suited = self._suited or ending.code in (DONE, STOPPED)
+        if self.one_machine or self._suited or not self.running:
+            for refusal in self._refusals:
+                yield self._judged(refusal)
+            self._refusals = []
+        if not refuses:
+            yield ending
+
+    def _judged(self, refusal: Ending) -> Ending:
+        """Return a refusal of one machine among several as a failure; if there is no other, stop all jobs."""
+        if self._suited and not self.one_machine:
+            return refusal._replace(code=FAILED)
+        if not self.stopping and refusal.cause is not None:
+            self.refused = refusal.cause.line
+            self.stop()
+        return refusal
 
     def _note(self, ending: Ending) -> None:
         """Record a failure that the run could not record itself."""

@@ -73,6 +73,7 @@ class RayTasks(Launcher):
     ) -> None:
         super().__init__(on_end, on_poll)
         self.address, self.resources, self.jobs = address, resources, jobs
+        self.one_machine = address is None
         self._tasks: dict[Any, Job] = {}
 
     def open(self) -> AbstractContextManager[object]:

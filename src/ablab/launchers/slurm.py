@@ -74,6 +74,7 @@ class SubmititJobs(Launcher):
     ) -> None:
         super().__init__(on_end, on_poll)
         self.queue = queue
+        self.one_machine = queue.cluster == "local"
         self._submitted: dict[Any, Job] = {}
 
     @property
