@@ -8,9 +8,10 @@ import sys
 import time
 
 import pytest
+import ray
 
 from ablab.errors import DONE, UserError
-from ablab.launchers.ray import Resources, _connect
+from ablab.launchers.ray import RayTasks, Resources, _connect
 from tests.study.test_sweep import ROOT, WORDS, runs
 
 
@@ -54,6 +55,33 @@ def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
         assert run.record() is not None
         log = (run.path / "log.txt").read_text()
         assert log.count("step      8") == 1, log
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    """A cluster without processes, which takes SIGTERM for itself as Ray does."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)))
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
+    monkeypatch.setattr(ray, "remote", lambda **_: lambda function: function)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def tasks(**resources):
+    wanted = {"cpus": 1, "gpus": 0, "memory_gb": None, "retries": 3}
+    return RayTasks(None, Resources(**{**wanted, **resources}), None)
+
+
+@pytest.mark.usefixtures("pretended")
+def test_sigterm_stops_the_runs_of_a_sweep_and_does_not_end_it():
+    launcher = tasks()
+    with launcher._interruptible(), launcher.open():
+        signal.raise_signal(signal.SIGTERM)
+    assert launcher.stopping == 1
+    assert launcher.interrupted
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import logging
 import os
 import re
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,7 +84,8 @@ class RayTasks(Launcher):
 
         stack = ExitStack()
         if not ray.is_initialized():
-            _connect(self.address)
+            with _same_sigterm():
+                _connect(self.address)
             stack.callback(ray.shutdown)
         self._check_capacity(ray.cluster_resources())
         self._work = ray.remote(**self.resources.options())(_work)
@@ -141,6 +144,17 @@ class RayTasks(Launcher):
 
         for task in self._tasks:
             ray.cancel(task, force=kill)
+
+
+@contextmanager
+def _same_sigterm() -> Iterator[None]:
+    """Handle SIGTERM after the block as before it: Ray lets it end the process, and with it all runs at once."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _connect(address: str | None) -> None:
