@@ -57,6 +57,13 @@ def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
         assert log.count("step      8") == 1, log
 
 
+NODES = [
+    {"Alive": True, "Resources": {"CPU": 4.0, "memory": 8e9}},
+    {"Alive": True, "Resources": {"CPU": 1.0, "GPU": 2.0, "memory": 4e9}},
+    {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0, "memory": 512e9}},
+]
+
+
 @pytest.fixture
 def pretended(monkeypatch):
     """A cluster without processes, which takes SIGTERM for itself as Ray does."""
@@ -64,7 +71,7 @@ def pretended(monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda **_: signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)))
     monkeypatch.setattr(ray, "shutdown", lambda: None)
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
+    monkeypatch.setattr(ray, "nodes", lambda: NODES)
     monkeypatch.setattr(ray, "remote", lambda **_: lambda function: function)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -82,6 +89,28 @@ def test_sigterm_stops_the_runs_of_a_sweep_and_does_not_end_it():
         signal.raise_signal(signal.SIGTERM)
     assert launcher.stopping == 1
     assert launcher.interrupted
+
+
+@pytest.mark.usefixtures("pretended")
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"cpus": 5}, "cpus=5: no node has that (at most cpus=4)"),
+        ({"cpus": 2, "gpus": 1}, "cpus=2, gpus=1: no node has that (at most cpus=4, gpus=2)"),
+        ({"gpus": 0.5, "memory_gb": 6}, "cpus=1, gpus=0.5, memory_gb=6: no node has that (at most"),
+        ({"memory_gb": 9.5}, "cpus=1, memory_gb=9.5: no node has that (at most cpus=4, memory_gb=8)"),
+    ],
+)
+def test_what_no_node_has_is_refused_as_a_run_would_wait_forever(wanted, said):
+    with pytest.raises(UserError, match=re.escape(said)), tasks(**wanted).open():
+        pytest.fail("it would wait")
+
+
+@pytest.mark.usefixtures("pretended")
+@pytest.mark.parametrize("wanted", [{"cpus": 4, "memory_gb": 8}, {"gpus": 2, "memory_gb": 4}])
+def test_what_one_node_has_is_enough(wanted):
+    with tasks(**wanted).open():
+        pass
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -50,6 +50,11 @@ class Resources:
         """Threads of one run."""
         return max(1, int(self.cpus))
 
+    def wanted(self) -> dict[str, float]:
+        """Return what a node must have, under Ray's names; memory in bytes."""
+        memory = 0 if self.memory_gb is None else int(self.memory_gb * 1e9)
+        return {key: value for key, value in (("CPU", self.cpus), ("GPU", self.gpus), ("memory", memory)) if value}
+
     def options(self) -> dict[str, Any]:
         """Return the resources as Ray's options. A task's process ends with it, so that each run has a fresh one."""
         memory = {} if self.memory_gb is None else {"memory": int(self.memory_gb * 1e9)}
@@ -87,16 +92,19 @@ class RayTasks(Launcher):
             with _same_sigterm():
                 _connect(self.address)
             stack.callback(ray.shutdown)
-        self._check_capacity(ray.cluster_resources())
+        self._check_capacity(ray.nodes())
         self._work = ray.remote(**self.resources.options())(_work)
         return stack
 
-    def _check_capacity(self, there: Mapping[str, float]) -> None:
-        for key, wanted, name in (("CPU", self.resources.cpus, "cpus"), ("GPU", self.resources.gpus, "gpus")):
-            if wanted > there.get(key, 0):
-                raise UserError(
-                    f"hydra.launcher.{name}={wanted:g}: the cluster has {there.get(key, 0):g}; a run would wait forever"
-                )
+    def _check_capacity(self, nodes: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError if no node has all that a run wants: it would wait for one forever."""
+        wanted = self.resources.wanted()
+        there = [{key: node["Resources"].get(key, 0) for key in wanted} for node in nodes if node["Alive"]]
+        if not any(all(node[key] >= wanted[key] for key in wanted) for node in there):
+            most = {key: max((node[key] for node in there), default=0) for key in wanted}
+            raise UserError(
+                f"hydra.launcher: {_listed(wanted)}: no node has that (at most {_listed(most)}); it would wait forever"
+            )
 
     @property
     def running(self) -> Sequence[Job]:
@@ -179,6 +187,12 @@ def _connect(address: str | None) -> None:
 def _carried() -> Iterator[tuple[str, str]]:
     """Yield the environment variables that a run needs wherever it runs."""
     yield from ((key, value) for key, value in os.environ.items() if key.startswith(("ABLAB_", "WANDB_")))
+
+
+def _listed(resources: Mapping[str, float]) -> str:
+    """Return resources under the launcher's names, such as `cpus=2, memory_gb=8`."""
+    names = {"CPU": ("cpus", 1), "GPU": ("gpus", 1), "memory": ("memory_gb", 1e9)}
+    return ", ".join(f"{name}={resources[key] / unit:.4g}" for key, (name, unit) in names.items() if key in resources)
 
 
 def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
