@@ -3,10 +3,12 @@
 import os
 import signal
 import stat
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
 
 from ablab.config import compose
 from ablab.errors import DONE, INTERRUPTED, UserError
@@ -114,6 +116,7 @@ def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch)
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
     """A Slurm that takes a script, and says that the job has failed."""
+    monkeypatch.setattr(SlurmJob, "watcher", SlurmInfoWatcher(delay_s=600))  # submitit's remembers other tests' jobs
     said = {
         "srun": "",
         "scancel": "",
@@ -139,6 +142,25 @@ def test_slurm_is_told_what_is_typed(slurm, monkeypatch):
         assert f"#SBATCH {line}\n" in script
     assert ending.cause.kind == "timeout"
     assert read_failure(folder.failure).line == "the job ended as TIMEOUT (job 12)"
+
+
+def test_stopped_waiting_jobs_end_within_seconds(slurm, monkeypatch):
+    """However long ago they were submitted, and although they have left nothing."""
+    state = f"if [ -e {slurm}/cancelled ]; then echo '12|CANCELLED by 7|'; else echo '12|PENDING|'; fi"
+    (slurm / "bin" / "sacct").write_text(f"#!/bin/sh\necho 'JobID|State|NodeList'\n{state}\n")
+    (slurm / "bin" / "scancel").write_text(f"#!/bin/sh\ntouch {slurm}/cancelled\n")
+    began = time.monotonic()
+
+    def stop():
+        assert time.monotonic() < began + 12
+        if not launcher.stopping:
+            monkeypatch.setattr(SlurmJob.watcher, "_start_time", time.time() - 7200)
+            launcher.stop()
+
+    launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9}), on_poll=stop)
+    (ending,) = launcher.run([Job(RunFolder(slurm / "runs" / "r1"), "x", [])])
+    assert ending.code == INTERRUPTED
+    assert time.monotonic() < began + 12
 
 
 def test_what_slurm_does_not_take_is_one_line(slurm):

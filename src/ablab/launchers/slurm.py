@@ -109,6 +109,7 @@ class SubmititJobs(Launcher):
     def end(self, *, kill: bool) -> None:
         """Cancel all jobs: Slurm sends SIGTERM, followed by SIGKILL after a while."""
         for handle in self._submitted:
+            handle.watcher.clear()  # it may ask every ten minutes by now; it begins anew with every 2 seconds
             if self.queue.cluster == "slurm":
                 handle.cancel(check=False)
                 continue
@@ -117,6 +118,8 @@ class SubmititJobs(Launcher):
 
 
 def _ending(handle: Any, job: Job) -> Ending:
+    if str(handle.state).startswith("CANCELLED") and not handle.paths.result_pickle.exists():
+        return Ending(job, INTERRUPTED)  # it may have waited; submitit would wait for its result, one after the other
     error = handle.exception()
     if error is None:
         code = handle.result()
