@@ -9,9 +9,12 @@ import time
 
 import pytest
 import ray
+from ray.exceptions import RayTaskError
 
 from ablab.errors import DONE, UserError
+from ablab.launchers.base import Cause, Job
 from ablab.launchers.ray import RayTasks, Resources, _connect
+from ablab.store.run_folder import RunFolder
 from tests.study.test_sweep import ROOT, WORDS, runs
 
 
@@ -111,6 +114,15 @@ def test_what_no_node_has_is_refused_as_a_run_would_wait_forever(wanted, said):
 def test_what_one_node_has_is_enough(wanted):
     with tasks(**wanted).open():
         pass
+
+
+def test_what_keeps_a_task_from_its_run_is_an_error_with_its_message(monkeypatch, tmp_path):
+    def get(task):
+        raise RayTaskError("_work", "Traceback ...", FileNotFoundError(2, "No such file", "/home/x"), ip="127.0.0.1")
+
+    monkeypatch.setattr(ray, "get", get)
+    ending = tasks()._ending("task", Job(RunFolder(tmp_path), "x", []))
+    assert ending.cause == Cause("error", "FileNotFoundError: [Errno 2] No such file: '/home/x'")
 
 
 @pytest.mark.parametrize(

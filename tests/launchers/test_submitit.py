@@ -11,7 +11,7 @@ import pytest
 from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
 
 from ablab.config import compose
-from ablab.errors import DONE, INTERRUPTED, UserError
+from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 from ablab.launchers import task
 from ablab.launchers.base import Job
 from ablab.launchers.slurm import Queue, SubmititJobs, Work
@@ -83,6 +83,15 @@ def test_a_job_that_is_lost_is_a_failure_with_a_name(tmp_path, monkeypatch):
     failure = read_failure(folder.failure)
     assert failure.kind == "killed"
     assert "the job ended as" in failure.line
+
+
+def test_what_keeps_a_job_from_its_run_is_an_error_with_its_message(tmp_path):
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    folder.log.mkdir(parents=True)
+    (ending,) = SubmititJobs(LOCAL).run([Job(folder, "x", [])])
+    failure = read_failure(folder.failure)
+    assert (ending.code, failure.kind) == (FAILED, "error")
+    assert failure.line == f"IsADirectoryError: [Errno 21] Is a directory: '{folder.log}'"
 
 
 def test_pre_empted_before_it_is_planned_a_run_returns_to_the_queue(tmp_path, monkeypatch):

@@ -134,7 +134,7 @@ class RayTasks(Launcher):
 
     def _ending(self, task: Any, job: Job) -> Ending:
         import ray
-        from ray.exceptions import OutOfMemoryError, RayError, TaskCancelledError
+        from ray.exceptions import OutOfMemoryError, RayError, RayTaskError, TaskCancelledError
 
         try:
             code = ray.get(task)
@@ -142,6 +142,8 @@ class RayTasks(Launcher):
             return Ending(job, INTERRUPTED)
         except OutOfMemoryError as error:
             return Ending(job, FAILED, Cause("memory", _first_line(error)))
+        except RayTaskError as error:  # before the run began: it catches its own
+            return Ending(job, FAILED, Cause("error", f"{type(error.cause).__name__}: {_first_line(error.cause)}"))
         except RayError as error:
             return Ending(job, FAILED, Cause("killed", _first_line(error)))
         return Ending(job, code, None if code == DONE else cause_of(code, job.folder.log))

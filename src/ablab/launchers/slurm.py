@@ -1,6 +1,7 @@
 """The Slurm launcher: runs as jobs of Slurm, or of submitit's local substitute, with a store that all nodes see."""
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -120,6 +121,8 @@ class SubmititJobs(Launcher):
 def _ending(handle: Any, job: Job) -> Ending:
     if str(handle.state).startswith("CANCELLED") and not handle.paths.result_pickle.exists():
         return Ending(job, INTERRUPTED)  # it may have waited; submitit would wait for its result, one after the other
+    from submitit.core.utils import FailedJobError
+
     error = handle.exception()
     if error is None:
         code = handle.result()
@@ -127,8 +130,16 @@ def _ending(handle: Any, job: Job) -> Ending:
     state = str(handle.state).split()[0]
     if state == "CANCELLED":
         return Ending(job, INTERRUPTED)
+    if isinstance(error, FailedJobError):
+        return Ending(job, FAILED, Cause("error", _raised(error)))
     line = f"the job ended as {state}" + (f" (job {handle.job_id})" if handle.job_id else "")
     return Ending(job, FAILED, Cause(KINDS.get(state, "killed"), line))
+
+
+def _raised(error: Exception) -> str:
+    """Return the last line of the trace that submitit puts between two rules."""
+    _, trace, *_ = [part.strip() for part in re.split(r"^-{10,}$", str(error), flags=re.MULTILINE)]
+    return " ".join(trace.split("\n")[-1].split())
 
 
 @dataclass
