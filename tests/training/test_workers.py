@@ -51,7 +51,11 @@ def test_what_ends_a_process_is_said_in_one_line(order, said, kind, capfd):
     assert ("in fail" in capfd.readouterr().err) == (order == "allocate")  # where it failed, for whoever mends it
 
 
-def test_a_process_that_cannot_begin_is_said_too(monkeypatch, capfd):
+@pytest.mark.parametrize("left_behind", [[], ["WORLD_SIZE"], ["WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]])
+def test_a_process_that_cannot_begin_is_said_too(left_behind, monkeypatch, capfd):
+    """Also where another program has left variables of torchrun's, which has started nobody."""
+    for name in left_behind:
+        monkeypatch.setenv(name, "2")
     monkeypatch.setattr(workers.sys, "executable", "/bin/false")
     with pytest.raises(LostError, match="device 1 of 2: its process ended with 1; "), lead(2, None, on_gpu=False):
         pytest.fail("nobody has come")

@@ -1,16 +1,16 @@
 """The `train` command: one run, or with -m a study of many."""
 
-import os
 import signal
 from collections.abc import Sequence
 
 from ablab.commands.habits import MANY, show, take_flags
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
+from ablab.training.torchrun import place
 
 
 def train(arguments: Sequence[str]) -> int:
     """Plan the run that the words describe and do what is missing of it; with -m, do so for every run of a study."""
-    rank, size = _place()
+    rank, size = place()
     if rank > 0:
         # Process 0 alone handles signals sent to all; the imports, which take seconds, come later.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
@@ -28,13 +28,6 @@ def train(arguments: Sequence[str]) -> int:
 
         return multirun([word for word in arguments if word not in MANY])
     return _train(arguments, size)
-
-
-def _place() -> tuple[int, int]:
-    """Return this process's rank among how many, as torchrun says, or (0, 0) without torchrun."""
-    if os.environ.keys() >= {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    return 0, 0
 
 
 def _lead(arguments: Sequence[str], size: int) -> int:

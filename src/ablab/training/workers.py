@@ -25,6 +25,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from ablab.errors import FAILED, LostError
 from ablab.training.distributed import ProcessGroup
+from ablab.training.torchrun import place
 from ablab.training.validation import Validation
 
 PATIENCE, FOREVER = timedelta(hours=1), timedelta(days=30)
@@ -127,7 +128,7 @@ def lead(size: int, spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
     """Give all workers the same `spec` and form a group with them; workers started here end with the block."""
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        if os.environ.get("WORLD_SIZE") == str(size):
+        if place() == (0, size):
             store = _meet()[0]
         else:
             store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
