@@ -290,6 +290,9 @@ def test_only_what_a_kill_left_is_tidied_away(tmp_path):
 
 
 def test_the_share_of_the_limit_is_what_was_done_of_what_could_be():
-    cost = _record().cost
-    assert cost.share_of_limit is None  # of a time when nobody measured
-    assert cost.model_copy(update={"matmul_flops": 540.0}).share_of_limit == pytest.approx(18.0 * 3.0 / 540.0)
+    record = _record()
+    assert record.share_of_limit is None  # of a time when nobody measured
+    measured = record.model_copy(update={"cost": record.cost.model_copy(update={"matmul_flops": 540.0})})
+    assert measured.share_of_limit == pytest.approx(18.0 * 3.0 / 540.0)
+    shared = measured.model_copy(update={"stretches": _stretches(devices=4)})
+    assert shared.share_of_limit == pytest.approx(18.0 * 3.0 / 540.0 / 4)  # one device alone was timed

@@ -231,8 +231,8 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
         f"{cost.tokens_per_second:,.0f} target tokens/s"
         + (
             ""
-            if cost.share_of_limit is None
-            else f", {100 * cost.share_of_limit:.0f} % of a large matrix product's speed"
+            if record.share_of_limit is None
+            else f", {100 * record.share_of_limit:.0f} % of a large matrix product's speed"
         )
     )
     dropped = {key: record.data["train"][key] for key in ("dropped_empty", "dropped_overlong")}

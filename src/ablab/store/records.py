@@ -78,9 +78,9 @@ class Cost(Strict):
     `seconds` includes validation, `train_seconds` excludes it; both include pauses. `tokens_per_second`: the median of
     measurements taken every few training steps, so that a pause hardly moves it; older records have tokens /
     train_seconds. `flops_per_token`: of the layers that ran; older records also count layers that LayerDrop left out.
-    `matmul_flops`: operations per second of one large matrix product in the run's precision, the median of timings
-    taken during training; older records have one timing from after training, or none, and so do runs that diverged
-    before any validation.
+    `matmul_flops`: operations per second of one large matrix product in the run's precision on one of its devices, the
+    median of timings taken during training; older records have one timing from after training, or none, and so do runs
+    that diverged before any validation.
     """
 
     steps: int
@@ -93,11 +93,6 @@ class Cost(Strict):
     parameters: int
     flops_per_token: float
     matmul_flops: float | None = None
-
-    @property
-    def share_of_limit(self) -> float | None:
-        """Training's own operations per second as a fraction of those of one large matrix product."""
-        return self.matmul_flops and self.tokens_per_second * self.flops_per_token / self.matmul_flops
 
 
 class Stretch(Strict):
@@ -177,6 +172,12 @@ class Record(Strict):
     stretches: list[Stretch] = Field(default_factory=list)
     metrics: str | None = None
     ended: str
+
+    @property
+    def share_of_limit(self) -> float | None:
+        """Training's operations per second as a fraction of those of a large matrix product on each of its devices."""
+        cost, devices = self.cost, self.stretches[-1].devices if self.stretches else 1
+        return cost.matmul_flops and cost.tokens_per_second * cost.flops_per_token / (cost.matmul_flops * devices)
 
     @property
     def settings(self) -> dict[str, Any]:
