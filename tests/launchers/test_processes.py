@@ -121,7 +121,21 @@ def test_asked_twice_it_kills(tmp_path):
     assert read_failure(running.folder.failure) is None  # a person did that, not the run
 
 
+def test_gpus_are_counted_among_those_that_the_launcher_sees(monkeypatch):
+    """As torch counts them; a machine's owner may have given it the others' numbers, or their names."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-8f6e")
+    places = Places.of(None, 1, [0, 1], 1).environments()
+    assert [place["CUDA_VISIBLE_DEVICES"] for place in places] == ["2", "GPU-8f6e"]
+    with pytest.raises(UserError, match="gpus: 2 is not in CUDA_VISIBLE_DEVICES=2,GPU-8f6e; allowed: 0 to 1, "):
+        Places.of(None, 1, [2, 3], 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(UserError, match="gpus: 0 is not in CUDA_VISIBLE_DEVICES=; allowed: none"):
+        Places.of(None, 1, [0], 1)
+    assert Places.of(2, 1, [], 1).environments() == [{}, {}]
+
+
 def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr("ablab.launchers.local.cores", lambda: 8)
     assert Places.of(4, None, [], 1).threads == 2
     assert Places.of(None, None, [], 1).jobs == 1

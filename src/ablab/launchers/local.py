@@ -22,7 +22,8 @@ from ablab.threads import cores
 class Places:
     """The number of concurrent runs and the resources of each.
 
-    `threads`: of one run. `gpus`: indices, with `per_gpu` runs on each.
+    `threads`: of one run. `gpus`: indices among those that this process sees, as torch counts, with `per_gpu` runs on
+    each.
     """
 
     jobs: int
@@ -36,6 +37,7 @@ class Places:
         for key, value in (("jobs", jobs), ("threads", threads), ("per_gpu", per_gpu)):
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
+        _named(gpus)
         wanted = jobs or (len(gpus) * per_gpu if gpus else 1)
         return cls(wanted, threads or max(1, cores() // wanted), tuple(gpus), per_gpu)
 
@@ -43,8 +45,25 @@ class Places:
         """Return the environment variables of each place."""
         if not self.gpus:
             return [{} for _ in range(self.jobs)]
-        places = [{"CUDA_VISIBLE_DEVICES": str(gpu)} for _ in range(self.per_gpu) for gpu in self.gpus]
+        places = [{VISIBLE: name} for _ in range(self.per_gpu) for name in _named(self.gpus)]
         return [places[number % len(places)] for number in range(self.jobs)]
+
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""The variable that lists the GPUs which a process sees, by index or by a name of their own; without it, all."""
+
+
+def _named(gpus: Sequence[int]) -> list[str]:
+    """Return how CUDA names these GPUs, of those that this process sees; UserError for one that it does not see."""
+    listed = os.environ.get(VISIBLE)
+    if listed is None:
+        return [str(gpu) for gpu in gpus]
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    for gpu in gpus:
+        if not 0 <= gpu < len(names):
+            allowed = f"0 to {len(names) - 1}, places in that list" if names else "none"
+            raise UserError(f"hydra.launcher.gpus: {gpu} is not in {VISIBLE}={listed}; allowed: {allowed}")
+    return [names[gpu] for gpu in gpus]
 
 
 class Processes(Launcher):
