@@ -231,3 +231,15 @@ def test_gpus_are_held_only_where_some_run_trains_on_one():
     with pytest.raises(UserError, match="train on the CPU"):
         launcher.check([cpu, cpu])
     LocalLauncher(2, None, [], 1).check([cpu])
+
+
+def test_a_run_on_several_gpus_is_refused_where_each_run_gets_one():
+    one, two, cores = (
+        compose(["trainer=ddp", *words]).config
+        for words in (["trainer.devices=1"], ["trainer.devices=2"], ["trainer.devices=2", "trainer.accelerator=cpu"])
+    )
+    launcher = LocalLauncher(None, None, [0, 1], 1)
+    launcher.check(iter([one, cores]))
+    with pytest.raises(UserError, match=r"each run gets one GPU, and trainer\.devices=2; allowed: "):
+        launcher.check(iter([one, two]))
+    LocalLauncher(1, None, [], 1).check([two])

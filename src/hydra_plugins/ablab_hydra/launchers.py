@@ -124,6 +124,21 @@ class LocalLauncher(StudyLauncher):
         listed = ",".join(map(str, self.places.gpus))
         return f"hydra.launcher.gpus=[{listed}]" if listed else None
 
+    def check(self, configs: Iterable["Config"]) -> None:
+        """Raise UserError also if a run would divide its steps among GPUs: every place has one."""
+        from ablab.errors import UserError
+
+        if self.gpus is None:
+            return
+        configs = list(configs)
+        super().check(configs)
+        for trainer in (config.trainer for config in configs):
+            if trainer.accelerator == "gpu" and trainer.devices > 1:
+                raise UserError(
+                    f"{self.gpus}: each run gets one GPU, and trainer.devices={trainer.devices}; "
+                    "allowed: trainer.devices=1, or no hydra.launcher.gpus and one run at a time"
+                )
+
     def make(
         self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
