@@ -39,6 +39,7 @@ from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, Stretch,
 from ablab.store.run_folder import LAST
 from ablab.store.saved_model import SavedModel
 from ablab.training.callbacks import Callbacks
+from ablab.training.compile import as_written
 from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.distributed import ALONE, SingleProcess
 from ablab.training.loop import TrainingResult
@@ -137,7 +138,8 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     ends = build_ends(config, work.steps)
     attention = AttentionMapCallback(work.model, work.prepared, planned.folder.artefacts, callbacks)
     if (end := ends.reached(state)) is not None:
-        attention.complete(state)
+        with as_written():
+            attention.complete(state)
         return TrainingResult("finished", end)
     all_callbacks = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
@@ -237,7 +239,8 @@ def _select(work: Work) -> Selected:
 
     def validate(weights: Weights) -> Validation:
         work.model.load_state_dict(weights)
-        return Validator(work.prepared)(work.model, work.state.step)[0]
+        with as_written():
+            return Validator(work.prepared)(work.model, work.state.step)[0]
 
     chosen = work.checkpoints.choose(work.state, validate)
     work.model.load_state_dict(chosen.weights)

@@ -1,0 +1,64 @@
+"""What follows the steps of a training."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
+
+from ablab.config import compose
+from ablab.stages import train
+from ablab.training.callbacks import Callbacks
+from ablab.training.state import TrainingState
+from ablab.training.validation import Validation
+
+
+class Looking:
+    """In place of what looks at the model: uses compiled code that has not been compiled yet."""
+
+    def __init__(self, *_: object) -> None:
+        self.compiled = torch.compile(torch.neg, backend=COUNTER)
+
+    def __call__(self, model: object, step: int) -> tuple[Validation, list[str]]:
+        self.compiled(torch.ones(2))
+        return Validation(step, 2.0, 10.0), []
+
+    def complete(self, state: TrainingState) -> None:
+        self(None, state.step)
+
+
+COUNTER = CompileCounter()
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """A training that has reached its last step."""
+    torch.compiler.reset()
+    COUNTER.clear()
+    monkeypatch.setattr(train, "Validator", Looking)
+    monkeypatch.setattr(train, "AttentionMapCallback", Looking)
+    monkeypatch.setattr(train, "build_ends", lambda *_: SimpleNamespace(reached=lambda _: "steps"))
+    model = torch.nn.Linear(1, 1)
+    config = compose(["trainer.compile=true"]).config
+    chosen = {"weights": model.state_dict(), "steps": [1, 2], "sha256": None}
+    return SimpleNamespace(
+        model=model,
+        state=TrainingState(step=2),
+        steps=None,
+        prepared=None,
+        planned=SimpleNamespace(config=config, folder=SimpleNamespace(artefacts=None)),
+        checkpoints=SimpleNamespace(
+            choose=lambda state, validate: SimpleNamespace(**chosen, validation=validate(chosen["weights"]))
+        ),
+    )
+
+
+def test_weights_are_selected_by_the_model_as_written(work):
+    """As they are validated: decoding would compile every layer for lengths that grow by one."""
+    assert train._select(work).loss == 2.0
+    assert COUNTER.frame_count == 0
+
+
+def test_a_map_that_a_kill_left_undrawn_is_of_the_model_as_written(work):
+    assert train._fit(work, Callbacks([])).state == "finished"
+    assert COUNTER.frame_count == 0
