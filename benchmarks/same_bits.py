@@ -1,4 +1,4 @@
-"""Whether two checkouts give equal bits: 20 steps of four arms, then their translations, pruning curves and analyses.
+"""Whether two checkouts give equal bits: 20 steps of five arms, then their translations, pruning curves and analyses.
 
     python benchmarks/same_bits.py [another checkout ...]
 
@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parents[1]
 ARMS = {
     "default": (),
     "scalenorm, LayerDrop, DropHead": ("norm=scalenorm", "layerdrop=0.2", "drophead=constant"),
+    "muon": ("optim=muon",),
     "bfloat16": ("training.precision=bf16",),
     "post-norm, word dropout": ("norm=post", "model.word_dropout=0.1", "trainer.micro_batches=2"),
 }
@@ -56,7 +57,7 @@ def add(name, value):
 
 last = torch.load(run / "checkpoints" / "last.pt", weights_only=True)
 add("model", last["model"])
-add("optimizer", last["optimizer"])
+add("optimizer", last["optimizer"]["state"])
 add("validations", json.loads((run / "record.json").read_text())["validations"])
 bits = [digest.hexdigest()[:16]]
 (whole,) = (path for path in (run / "evaluations").glob("*.txt"))
@@ -97,7 +98,7 @@ def main() -> int:
         same = all(each == bits[0] for each in bits)
         print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'} under {' and '.join(digests)}")
         if same and len(digests) > 1:
-            proof = "benchmarks/same_bits.py: 20 steps of four arms"
+            proof = "benchmarks/same_bits.py: 20 steps of five arms"
             print(json.dumps({"stage": stage, "digests": digests, "proof": proof}))
         if not same:
             return 1
