@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,15 @@ def test_an_entry_point_is_enough(install):
     assert identity.recipe(config)["norm"] == {"_target_": f"{name}.parts.DyT", "alpha": 0.25, "code": part.code}
     assert list(part.sources()) == [f"{name}/parts.py"]
     assert name not in sys.modules, "options are read, not imported"
+
+
+def test_a_folder_of_its_name_that_has_no_such_module_hides_no_package(install):
+    """As where the package's checkout lies in the current folder: Python does not import from it either."""
+    name = install(entry_point=True)
+    checkout = Path(name, "src", name)
+    checkout.mkdir(parents=True)
+    (checkout / "parts.py").write_text("")
+    assert outside_parts(compose(["norm=mine"]).config)["norm"].code.endswith(f" {name} 1.5")
 
 
 def test_without_one_the_package_can_be_named(install, monkeypatch):

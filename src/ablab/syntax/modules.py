@@ -143,8 +143,13 @@ class Folder(Package):
         super().__init__(folder, strict=False)
 
     def holds(self, dotted: str) -> bool:
-        first = self.folder / dotted.partition(".")[0]
-        return first.with_suffix(".py").is_file() or any(first.rglob("*.py"))
+        """Return whether a dotted name begins with a module or package here, or lies below folders that lead to one."""
+        place = self.folder
+        for part in dotted.split("."):
+            place /= part
+            if place.with_suffix(".py").is_file() or (place / "__init__.py").is_file():
+                return True
+        return False
 
     def _place(self, parts: Sequence[str]) -> Path:
         return self.folder.joinpath(*parts)
