@@ -66,16 +66,15 @@ def option_files(group: str, option: str, above: Sequence[str] = ()) -> list[Pat
 
     `above`: the options that build on this one. UserError where its file names no option, or one of these.
     """
-    path = file_of(group, option)
-    bases = [entry.partition("@")[0] for entry in _defaults(path) if isinstance(entry, str)]
-    files = []
+    path, line = file_of(group, option), (option, *above)
+    names = (entry.partition("@")[0] for entry in _defaults(path) if isinstance(entry, str))
+    bases = [name for name in names if name != "_self_"]
     for base in bases:
-        if base in (option, *above):
+        if base in line:
             raise UserError(f"{path}: defaults: {base} builds on itself; allowed: another option of {group}")
-        if base != "_self_" and base not in groups()[group]:
+        if base not in groups()[group]:
             raise UserError(f"{path}: defaults: {base}: unknown option of {group}; {choices(base, groups()[group])}")
-        files += option_files(group, base, (option, *above)) if base != "_self_" else []
-    return [*files, path]
+    return [*(file for base in bases for file in option_files(group, base, line)), path]
 
 
 def _defaults(path: Path) -> list[Any]:

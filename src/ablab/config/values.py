@@ -40,8 +40,6 @@ class Values(NamedTuple):
 def values_of(overrides: Sequence[Override]) -> Values:
     """Compose the YAML files and these overrides with Hydra into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
-    for group, option in options.items():
-        option_values(group, option)  # raises UserError for a file that Hydra would only trip over
     base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())), user_confs())
     fields = [override for override in overrides if not _chooses(override)]
     unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
@@ -95,6 +93,8 @@ def _chooses(override: Override) -> bool:
 @cache
 def _compose_options(options: tuple[str, ...], confs: Sequence[Path]) -> _Base:
     """Compose each choice of options once, however many runs share it: Hydra is slow."""
+    for group, _, option in (word.partition("=") for word in options):
+        option_values(group, option)  # raises UserError for a file that Hydra would only trip over
     with own_hydra():
         try:
             composed = compose(PRIMARY, overrides=list(options), return_hydra_config=True)
