@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from ablab.commands.options.models import AnalyseOptions
 from ablab.errors import UserError
-
-TRUE = ("true", "yes", "on", "1", "t", "y")
 
 
 def asks_to_draw(word: str) -> bool:
     """Return whether a word is `schedule=true`. `schedule` is also a group of the configuration, with its options."""
     key, _, value = word.partition("=")
-    return key == "schedule" and value.lower() in TRUE
+    try:
+        return key == "schedule" and TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return False
 
 
 def draw_schedules(words: Sequence[str]) -> int:

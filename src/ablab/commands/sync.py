@@ -20,6 +20,7 @@ from ablab.tracking.sender import sent
 from ablab.tracking.sending import LOG, waited
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.tracker import RunCard
+from ablab.wording import how_many
 
 SECONDS = 600.0
 """Seconds that W&B has for one run."""
@@ -60,8 +61,8 @@ def sync(arguments: Sequence[str]) -> int:
     if options.format == "json":
         say_json(Unsent(dry_run=options.dry_run, missing=listed))
     if problems:
-        more = f"; nor were {len(problems) - 1} others sent" * (len(problems) > 1)
-        raise LostError(f"{problems[0]}{more}; all else is sent" if not options.dry_run else problems[0])
+        more = f", and {how_many(len(problems) - 1, 'more problem')}" * (len(problems) > 1)
+        raise LostError(f"{problems[0]}{more}{'' if options.dry_run else '; all else is sent'}")
     return 0
 
 

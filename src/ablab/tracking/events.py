@@ -77,7 +77,7 @@ class Events(Tracker):
         """Append a picture, with a copy of its file, which later pictures may overwrite."""
         if self._file is None:
             return
-        name = f"{'-'.join([*key.split('/'), str(step), *_of(of).values()])}{path.suffix}"
+        name = f"{key.replace('/', '-')}-{step}{f'-{of}' if of else ''}{path.suffix}"
         try:
             shutil.copyfile(path, self._folder / name)
         except OSError as error:
