@@ -1,6 +1,6 @@
 """Select the runs of a study: all that it should have, and its registration at the first launch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -41,13 +41,7 @@ def of_study(study: Study) -> Selection:
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     closed = closings(study.folder)
     given_up = {(cell.arm, cell.seed) for cell in study.cells if any(closing.gives_up(cell) for closing in closed)}
-    expected = {
-        (arm.name, run.seed): run
-        for arm in arms
-        for run in arm.runs
-        if registered is None or run.seed in registered.seeds
-    }
-    awaited = [run for place, run in expected.items() if not run.has_ended and place not in given_up]
+    awaited, late = _awaited_and_late(arms, registered, given_up)
     return Selection(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
@@ -73,7 +67,7 @@ def of_study(study: Study) -> Selection:
         baselines=study.baselines,
         awaited=awaited,
         declared=None if experiment is None else experiment.metric,
-        late=[run for place, run in expected.items() if run.has_ended and place in given_up],
+        late=late,
         study=study.folder,
         tuned=study.tuned,
         tried=_tried(study.trials),
@@ -81,6 +75,20 @@ def of_study(study: Study) -> Selection:
         looks=study.looks,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
+
+
+def _awaited_and_late(
+    arms: Sequence[ArmRuns], registered: Registered | None, given_up: Container[tuple[str, int]]
+) -> tuple[list[Run], list[Run]]:
+    """Return the registered runs that are still to end, and those that were given up and have ended since."""
+    expected = {
+        (arm.name, run.seed): run
+        for arm in arms
+        for run in arm.runs
+        if registered is None or run.seed in registered.seeds
+    }
+    awaited = [run for place, run in expected.items() if not run.has_ended and place not in given_up]
+    return awaited, [run for place, run in expected.items() if run.has_ended and place in given_up]
 
 
 def _tried(trials: Study | None) -> list[Run]:
