@@ -16,9 +16,8 @@ from ablab.config.kinds import outside_parts
 from ablab.config.listing import listed_fields, typed_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
-from ablab.parts.find import find_part
 from ablab.parts.shipped import shipped_conf
-from tests.parts.conftest import DYT, NUMBER
+from tests.parts.conftest import DYT
 from tests.run.conftest import TINY
 
 OPTION = "_target_: parts.DyT\nalpha: 0.5\n"
@@ -54,50 +53,6 @@ def test_what_the_file_leaves_out_is_the_default_of_the_signature(study):
     assert any(line.startswith("  alpha: 0.5  # the part's own") for line in listed_fields(typed_choices(["norm=dyt"])))
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"norm/dyt": "alpha: 0.5\n"}, "norm.kind: missing; an option of one's own names its part by _target_"),
-        ({"norm/dyt": "kind: tanh\n"}, "norm.kind=tanh: unknown"),
-        ({"norm/dyt": OPTION + "kind: dyt\n"}, r"kind=dyt beside _target_=.*allowed: _target_ alone"),
-        ({"norm/dyt": OPTION + "beta: 1\n"}, "norm.beta=1: no such key for this option"),
-        ({"norm/dyt": OPTION.replace("0.5", "-1")}, "norm.alpha=-1: allowed: greater than 0"),
-        ({"norm/dyt": "_target_: parts.Absent\n"}, "there is no parts_.*Absent"),
-        ({"norm/dyt": "_target_: [\n"}, "conf/norm/dyt.yaml: not readable as YAML"),
-        ({"norm/dyt": "_target_: parts.Untyped\n"}, "alpha has no type; allowed: a type such as float"),
-        ({"norm/dyt": "_target_: parts.Bare\n"}, "norm.alpha: missing; the YAML file must set it"),
-    ],
-)
-def test_a_bad_option_is_refused_in_one_line(study, options, why):
-    study(
-        DYT + "class Untyped:\n    def __init__(self, d_model, alpha): pass\n"
-        "class Bare:\n    def __init__(self, d_model, alpha: float): pass\n",
-        options,
-    )
-    with pytest.raises(UserError, match=why) as error:
-        compose(["norm=dyt"])
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    ["_target_: parts.Untyped\n", "_target_: parts.Absent\n", "_target_: [\n", "_target_: broken.Part\n", "x: 1\n"],
-)
-def test_a_bad_option_stops_no_line_that_does_not_choose_it(study, bad):
-    """Somebody drafts a part while others train and report."""
-    Path("broken.py").write_text("def (:\n")
-    study(
-        DYT + "class Untyped:\n    def __init__(self, d_model, alpha): pass\n",
-        {"norm/dyt": OPTION, "norm/bad": bad},
-    )
-    for words in (["norm=dyt"], ["norm=pre"], ["schedule=cosine"]):
-        assert compose(words).config
-    with pytest.raises(UserError, match=r"has no effect with norm=pre; allowed with norm=dyt"):
-        compose(["norm=pre", "norm.alpha=1"])
-    with pytest.raises(UserError):
-        compose(["norm=bad"])
-
-
 ENDS = """
 from ablab.pruning.strategies import Rule
 
@@ -111,44 +66,6 @@ def test_a_finished_run_is_pruned_by_a_strategy_whose_defaults_are_in_its_signat
     recorded = compose([]).config.model_dump(serialize_as_any=True)
     assert reopen(recorded, ["pruning=ends"]).pruning == compose(["pruning=ends"]).config.pruning
     assert reopen(recorded, ["pruning=ends", "pruning.reverse=true"]).pruning.own["reverse"] is True
-
-
-SIGNED = (
-    "from typing import Annotated, Literal\nfrom pydantic import Field\nfrom ablab.fields import Positiv\n\nM = 4\n\n"
-    "class Part:\n    def __init__(self, d_model: int, *, SIGNATURE): pass\n"
-)
-OF_PART = {"norm/mine": "_target_: parts.Part\n"}
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "why"),
-    [
-        ("import drafted\n" + DYT.replace("torch.tanh(", "drafted.tanh("), {"norm/mine": OPTION}, "drafted.py, line 1"),
-        (SIGNED.replace("SIGNATURE", "alpha: Annotated[int, Field(le=M)]"), OF_PART, "M is computed"),
-        (SIGNED.replace("SIGNATURE", "alpha: Literal[M]"), OF_PART, "M is computed"),
-        (SIGNED.replace("SIGNATURE", "alpha: Positiv"), OF_PART, "ablab.fields has no Positiv"),
-        (SIGNED.replace("SIGNATURE", "alpha: 'int |'"), OF_PART, "cannot be read as a type"),
-        (SIGNED.replace("SIGNATURE", "alpha: int[3]"), OF_PART, "cannot be read as a type"),
-        (SIGNED.replace("SIGNATURE", "alpha: Literal = 1"), OF_PART, "Literal"),
-        (SIGNED.replace("SIGNATURE", "kind: str = 'a'"), OF_PART, "kind: no field can have this name"),
-        (SIGNED.replace("SIGNATURE", "own: str = 'a'"), OF_PART, "own: no field can have this name"),
-        (SIGNED.replace("SIGNATURE", "_a: int = 1"), OF_PART, "_a: no field can have this name"),
-        (DYT + "    needs = {'inti': 'small'}\n", {"norm/mine": "_target_: parts.DyT\n"}, "allowed: kinds by group"),
-        (DYT, {"norm/mine": "defaults: [nosuch]\n" + OPTION}, "nosuch: unknown option of norm"),
-        (DYT, {"norm/mine": "defaults: [mine]\n" + OPTION}, "mine builds on itself"),
-        (DYT, {"norm/mine": "defaults: 3\n" + OPTION}, "defaults: 3: no list"),
-        (DYT, {"norm/mine": "# @package _global_\nnorm:\n"}, "norm: no fields"),
-        (DYT, {"norm/mine": "defaults: [{override /placment: post}]\n" + OPTION}, "placment"),
-    ],
-)
-def test_a_draft_is_told_in_one_line_where_it_is_chosen_and_nowhere_else(study, source, options, why):
-    Path("drafted.py").write_text("def (:\n")
-    study(source, options)
-    assert compose(["layerdrop=0.1"]).config
-    assert main(["train", "--cfg", "job"]) == 0
-    with pytest.raises(UserError, match=why) as error:
-        compose(["norm=mine"])
-    assert "\n" not in str(error.value)
 
 
 def test_values_of_ours_need_no_part(study):
@@ -301,35 +218,3 @@ def test_a_copy_of_our_folder_means_what_ours_does(tmp_path, monkeypatch):
     assert [identity.recipe(compose(line).config) for line in lines] == ours
     with pytest.raises(UserError, match=r"no such key: data\.pth"):
         compose(["data=multi30k", "data.pth=."])
-
-
-def _code(study, source: str, helper: str, place: str) -> str:
-    """The digest of a part that uses the helper, at `place`; HELPER stands for its name."""
-    unique = f"helper_{next(NUMBER)}"
-    path = Path(place.replace("HELPER", unique))
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(helper)
-    name = study(source.replace("HELPER", unique), {"norm/mine": "_target_: parts.Mine\n"})
-    part = find_part(f"{name}.Mine")
-    assert str(path) in part.sources()
-    return part.code
-
-
-IN_A_FOLDER = "from HELPER.norms import scale\n\nclass Mine:\n    def forward(self, x):\n        return scale(x)\n"
-IN_A_REGISTRY = "from HELPER import KNOWN\n\nclass Mine:\n    def forward(self, x):\n        return KNOWN['f'](x)\n"
-REGISTERS = (
-    "KNOWN = {}\n\ndef known(f):\n    KNOWN[f.__name__] = f\n    return f\n\n@known\ndef f(x):\n    return x * FACTOR\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("source", "helper", "place"),
-    [
-        (IN_A_FOLDER, "def scale(x):\n    return x * FACTOR\n", "HELPER/norms.py"),
-        (IN_A_REGISTRY, REGISTERS, "HELPER.py"),
-    ],
-)
-def test_the_digest_covers_a_folder_without_init_and_what_is_registered(study, source, helper, place):
-    """Python imports both, so an edit of either must make another run."""
-    codes = [_code(study, source, helper.replace("FACTOR", factor), place) for factor in ("2", "3", "2")]
-    assert codes[0] == codes[2] != codes[1]
