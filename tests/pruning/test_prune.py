@@ -125,6 +125,8 @@ def test_auto_saves_the_smallest_within_a_bleu_on_validation(deep, monkeypatch):
     assert (len(chosen.encoder), len(chosen.decoder)) == (1, 2)
     worse = [point.model_copy(update={"valid_bleu": 1.0 if n % 3 else 20.0}) for n, point in enumerate(points)]
     assert verb._smallest_within(curve.model_copy(update={"points": worse}), 1.0) is None
+    blind = [point.model_copy(update={"valid_bleu": 0.0}) for point in points]
+    assert verb._smallest_within(curve.model_copy(update={"points": blind}), 1.0) is None
 
 
 def test_saving_again_replaces_it_whole(deep, small):

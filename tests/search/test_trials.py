@@ -48,6 +48,15 @@ def tell(trials, trial):
     return trials.tell(trial.number, "finished", values, steps=50, total_steps=50)
 
 
+def test_of_equal_values_the_lowest_loss_is_best(tmp_path):
+    trials = opened(tmp_path, "random", ("valid_bleu",))
+    for bleu, loss_of_it in ((0.0, 5.0), (0.0, 3.0), (0.0, 4.0)):
+        trials.tell(trials.ask().number, "finished", [bleu], steps=50, loss=loss_of_it)
+    assert best_of(trials.all(), trials.objectives).number == 1
+    trials.tell(trials.ask().number, "finished", [0.1], steps=50, loss=9.0)
+    assert best_of(trials.all(), trials.objectives).number == 3
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "random", "nsga2"])
 @pytest.mark.parametrize("objectives", [("valid_loss",), ("valid_loss", "parameters")], ids=len)
 def test_a_search_is_a_function_of_its_words_however_often_killed(sampler, objectives, tmp_path):

@@ -7,7 +7,7 @@ from ablab.report.selection_of_study import of_study
 from ablab.report.verify import ended_of
 from ablab.study.definition import define
 from ablab.study.design import Arm
-from ablab.study.tuning import Trial, Tuned, at_an_edge
+from ablab.study.tuning import Trial, Tuned, _best, at_an_edge
 from tests.study.pretend import pretend
 
 FILE = """
@@ -25,6 +25,12 @@ tune:
   seeds: [101]
   {more}
 """
+
+
+def test_of_trials_that_cost_the_same_the_lowest_loss_is_best():
+    trials = [Trial((f"optim.lr={lr}",), cost, loss=loss) for lr, cost, loss in ((1, 0.0, 5.0), (2, 0.0, 3.0))]
+    assert _best(Arm("pre", ()), trials) is trials[1]
+    assert _best(Arm("pre", ()), [*trials, Trial(("optim.lr=3",), -0.1, loss=9.0)]).words == ("optim.lr=3",)
 
 
 @pytest.fixture

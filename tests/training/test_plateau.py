@@ -1,7 +1,6 @@
 """The rate that decays when validation stalls: the paper's words written out, and what PyTorch does."""
 
 import math
-import operator
 
 import pytest
 import torch
@@ -15,7 +14,6 @@ from ablab.training.state import Plateau, TrainingState, ValDecay
 from ablab.training.validation import Validation
 
 RATES = {"peak": 1.0, "decay": 0.5}
-LOWER, HIGHER = operator.lt, operator.gt
 # Few values, so that equal scores, which are no better, are frequent.
 runs_of_scores = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]), max_size=25)
 
@@ -31,15 +29,20 @@ def by_words(scores: list[float], sign: int, patience: int) -> float:
     return rate
 
 
-@pytest.mark.parametrize(("better", "sign"), [(LOWER, -1), (HIGHER, 1)], ids=["loss", "bleu"])
-@given(scores=runs_of_scores, patience=st.integers(1, 4))
-def test_it_is_the_papers_rule(better, sign, scores, patience):
-    assert plateau(scores, better=better, patience=patience, **RATES) == by_words(scores, sign, patience)
+def orders(scores: list[float], sign: int) -> list[tuple[float]]:
+    """The larger of two orders is better."""
+    return [(sign * score,) for score in scores]
 
 
-@pytest.mark.parametrize(("better", "mode"), [(LOWER, "min"), (HIGHER, "max")], ids=["loss", "bleu"])
+@pytest.mark.parametrize("sign", [-1, 1], ids=["loss", "bleu"])
 @given(scores=runs_of_scores, patience=st.integers(1, 4))
-def test_it_is_pytorchs_with_one_less_of_patience(better, mode, scores, patience):
+def test_it_is_the_papers_rule(sign, scores, patience):
+    assert plateau(orders(scores, sign), patience=patience, **RATES) == by_words(scores, sign, patience)
+
+
+@pytest.mark.parametrize(("sign", "mode"), [(-1, "min"), (1, "max")], ids=["loss", "bleu"])
+@given(scores=runs_of_scores, patience=st.integers(1, 4))
+def test_it_is_pytorchs_with_one_less_of_patience(sign, mode, scores, patience):
     """PyTorch waits until there are more poor validations than its patience."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(
@@ -48,18 +51,25 @@ def test_it_is_pytorchs_with_one_less_of_patience(better, mode, scores, patience
     for score in scores:
         theirs.step(score)
     (group,) = optimizer.param_groups
-    assert plateau(scores, better=better, patience=patience, **RATES) == group["lr"]
+    assert plateau(orders(scores, sign), patience=patience, **RATES) == group["lr"]
 
 
 def test_the_third_poor_validation_in_a_row_decays_and_the_second_does_not():
     stalled = [5.0, 4.0, 4.0, 4.5, 4.0]
-    rates = [plateau(stalled[:number], better=LOWER, patience=3, **RATES) for number in range(len(stalled) + 1)]
+    rates = [plateau(orders(stalled[:number], -1), patience=3, **RATES) for number in range(len(stalled) + 1)]
     assert rates == [1, 1, 1, 1, 1, 0.5]
 
 
 def test_what_is_no_number_is_never_better():
-    assert plateau([math.nan, 5.0, 4.0], better=LOWER, patience=2, **RATES) == 1
-    assert plateau([5.0, math.nan, math.nan], better=LOWER, patience=2, **RATES) == 0.5
+    assert plateau(orders([math.nan, 5.0, 4.0], -1), patience=2, **RATES) == 1
+    assert plateau(orders([5.0, math.nan, math.nan], -1), patience=2, **RATES) == 0.5
+
+
+def test_equal_bleu_stalls_only_if_the_loss_does_too():
+    rule = Plateau(decay_monitor="bleu", decay_patience=1, min_lr=0.0, **RATES)
+    falling = [Validation(10 * i, loss=3.0 - i / 10, bleu=0.0) for i in range(1, 6)]
+    assert rule.rate(61, falling) == 1.0
+    assert rule.rate(61, [*falling, Validation(60, loss=2.5, bleu=0.0)]) == 0.5
 
 
 @pytest.mark.parametrize(("monitor", "expected"), [("loss", 0.25), ("bleu", 1.0)])

@@ -1,6 +1,7 @@
 """Which weights count, that none of them is thrown away too soon, and their mean."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from safetensors.torch import load_file
 
 from ablab.store.run_folder import SELECTED
 from ablab.training.checkpoints import Checkpoints
-from ablab.training.selection import Selection, average
+from ablab.training.selection import Selection, average, why_diverged
 from ablab.training.state import TrainingState
 from ablab.training.validation import Validation
 
@@ -45,6 +46,33 @@ def test_of_fewer_than_wanted_all_are_taken(select):
 def test_the_mean_of_one_is_the_best_itself():
     assert Selection("best_or_averaged", "bleu", 1, 1).candidates(FOURTH_BEST, 50) == [[40]]
     assert Selection("best_or_averaged", "bleu", 3, 1).candidates(validations(5.0, 1.0), 20) == [[10]]
+
+
+def test_equal_bleu_is_ordered_by_the_loss():
+    """BLEU is 0 until four words in a row are right: the first weights are not the best for that."""
+    blind = [Validation(10 * number, loss, bleu=0.0) for number, loss in enumerate((5.0, 3.0, 1.0, 2.0), start=1)]
+    assert Selection("best", "bleu", 1, 1).candidates(blind, 40) == [[30]]
+    assert Selection("averaged", "bleu", 2, 1).candidates(blind, 40) == [[20, 30]]
+    assert Selection("best", "bleu", 1, 1).candidates([*blind, Validation(50, 9.0, bleu=0.1)], 50) == [[50]]
+    assert not blind[2].better_than(Validation(1, 1.0, bleu=0.0), "bleu")
+    assert not blind[2].better_than(Validation(1, 1.0, bleu=9.0), "loss")
+
+
+@pytest.mark.parametrize(
+    ("losses", "select", "said"),
+    [
+        ((2.95, 0.90), "best", None),
+        ((2.95, 2.94, 2.941), "best", None),
+        ((2.95, 2.941, 2.95), "best", "the best validation loss, 2.941,"),
+        ((1.0, 7.0), "best", None),  # overfitting ends there too
+        ((1.0, 2.94), "last", None),
+        ((1.0, 2.941), "last", "the last validation loss, 2.941, .* after 1.000 at step 10: what was learnt is lost"),
+        ((1.0, 7.0), "averaged_last", "is lost"),
+    ],
+)
+def test_a_run_diverges_by_its_best_loss_or_by_its_last_where_that_counts(losses, select, said):
+    found = why_diverged([Validation(10 * n, loss, 0.0) for n, loss in enumerate(losses, start=1)], 3.0, select)
+    assert (found is None) if said is None else re.search(said, found)
 
 
 @pytest.mark.parametrize(("end", "expected"), [(50, [30, 40, 50]), (49, [30, 40, 49]), (10, [10]), (3, [3])])

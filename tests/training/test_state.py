@@ -19,9 +19,10 @@ def _course(bleus, losses=None):
     return TrainingState(step=10 * len(bleus), seconds=100.0, tokens=1000, validations=validations)
 
 
-def test_best_is_the_first_of_equals_by_the_monitored_score():
+def test_best_is_the_first_of_equals_and_equal_bleu_is_ordered_by_loss():
     state = _course([1.0, 7.0, 7.0, 3.0], [4.0, 3.0, 2.0, 2.0])
-    assert best(state.validations, "bleu").step == 20
+    assert best(state.validations, "bleu").step == 30
+    assert best(_course([7.0, 7.0], [3.0, 3.0]).validations, "bleu").step == 10
     assert best(state.validations, "loss").step == 30
 
 

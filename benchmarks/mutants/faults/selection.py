@@ -38,15 +38,22 @@ SELECTION = [
     Fault(
         "the best validation is always that of the lowest loss",
         "training/validation.py",
-        'return self.bleu > other.bleu if monitor == "bleu" else self.loss < other.loss',
-        "return self.loss < other.loss",
+        'return (self.bleu, -self.loss) if monitor == "bleu" else (-self.loss,)',
+        "return (-self.loss,)",
         COURSE,
     ),
     Fault(
         "the best validation: of equals the last",
         "training/validation.py",
-        'return self.bleu > other.bleu if monitor == "bleu" else self.loss < other.loss',
-        'return self.bleu >= other.bleu if monitor == "bleu" else self.loss <= other.loss',
+        "return other is None or self.order(monitor) > other.order(monitor)",
+        "return other is None or self.order(monitor) >= other.order(monitor)",
+        COURSE,
+    ),
+    Fault(
+        "the best validation: equal BLEU is not ordered by the loss",
+        "training/validation.py",
+        'return (self.bleu, -self.loss) if monitor == "bleu" else (-self.loss,)',
+        'return (self.bleu,) if monitor == "bleu" else (-self.loss,)',
         COURSE,
     ),
     Fault(

@@ -45,8 +45,8 @@ STEPS = [
     Fault(
         "plateau: watches the loss though decay_monitor=bleu",
         "training/state.py",
-        'by_bleu = self.decay_monitor == "bleu"',
-        "by_bleu = False",
+        "orders = [validation.order(self.decay_monitor) for validation in validations]",
+        'orders = [validation.order("loss") for validation in validations]',
         ("training/test_plateau.py",),
     ),
     Fault(

@@ -110,9 +110,14 @@ def _save(
         return None, []
     point = _smallest_within(curve, TOLERANCE) if wanted == "auto" else _of_shape(curve, wanted)
     if point is None:
+        whole = curve.points[0].valid_bleu
+        why = (
+            f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's"
+            if whole > TOLERANCE
+            else f"The full model's validation BLEU is {whole:.2f}, which no model is far below"
+        )
         return None, [
-            f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's: none is saved "
-            f"(save={'heads' if curve.of_heads else 'encoder+decoder'} saves any of the table, "
+            f"{why}: none is saved (save={'heads' if curve.of_heads else 'encoder+decoder'} saves any of the table, "
             f"such as save={_shape(curve.points[-1])})"
         ]
     from ablab.pruning.surgery import save_pruned
@@ -146,8 +151,10 @@ def _shape(point: Point) -> str:
 
 
 def _smallest_within(curve: Curve, tolerance: float) -> Point | None:
-    """Choose by validation alone: the test set must not affect the choice."""
+    """Choose by validation alone: the test set must not affect the choice. A BLEU near 0 cannot choose."""
     full = curve.points[0]
+    if full.valid_bleu <= tolerance:
+        return None
     good = [p for p in curve.points if p.valid_bleu >= full.valid_bleu - tolerance and p.parameters < full.parameters]
     return min(good, key=lambda point: (point.parameters, -point.valid_bleu), default=None)
 

@@ -79,8 +79,9 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
             f"{FEWEST_RANKED} planned runs are compared by their shares of failures (Boschloo 1970)."
         )
         yield (
-            "Diverged: a loss that is not a number, or chosen weights with a validation loss not "
-            f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give."
+            "Diverged: a loss that is not a number, or a validation loss that never fell "
+            f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give, or rose there again by the end in an "
+            "arm whose last weights count."
         )
     compared = _compared(selection)
     for measure in dict.fromkeys(compared):

@@ -35,7 +35,7 @@ from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
 from ablab.stages.console_callback import epochs_line
 from ablab.stages.worker import WorkerSpec
 from ablab.store.metrics import read_metrics
-from ablab.store.records import NOTHING_LEARNT, Cost, Record, Selected, Stretch, now
+from ablab.store.records import Cost, Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
 from ablab.store.saved_model import SavedModel
 from ablab.training.callbacks import Callbacks
@@ -44,7 +44,7 @@ from ablab.training.cost import ProductTimer, flops_per_token, parameter_count
 from ablab.training.distributed import ALONE, SingleProcess
 from ablab.training.loop import TrainingResult
 from ablab.training.module import TranslationModule
-from ablab.training.selection import Weights
+from ablab.training.selection import Weights, why_diverged
 from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
 from ablab.training.workers import WorkerGroup, lead
@@ -190,11 +190,10 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
     planned, state = work.planned, work.state
     config = planned.config
     selected = _select(work) if outcome.state == "finished" else None
-    unigram = work.prepared.manifest["unigram_loss"]
-    if selected is not None and selected.loss > unigram * (1 - NOTHING_LEARNT) and not config.smoke:
-        below = f"{100 * NOTHING_LEARNT:g} % below the unigram loss {unigram:.3f}"
-        reason = f"validation loss {selected.loss:.3f} is not {below}: nothing was learnt"
-        outcome = TrainingResult("diverged", reason)
+    if selected is not None and not config.smoke:
+        unigram = work.prepared.manifest["unigram_loss"]
+        if (reason := why_diverged(state.validations, unigram, config.training.select)) is not None:
+            outcome = TrainingResult("diverged", reason)
     assert outcome.state == "finished" or outcome.state == "diverged"
     return Record(
         run_id=planned.run_id,

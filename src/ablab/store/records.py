@@ -18,7 +18,7 @@ Records of SCHEMA 1 can be read, but their runs cannot be continued.
 """
 
 NOTHING_LEARNT = 0.02
-"""A run has diverged if its selected validation loss is not at least this fraction below the unigram loss."""
+"""A run has diverged if its validation loss never was at least this fraction below the unigram loss."""
 
 
 class Strict(BaseModel):

@@ -191,7 +191,8 @@ class _SearchSweep:
             elif (values := self._values(entry)) is None:
                 self._report(trial, "failed", run_id=run_id, reason="its score is not a number")
             else:
-                self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps)
+                loss = None if record.selected is None else record.selected.loss
+                self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps, loss=loss)
             return True
         if trial.to_stop is not None and entry.state is not State.RUNNING:
             self._report(trial, "stopped", run_id=run_id, steps=trial.to_stop[0], total_steps=trial.to_stop[1])
@@ -214,20 +215,11 @@ class _SearchSweep:
         return known if len(known) == len(values) else None
 
     def _report(
-        self,
-        trial: Trial,
-        outcome: Outcome,
-        values: list[float] | None = None,
-        *,
-        run_id: str | None = None,
-        reason: str | None = None,
-        steps: int | None = None,
-        total_steps: int | None = None,
+        self, trial: Trial, outcome: Outcome, values: list[float] | None = None, **about: int | float | str | None
     ) -> None:
-        reported = self.trials.tell(
-            trial.number, outcome, values, steps=steps, total_steps=total_steps, run_id=run_id, reason=reason
-        )
-        self.failures += outcome == "failed" and run_id is not None
+        """Tell the search the outcome, with what `Trials.tell` takes besides, and say it."""
+        reported = self.trials.tell(trial.number, outcome, values, **about)
+        self.failures += outcome == "failed" and "run_id" in about
         self.board.all_trials = self.trials.all()
         self.console.say(self._line(reported))
 

@@ -26,6 +26,7 @@ TUNED = ", tuned"
 class Trial:
     """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged.
 
+    `loss`: the mean validation loss, which orders trials of equal cost: BLEU is 0 for all that learn too little.
     `seconds`: the machine time of each run, by its id. `is_usual`: the settings are the arm's own, which a list of
     values can name too.
     """
@@ -34,6 +35,7 @@ class Trial:
     cost: float | None
     seconds: Mapping[str, float] = field(default_factory=dict)
     is_usual: bool = False
+    loss: float | None = None
 
     @property
     def name(self) -> str:
@@ -102,19 +104,23 @@ def _trials_of(
 def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> Trial:
     return Trial(
         words,
-        _cost(records, tune),
+        _mean(records, tune.metric),
+        loss=_mean(records, "loss"),
         seconds={record.run_id: record.cost.seconds for record in records},
         is_usual=any(record.run_id == usual for record in records),
     )
 
 
 def _best(arm: Arm, trials: Sequence[Trial]) -> Trial:
-    """Return the best trial, the first of equals. Raises UserError if none trains the arm."""
+    """Return the best trial; of equals, that of the lowest loss, then the first.
+
+    Raises UserError if none trains the arm.
+    """
     trained = [trial for trial in trials if trial.cost is not None]
     if not trained:
         tried = "; ".join(trial.name for trial in trials)
         raise UserError(f"tune: {arm.name} diverges with each of {tried}; allowed: settings that train it")
-    return min(trained, key=lambda trial: trial.cost or 0.0)
+    return min(trained, key=lambda trial: (trial.cost or 0.0, trial.loss or 0.0))
 
 
 def at_an_edge(tuned: Tuned) -> list[str]:
@@ -145,12 +151,9 @@ def _trial_name(arm: Arm, words: Words) -> str:
     return ",".join([arm.name, *(words or [USUAL])])
 
 
-def _cost(records: Sequence[Record], tune: Tune) -> float | None:
+def _mean(records: Sequence[Record], metric: str) -> float | None:
+    """Return the mean of what is minimised."""
     if any(record.state != "finished" for record in records):
         return None
-    return statistics.fmean(_one(record, tune) for record in records)
-
-
-def _one(record: Record, tune: Tune) -> float:
-    assert record.selected is not None
-    return record.selected.loss if tune.metric == "loss" else -record.selected.bleu
+    selected = [record.selected for record in records if record.selected is not None]
+    return statistics.fmean(each.loss if metric == "loss" else -each.bleu for each in selected)

@@ -3,7 +3,7 @@
 A DropHead schedule returns a drop probability in [0, p].
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import cos, isnan, pi, sqrt
 
 from ablab.fields import Count, DropProbability, LastStep, NonNegative, Share, WholeNumber
@@ -72,21 +72,19 @@ def falling(step: int, *, p: DropProbability, total_steps: LastStep) -> float:
     return p * max(0.0, 1 - step / total_steps)
 
 
-def plateau(
-    scores: Sequence[float], *, better: Callable[[float, float], bool], peak: float, decay: float, patience: int
-) -> float:
-    """Return the learning rate after these validation scores: `peak` times `decay` for each stall.
+def plateau(orders: Sequence[tuple[float, ...]], *, peak: float, decay: float, patience: int) -> float:
+    """Return the learning rate after validations of these orders: `peak` times `decay` for each stall.
 
     A stall is `patience` >= 1 validations in a row none of which is better than the best before them; NaN never is.
     The count then starts again, and the best is kept (Nguyen and Salazar 2019, appendix A; their published code
-    decays when the last score is below each of the `patience` scores before it, which is seldom the same).
-    `better(a, b)`: whether a is better than b, `operator.lt` for a loss and `operator.gt` for BLEU.
+    decays when the last score is below each of the `patience` scores before it, which is seldom the same). Orders are
+    those of `Validation.order`: the larger one is better.
     """
     rate, waited = peak, 0
-    best: float | None = None
-    for score in scores:
-        if not isnan(score) and (best is None or better(score, best)):
-            best, waited = score, 0
+    best: tuple[float, ...] | None = None
+    for order in orders:
+        if not any(map(isnan, order)) and (best is None or order > best):
+            best, waited = order, 0
         else:
             waited += 1
         if waited == patience:

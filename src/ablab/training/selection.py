@@ -6,9 +6,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ablab.store.records import NOTHING_LEARNT
 from ablab.training.validation import Validation, best
 
 Weights = dict[str, Tensor]
+
+AT_THE_END = ("last", "averaged_last")
+"""Rules that select weights by where training ends, whatever validation says."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,25 @@ class Selection:
 
     def _snapshots(self, end: int) -> list[int]:
         return sorted({*self._multiples(end), end})[-self.average_last :]
+
+
+def why_diverged(validations: Sequence[Validation], unigram: float, select: str) -> str | None:
+    """Return why a training that ended diverged, or None: its validation loss never left the loss `unigram` of word
+    frequencies alone, or came back to it where the weights at the end are those that count.
+
+    The loss of the selected weights says neither: BLEU may have selected the first ones, and a mean of weights may be
+    poor though each of them is good. Nor is a last loss above `unigram` alone a divergence, as training that overfits
+    ends there too.
+    """
+    limit = unigram * (1 - NOTHING_LEARNT)
+    below = f"{100 * NOTHING_LEARNT:g} % below the unigram loss {unigram:.3f}"
+    lowest, last = best(validations, "loss"), validations[-1]
+    if lowest.loss > limit:
+        return f"the best validation loss, {lowest.loss:.3f}, is not {below}: nothing was learnt"
+    if last.loss > limit and select in AT_THE_END:
+        fallen = f"after {lowest.loss:.3f} at step {lowest.step:,}"
+        return f"the last validation loss, {last.loss:.3f}, is not {below}, {fallen}: what was learnt is lost"
+    return None
 
 
 def average(checkpoints: Iterable[Mapping[str, Tensor]]) -> Weights:

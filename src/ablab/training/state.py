@@ -1,7 +1,6 @@
 """Progress of a training run, which checkpoints store besides the weights, and the criteria that end it."""
 
 import abc
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -105,10 +104,8 @@ class Plateau(ValidationSchedule):
 
     def rate(self, step: int, validations: Sequence[Validation]) -> float:
         """Return the rate after the validations so far."""
-        by_bleu = self.decay_monitor == "bleu"
-        scores = [validation.bleu if by_bleu else validation.loss for validation in validations]
-        better = operator.gt if by_bleu else operator.lt
-        return plateau(scores, better=better, peak=self.peak, decay=self.decay, patience=self.decay_patience)
+        orders = [validation.order(self.decay_monitor) for validation in validations]
+        return plateau(orders, peak=self.peak, decay=self.decay, patience=self.decay_patience)
 
     def is_over(self, validations: Sequence[Validation]) -> bool:
         return self.rate(0, validations) < self.min_lr

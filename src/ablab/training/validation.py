@@ -30,11 +30,17 @@ class Validation:
         """exp(loss), per subword token."""
         return math.exp(min(self.loss, 700.0))
 
+    def order(self, monitor: str) -> tuple[float, ...]:
+        """Return what orders validations by the monitored score, the larger the better.
+
+        Equal BLEU is ordered by the loss: BLEU is 0 as long as no four tokens in a row are right, or for ever where
+        references are shorter, and the loss goes on telling good weights from bad ones.
+        """
+        return (self.bleu, -self.loss) if monitor == "bleu" else (-self.loss,)
+
     def better_than(self, other: "Validation | None", monitor: str) -> bool:
-        """Compare by the monitored score. Equal scores and NaN are not better, so the first of equals stays best."""
-        if other is None:
-            return True
-        return self.bleu > other.bleu if monitor == "bleu" else self.loss < other.loss
+        """Compare by `order`. Equals and NaN are not better, so the first of equals stays best."""
+        return other is None or self.order(monitor) > other.order(monitor)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, perplexity included."""
@@ -42,7 +48,7 @@ class Validation:
 
 
 def best(validations: Sequence[Validation], monitor: str) -> Validation:
-    """Return the best validation by `monitor`, the first of equals."""
+    """Return the best validation by its `order`, the first of equals."""
     leader: Validation | None = None
     for validation in validations:
         if validation.better_than(leader, monitor):
