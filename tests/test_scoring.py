@@ -6,10 +6,31 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
 from ablab.errors import UserError
-from ablab.scoring import bleu, looks_tokenised, score
+from ablab.scoring import bleu, is_installed, looks_tokenised, score, tokenizer_of
 
 HYPOTHESES = ["the red house stands by the river", "a bird , it sings", "", "Ein Haus"]
 REFERENCES = ["the red house stands near the river", "a bird sings on the tree", "nothing at all", "Ein Haus"]
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        *((code, "zh") for code in ("zh", "zh_CN", "ZH-tw", "zho_Hans", "yue")),
+        *((code, "char") for code in ("th", "lao_Laoo", "km", "my", "bo")),
+        *((code, "13a") for code in ("de", "en", "cs", "hi", "ar", "zhx", "")),
+    ],
+)
+def test_the_tokenizer_is_that_of_the_target_language(language, expected):
+    assert tokenizer_of(language) == expected
+
+
+@pytest.mark.parametrize(("language", "own", "instead"), [("ja", "ja-mecab", "char"), ("ko", "ko-mecab", "13a")])
+def test_japanese_and_korean_have_their_own_where_it_is_installed(language, own, instead, monkeypatch):
+    for there in (True, False):
+        monkeypatch.setattr("ablab.scoring.find_spec", lambda _, there=there: object() if there else None)
+        assert is_installed(own) is there
+        assert tokenizer_of(language) == (own if there else instead)
+
 
 sentence = st.lists(st.sampled_from(["the", "red", "green", "house", "bird", "sings", ".", ","]), max_size=9).map(
     " ".join

