@@ -36,6 +36,7 @@ CHANGES = {
     "data.max_tokens": "data.max_tokens=99",
     "data.tokenizer": "data.tokenizer=char",
     "data.lowercase": "data.lowercase=true",
+    "data.normalization": "data.normalization=identity",
     "data.bleu_tokenizer": "data.bleu_tokenizer=intl",
     "data.train_pairs": "data.train_pairs=99",
     "data.valid_pairs": "data.valid_pairs=99",

@@ -4,12 +4,17 @@ import hashlib
 import io
 import json
 import math
+import sys
+import tempfile
 from collections import Counter
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from sacrebleu.metrics import BLEU
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from ablab.data.tokenizer import Tokenizer, given_tokenizer
 from ablab.errors import UserError
@@ -65,17 +70,36 @@ def split_pairs(pairs, sizes):
     return [[pair for pair in pairs if pair[0].strip() not in held], *reversed(parts)]
 
 
-def trained(sentences, size, kind="bpe"):
+def trained(sentences, size, kind="bpe", rule="nmt_nfkc"):
     """Return the model that SentencePiece trains on the sentences themselves."""
     written = io.BytesIO()
     limit = {"hard_vocab_limit": False} if kind == "char" else {}
+    if rule == "identity":
+        limit["normalization_rule_tsv"] = str(_spaces())
     sentencepiece.SentencePieceTrainer.train(
         **{"sentence_iterator": iter(sentences), "model_writer": written, "vocab_size": size, "model_type": kind},
         **limit,
         **{"character_coverage": 1.0, "num_threads": 1, "max_sentence_length": 1 << 24, "minloglevel": 3},
         **{"unk_id": UNK, "pad_id": PAD, "bos_id": BOS, "eos_id": EOS},
     )
-    return written.getvalue()
+    return written.getvalue() if rule == "nmt_nfkc" else _named(written.getvalue(), rule)
+
+
+@cache
+def _spaces():
+    """Each white space becomes a space, and so does the sign for it."""
+    table = Path(tempfile.mkdtemp()) / "rule.tsv"
+    white = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace() and c not in " \n"]
+    table.write_text("".join(f"{ord(character):X}\t20\n" for character in [*white, "\u2581"]))
+    return table
+
+
+def _named(model, rule):
+    content = ModelProto()
+    content.ParseFromString(model)
+    content.normalizer_spec.name = rule
+    content.normalizer_spec.ClearField("normalization_rule_tsv")
+    return content.SerializeToString()
 
 
 def prepared(corpus):
@@ -111,6 +135,8 @@ def prepared(corpus):
         "train": counts,
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
         "unigram_loss": _unigram_loss([[*t, EOS] for _, t in kept], [[*t, EOS] for _, t in valid]),
+        "ceiling": _ceiling([target for _, target in valid_spoken], tokenizers[1], corpus),
+        "unknown": {side: sum(pair[n].count(UNK) for pair in kept) for n, side in enumerate(("src", "tgt"))},
         **({"scoring": corpus.scoring} if corpus.scoring else {}),
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
@@ -129,13 +155,22 @@ def _tokenizers(corpus, pairs):
         return [given_tokenizer(Path(corpus.tokenizer))] * 2
     sides = [[pair[side] for pair in pairs] for side in (0, 1)]
     texts = [[*sides[0], *sides[1]]] * 2 if corpus.joint_vocab else sides
-    return [Tokenizer(trained(text, corpus.vocab_size, corpus.tokenizer)) for text in texts]
+    return [Tokenizer(trained(text, corpus.vocab_size, corpus.tokenizer, corpus.rule)) for text in texts]
 
 
 def _npy(array):
     written = io.BytesIO()
     np.save(written, array)
     return written.getvalue()
+
+
+def _ceiling(references, tokenizer, corpus):
+    metric = BLEU(force=True, tokenize=corpus.bleu_tokenizer, lowercase=corpus.lowercase)
+    given_back = [tokenizer.decode([tokenizer.encode([one])[0]])[0] for one in references]
+    return {
+        "itself": metric.corpus_score(references, [references]).score,
+        "through": metric.corpus_score(given_back, [references]).score,
+    }
 
 
 def _unigram_loss(train, valid):

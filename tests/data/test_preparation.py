@@ -24,6 +24,7 @@ from tests.data import plain
 WORDS = ["rot", "Grün", "blue", "black", "weiß", "small", "large", "ﬁne", "①", "e\u0301té", "new", "中文", "가", "<s>"]
 ODD = ["", " ", "\t", "\u2585 reserved", "\u2581", "\ufeff", "\u200b", "a\u2028b", "🏽👍", "tab\there", "x" * 90]
 PIECES = [*WORDS, "\u2585", "\u2581", " ", "\t", "\r", "\0", "\x01", "\u3000", "</s>", "<unk>", "ㄱㅏ", "ｶﾞ", "a", "b"]
+RULES = st.sampled_from(["nmt_nfkc", "identity"])
 
 
 def _write(folder, form, count=120):
@@ -67,6 +68,7 @@ CHANGES = {
     "two vocabularies": {"joint_vocab": False, "vocab_size": 90},
     "characters": {"tokenizer": "char", "vocab_size": 30},
     "in lower case": {"lowercase": True},
+    "normalised": {"normalization": "nmt_nfkc"},
     "overlong pairs": {"max_tokens": 12},
     "some pairs": {"train_pairs": 77, "valid_pairs": 9},
     "split": {"form": "tsv", "split": [5, 4]},
@@ -105,15 +107,16 @@ def test_a_given_tokenizer_too(configured, tmp_path, short_blocks, monkeypatch):
     sentences=st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), min_size=1, max_size=30),
     kind=st.sampled_from(["bpe", "char"]),
     size=st.integers(10, 90),
+    rule=RULES,
 )
-def test_the_counts_of_words_give_the_model_of_the_sentences(sentences, kind, size):
+def test_the_counts_of_words_give_the_model_of_the_sentences(sentences, kind, size, rule):
     try:
-        expected = plain.trained(sentences, size, kind)
+        expected = plain.trained(sentences, size, kind, rule)
     except RuntimeError:
         with pytest.raises(UserError, match=rf"data\.vocab_size={size}"):
-            train_tokenizer(sentences, size, kind)
+            train_tokenizer(sentences, size, kind, rule)
     else:
-        assert train_tokenizer(sentences, size, kind).model == expected
+        assert train_tokenizer(sentences, size, kind, rule).model == expected
 
 
 @settings(max_examples=150, deadline=None)
@@ -123,11 +126,12 @@ def test_the_counts_of_words_give_the_model_of_the_sentences(sentences, kind, si
     kind=st.sampled_from(["bpe", "char"]),
     size=st.integers(6, 90),
     most=st.sampled_from([0, 10, 1000]),
+    rule=RULES,
 )
-def test_words_in_a_row_are_encoded_as_sentences_are(text, other, kind, size, most):
+def test_words_in_a_row_are_encoded_as_sentences_are(text, other, kind, size, most, rule):
     """Also where the space before a word is unknown, as in a small vocabulary of characters."""
     try:
-        tokenizer = Tokenizer(plain.trained(text, size, kind))
+        tokenizer = Tokenizer(plain.trained(text, size, kind, rule))
     except RuntimeError:
         return
     encoder = WordEncoder(tokenizer)

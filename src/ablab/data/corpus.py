@@ -5,11 +5,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
+from ablab.data.normalization import IDENTITY, USUAL, Rule, is_plain
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, Count, Formerly, Group, ReadIf
 from ablab.scoring import NEEDS, is_installed, tokenizer_of
@@ -26,6 +28,10 @@ TRAINED = ("bpe", "char")
 """Kinds of SentencePiece models that preparation trains."""
 
 MODEL = ".model"
+
+
+_plain: dict[tuple[type, str], bool] = {}
+"""Answers of `Corpus.is_plain`: a study asks for each of its runs."""
 
 
 def is_file(tokenizer: str) -> bool:
@@ -63,8 +69,9 @@ class Corpus(Group):
     there are as many.
     Each kind adds a field `test` that names its test set, or a list of them: together they are one test set, and
     `test_pairs` is taken of each. Fields have no defaults: those stand only in `conf/data/<kind>.yaml`.
-    `tokenizer`: the kind of SentencePiece model to train, or the path of one. `bleu_tokenizer`: sacrebleu's; null is
-    replaced by that of the target language, so that a record names the one that was used.
+    `tokenizer`: the kind of SentencePiece model to train, or the path of one; `normalization`: the rule of one that is
+    trained. `bleu_tokenizer`: sacrebleu's; null is replaced by that of the target language, so that a record names the
+    one that was used.
     """
 
     kind: str
@@ -76,6 +83,11 @@ class Corpus(Group):
     joint_vocab: bool
     max_tokens: Count
     tokenizer: Annotated[str, AfterValidator(_tokenizer), Formerly("bpe")]
+    normalization: Annotated[
+        Rule,
+        Formerly(USUAL),
+        ReadIf(("tokenizer",), lambda tokenizer: not is_file(tokenizer), f"data.tokenizer={', '.join(TRAINED)}"),
+    ]
     lowercase: Annotated[bool, Formerly(False)]
     bleu_tokenizer: Annotated[Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab"], Formerly("13a")]
     train_pairs: Count | None
@@ -104,11 +116,32 @@ class Corpus(Group):
             )
 
     def effective(self) -> Group:
-        """Return the corpus with the digest of an existing tokenizer in place of its path."""
+        """Return the corpus with its rule of normalisation, or the digest of an existing tokenizer for its path."""
         if not is_file(self.tokenizer):
-            return self
+            return self.model_copy(update={"normalization": self.rule})
         content = Path(self.tokenizer).expanduser().read_bytes()
         return self.model_copy(update={"tokenizer": f"sha256:{hashlib.sha256(content).hexdigest()}{MODEL}"})
+
+    @property
+    def rule(self) -> Rule:
+        """The rule by which tokenizers that are trained here normalise.
+
+        `auto` gives back what it was given: it is the usual rule where that changes nothing, else the identity.
+        """
+        if self.normalization != "auto":
+            return self.normalization
+        return USUAL if self.is_plain() else IDENTITY
+
+    def is_plain(self) -> bool:
+        """Return whether the usual rule leaves training and validation text as it is, white space apart.
+
+        Known before the corpus is prepared, as the digests are. A corpus that needs the network for that says no.
+        """
+        digest = (type(self), self.train_digest())
+        if digest not in _plain:
+            pairs = chain(self.read_train(), self.valid_split().pairs)
+            _plain[digest] = is_plain(chain.from_iterable(pairs))
+        return _plain[digest]
 
     @property
     def scoring(self) -> dict[str, Any]:

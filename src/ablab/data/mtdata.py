@@ -65,6 +65,10 @@ class MtData(Corpus):
         names = self.test_names
         return digest_of(["mtdata", _version(), self.src, self.tgt, names[0] if len(names) == 1 else names])
 
+    def is_plain(self) -> bool:
+        """Return False: what the text is like is known only once it has been downloaded."""
+        return False
+
     def train_split(self) -> Split:
         """Return the corpora of `train`, concatenated."""
         return self._checked("train", Split("train", [pair for name in self.train for pair in self._read(name)]))

@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib import metadata, util
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Annotated, Literal
 
 from ablab.data import number_sentences as sentences
 from ablab.data.corpus import Corpus, Pair, Split, digest_of
+from ablab.data.normalization import is_plain
 from ablab.errors import UserError, choices
 from ablab.fields import EVALUATION, Count
+
+LOOKED_AT = 500
+"""Sentences that tell how a language writes its numbers."""
 
 
 class Numbers(Corpus):
@@ -49,6 +54,10 @@ class Numbers(Corpus):
         """Return the digest of all options that decide the test text; it avoids the sentences of the other splits."""
         return digest_of([*self._origin(), self.train_size, self.valid_size, self.test_size])
 
+    def is_plain(self) -> bool:
+        """Return what the first sentences say, which have nearly all the words there are."""
+        return is_plain(chain.from_iterable(_generated(self.src, self.tgt, self.corpus_seed, LOOKED_AT)))
+
     def pairs_in(self, split: str) -> int:
         """Return the number of pairs generated for the split."""
         return {"train": self.train_size, "valid": self.valid_size, "test": self.test_size}[split]
@@ -77,7 +86,7 @@ def _speller_version() -> str:
     return metadata.version("num2words")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _generated(src: str, tgt: str, seed: int, size: int) -> tuple[Pair, ...]:
     """Return the first `size` distinct pairs; cached, as the three splits are read one by one."""
     rng = Random(f"ablab numbers {seed}")

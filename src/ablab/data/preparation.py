@@ -10,6 +10,7 @@ import numpy as np
 
 from ablab.data.batches import Sentences
 from ablab.data.blocks import Block, subsample, with_rows, write_blocks
+from ablab.data.ceiling import ceiling
 from ablab.data.corpus import Corpus, Pair, is_file
 from ablab.data.encoding import EncodingTask, encode_block
 from ablab.data.growing import GrowingSentences
@@ -19,6 +20,8 @@ from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 from ablab.data.training_tokenizers import tokenizers_of
 from ablab.errors import UserError
 from ablab.files import sha256, write_json, write_lines
+from ablab.model.tokens import UNK
+from ablab.scoring import Scoring
 
 MANIFEST = "manifest.json"
 
@@ -50,7 +53,8 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
                 f"data.max_tokens={corpus.max_tokens}: no training pair is left: "
                 f"{left.empty} have an empty side, {left.overlong} are longer"
             )
-        valid = _encoded(valid_spoken, load_tokenizers(folder))
+        tokenizers = load_tokenizers(folder)
+        valid = _encoded(valid_spoken, tokenizers)
         names = [*left.files, *_save(folder, "valid", valid), *names]
         for side, lines in zip(SIDES, zip(*valid_spoken, strict=True), strict=True):
             write_lines(folder / f"valid.{side}.txt", lines)
@@ -58,10 +62,12 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
         sums = dict(zip(names, processes.map(sha256, [folder / name for name in names]), strict=True))
     facts = {
         "kind": corpus.kind,
-        "vocab": [len(tokenizer) for tokenizer in load_tokenizers(folder)],
+        "vocab": [len(tokenizer) for tokenizer in tokenizers],
         "train": _numbers(folder, total, int(rows.sum()), left),
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
         "unigram_loss": unigram_loss(Sentences.load(folder, "train.tgt"), valid[1]),
+        "ceiling": ceiling([pair[1] for pair in valid_spoken], tokenizers[1], Scoring(**corpus.scoring)),
+        "unknown": {side: _unknown(Sentences.load(folder, f"train.{side}")) for side in SIDES},
     }
     scoring = {"scoring": corpus.scoring} if corpus.scoring else {}
     write_json(folder / MANIFEST, {**facts, **scoring, "sha256": sums})
@@ -121,6 +127,12 @@ def _encoded(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> 
 def _save(folder: Path, name: str, sides: tuple[Sentences, Sentences]) -> list[str]:
     named = zip(SIDES, sides, strict=True)
     return [file for side, sentences in named for file in sentences.save(folder, f"{name}.{side}")]
+
+
+def _unknown(sentences: Sentences) -> int:
+    """Return the number of unknown tokens."""
+    parts = range(0, len(sentences.tokens), CHUNK)
+    return sum(int(np.count_nonzero(sentences.tokens[begin : begin + CHUNK] == UNK)) for begin in parts)
 
 
 def unigram_loss(train: Sentences, valid: Sentences) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ from pydantic import Field
 
 from ablab.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, joint_digest, listed
 from ablab.data.kept import kept
+from ablab.data.normalization import is_plain
 from ablab.data.sources import Lowered, Source, TwoFiles
 from ablab.data.splitting import HeldOut, hold_out
 from ablab.data.tables import Table, is_table
@@ -80,6 +82,11 @@ class Text(Corpus):
         """Return the digest of the sentences of the test files."""
         digest = joint_digest([source.digest() for source in self._sources("test")])
         return digest_of({"split": self.split, "of": digest}) if "test" in self._cut else digest
+
+    def is_plain(self) -> bool:
+        """Return whether the usual rule changes none of the files of training and validation, white space apart."""
+        keys = [key for key in ("train", "valid") if key not in self._cut]
+        return all(_is_plain(source) for key in keys for source in self._sources(key))
 
     def pairs_in(self, split: str) -> int:
         """Return the number of lines of each file; UserError if the two differ."""
@@ -158,6 +165,11 @@ class Text(Corpus):
                 f"{or_split}."
             )
         return prefixes
+
+
+def _is_plain(source: Source) -> bool:
+    (found,) = kept(source.paths, ("plain", source.digest()), lambda: [is_plain(chain.from_iterable(source.stream()))])
+    return bool(found)
 
 
 @lru_cache(maxsize=1)

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ablab.data.normalization import SPACE
 from ablab.errors import UserError
 from ablab.model.tokens import BOS, EOS, PAD, SPECIAL, UNK
 
 FILES = ("src.model", "tgt.model")
-
-SPACE = "\u2581"
-"""SentencePiece's symbol for the space before a word."""
 
 
 class Tokenizer:

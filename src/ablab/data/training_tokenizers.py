@@ -31,10 +31,11 @@ def _trained(
 ) -> Tokenizer:
     """Train one tokenizer on these sides of the pairs."""
     with counting("counting words", sum(block.chosen for block in blocks)) as advance:
-        tasks = (CountingTask(block, sides) for block in blocks)
+        tasks = (CountingTask(block, sides, corpus.rule) for block in blocks)
         write_counts(words, advancing(processes.map(count_block, tasks), blocks, advance))
+    task = TrainingTask(words, corpus.vocab_size, corpus.tokenizer, corpus.rule)
     with counting("training the tokenizer", None):
-        return Tokenizer(processes.call(train_on_counts, TrainingTask(words, corpus.vocab_size, corpus.tokenizer)))
+        return Tokenizer(processes.call(train_on_counts, task))
 
 
 def check_vocabulary(corpus: Corpus, folder: Path, counting: Counting) -> None:

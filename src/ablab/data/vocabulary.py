@@ -9,12 +9,12 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ablab.data.blocks import Block
-from ablab.data.tokenizer import SPACE, Tokenizer
+from ablab.data.normalization import SPACE, USUAL, Rule, normalizer, spec_of
+from ablab.data.tokenizer import Tokenizer
 from ablab.errors import UserError
 from ablab.files import naming
 from ablab.model.tokens import BOS, EOS, PAD, UNK
@@ -28,21 +28,22 @@ MANY = 1 << 20
 
 @dataclass(frozen=True)
 class CountingTask:
-    """A block of pairs, and the sides of it whose words are counted: 0 is the source, 1 the target."""
+    """A block of pairs, the sides of it whose words are counted (0 is the source, 1 the target), and their rule."""
 
     block: Block
     sides: Sequence[int]
+    rule: Rule = USUAL
 
 
 def count_block(task: CountingTask) -> dict[str, int]:
     """Count the words of a block."""
     sides = task.block.sides()
-    return count_words([sentence for side in task.sides for sentence in sides[side]])
+    return count_words([sentence for side in task.sides for sentence in sides[side]], task.rule)
 
 
-def count_words(sentences: Sequence[str]) -> dict[str, int]:
+def count_words(sentences: Sequence[str], rule: Rule = USUAL) -> dict[str, int]:
     """Return how often each word occurs in the normalised sentences, without the space that begins it."""
-    lines = _usual()._processor.normalize([sentence for sentence in sentences if RESERVED not in sentence])
+    lines = normalizer(rule).normalize([sentence for sentence in sentences if RESERVED not in sentence])
     return dict(Counter("".join(lines).split(SPACE)[1:]))
 
 
@@ -64,20 +65,21 @@ def _lines(counts: dict[str, int]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """A file of `write_counts`, and the size and kind of the vocabulary."""
+    """A file of `write_counts`, the size and kind of the vocabulary, and the rule that the words were normalised by."""
 
     words: Path
     vocab_size: int
     kind: str
+    rule: Rule = USUAL
 
 
 def train_on_counts(task: TrainingTask) -> bytes:
     """Train on the words of a file and return the model; otherwise as `train_tokenizer`."""
     with task.words.open(encoding="utf-8", newline="\n") as lines:
-        return _trained(lines, task.vocab_size, task.kind).model
+        return _trained(lines, task.vocab_size, task.kind, task.rule).model
 
 
-def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe") -> Tokenizer:
+def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe", rule: Rule = USUAL) -> Tokenizer:
     """Train a tokenizer on raw text, covering every character.
 
     `kind`: `bpe`, byte-pair encoding (Sennrich et al. 2016) with `vocab_size` pieces; `char`, the `vocab_size` most
@@ -85,27 +87,20 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe"
 
     Raises UserError if the text does not support `vocab_size`.
     """
-    return _trained(_lines(count_words(list(sentences))), vocab_size, kind)
+    return _trained(_lines(count_words(list(sentences), rule)), vocab_size, kind, rule)
 
 
-def _trained(lines: Iterable[str], vocab_size: int, kind: str) -> Tokenizer:
+def _trained(lines: Iterable[str], vocab_size: int, kind: str, rule: Rule) -> Tokenizer:
     from sentencepiece import sentencepiece_model_pb2 as proto
 
     # The words are normalised already; the model is told what it would have been told of sentences.
     as_counted = {"input_format": "tsv", "normalization_rule_name": "identity"}
     model = _model(lines, vocab_size, kind, **as_counted, add_dummy_prefix=False, remove_extra_whitespaces=False)
-    content, usual = proto.ModelProto(), proto.ModelProto()
+    content = proto.ModelProto()
     content.ParseFromString(model)
-    usual.ParseFromString(_usual().model)
     content.trainer_spec.ClearField("input_format")
-    content.normalizer_spec.CopyFrom(usual.normalizer_spec)
+    content.normalizer_spec.CopyFrom(spec_of(rule))
     return Tokenizer(content.SerializeToString())
-
-
-@cache
-def _usual() -> Tokenizer:
-    """Return a tokenizer that normalises as SentencePiece does by default."""
-    return Tokenizer(_model(["a"], 10, "char"))
 
 
 def _model(lines: Iterable[str], vocab_size: int, kind: str, **options: Any) -> bytes:

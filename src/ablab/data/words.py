@@ -10,7 +10,8 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from ablab.data.tokenizer import SPACE, Tokenizer
+from ablab.data.normalization import SPACE
+from ablab.data.tokenizer import Tokenizer
 from ablab.model.tokens import UNK
 
 MOST = 1 << 21

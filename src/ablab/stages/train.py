@@ -21,6 +21,7 @@ from ablab.build import (
 from ablab.config import Config
 from ablab.config.kinds import outside_parts
 from ablab.console import Console
+from ablab.data.ceiling import remarks
 from ablab.data.corpus import Corpus
 from ablab.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.data.tokenizer import load_tokenizers, save_tokenizers
@@ -94,6 +95,8 @@ def prepare_training(planned: Planned, console: Console) -> Work:
     if planned.composed.asked is not None:
         _say_what_is_shrunk(planned, planned.composed.asked, console)
     prepared = prepare(config.data, planned.outputs / "corpora", console.say, console.counting)
+    for line in remarks(config.data, prepared.manifest):
+        console.say(line)
     if planned.origin is not None:
         _check_vocabulary(planned.origin, prepared)
     folder = planned.folder
