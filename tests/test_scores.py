@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ablab.report.metrics import MEASURES
-from ablab.store.scores import COSTS, SCORES
+from ablab.store.scores import COSTS, SCORES, alike, unlike
 from ablab.study.experiment import Claimed, Metric
 from ablab.study.prospects import ABSURD
 
@@ -35,3 +35,60 @@ def test_the_report_compares_by_every_score_and_speed():
 
 def test_every_score_of_quality_has_a_difference_that_is_out_of_reach():
     assert {score.unit for score in SCORES.values()} == set(ABSURD)
+
+
+USUAL = {"data.kind": "text", "data.digest": "abc", "data.vocab_size": 150, "data.joint_vocab": True, "seed": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"data.vocab_size": 600}, {"data.joint_vocab": False}, {"data.lowercase": True}, {"data.tokenizer": "char"}),
+        *({"data.train_pairs": 900}, {"data.digest": "def"}, {"data.tgt": "fr"}, {"data.split": [9]}),
+    ],
+)
+def test_losses_per_token_are_in_one_measure_only_where_the_vocabulary_is_one(change):
+    other = {**USUAL, **change}
+    for name in ("valid_loss", "test_loss"):
+        assert "per token" in unlike(name, [USUAL, other, USUAL])
+        assert unlike(name, [other, other]) is None
+        assert (unlike(f"{name}_per_character", [USUAL, other]) is None) == ("data.lowercase" not in change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"data.max_tokens": 90}, {"data.valid_pairs": 9}, {"data.bleu_tokenizer": "zh"}, {"model.d_model": 9}),
+        *({"seed": 2}, {"data.tokenizer": "bpe"}, {"data.lowercase": False}),  # as it was before there was a choice
+    ],
+)
+def test_what_decides_no_tokenizer_parts_no_losses(change):
+    assert unlike("valid_loss", [USUAL, {**USUAL, **change}]) is None
+
+
+def test_a_tokenizer_that_is_given_is_one_vocabulary_on_any_part_of_a_text():
+    given = {**USUAL, "data.tokenizer": "sha256:0123.model"}
+    assert unlike("valid_loss", [given, {**given, "data.train_pairs": 900}]) is None
+    assert unlike("valid_loss", [given, {**given, "data.tokenizer": "sha256:4567.model"}]) is not None
+
+
+def test_the_reason_names_the_settings_and_what_can_be_compared():
+    recipes = [{**USUAL, "data.vocab_size": size} for size in (150, 600, 1200)]
+    assert unlike("valid_loss", recipes) == (
+        "validation loss is per token, and the vocabularies differ (data.vocab_size 150, 600, 1200); "
+        "nats per character can be compared"
+    )
+    assert alike(SCORES, recipes) == ", ".join(name for name, score in SCORES.items() if score.unit != "nats per token")
+    digests = [{**USUAL, "data.digest": digit * 64} for digit in "ab"]
+    assert f"(data.digest {'a' * 20} ..., {'b' * 20} ...)" in unlike("valid_loss", digests)
+
+
+@pytest.mark.parametrize(
+    ("metric", "words_matter"), [("valid_bleu", True), ("test_chrf", False), ("training_speed", False)]
+)
+def test_bleu_depends_on_how_words_are_found(metric, words_matter):
+    assert (unlike(metric, [USUAL, {**USUAL, "data.bleu_tokenizer": "zh"}]) is not None) == words_matter
+
+
+def test_results_from_elsewhere_have_no_recipe_and_go_on_being_compared():
+    assert unlike("valid_loss", [{}, {}]) is None

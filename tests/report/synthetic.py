@@ -20,6 +20,8 @@ WORDS = (
     *("with", "ball", "hat", "small", "big", "two"),
 )
 SENTENCES = 220
+CHARACTERS = 4
+"""Of a token, on average."""
 STEPS = range(100, 1001, 100)
 
 
@@ -148,7 +150,7 @@ def _record(cell: Cell, found: Scores | None, noise: float) -> Record:
         state="diverged" if found is None else "finished",
         reason="the training loss is not a number at step 7" if found is None else "steps",
         time_limited=False,
-        selected=None if found is None else Selected(steps=[1000], loss=2 + noise / 50, perplexity=7.4, bleu=best),
+        selected=None if found is None else _selected(2 + noise / 50, best),
         validations=[] if found is None else _validations(best),
         cost=cost,
         data={},
@@ -159,11 +161,16 @@ def _record(cell: Cell, found: Scores | None, noise: float) -> Record:
     )
 
 
+def _selected(loss: float, bleu: float) -> Selected:
+    return Selected(steps=[1000], loss=loss, perplexity=7.4, bleu=bleu, loss_per_character=loss / CHARACTERS)
+
+
 def _validations(best: float) -> list[dict[str, float]]:
     return [
         {
             "step": float(step),
             "loss": 2 + math.exp(-step / 100),
+            "loss_per_character": (2 + math.exp(-step / 100)) / CHARACTERS,
             "perplexity": 9.0,
             "bleu": best * (1 - math.exp(-step / 80)),
         }
@@ -180,6 +187,7 @@ def _evaluation(cell: Cell, found: Scores, corpus_name: str, noise: float) -> Ev
         bleu=found.bleu,
         chrf=found.chrf,
         loss=2.1 + noise / 50,
+        loss_per_character=(2.1 + noise / 50) / CHARACTERS,
         signatures=found.signatures,
         brevity_penalty=found.brevity_penalty,
         length_ratio=found.length_ratio,

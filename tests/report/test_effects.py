@@ -12,7 +12,7 @@ from ablab.report.tables import effects_table
 from ablab.statistics.interval import NotTestable
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
-from tests.report.test_evidence import with_last_fifth
+from tests.report.test_evidence import with_last_fifth, with_vocabulary
 
 BLEU = MEASURES["test_bleu"]
 
@@ -96,3 +96,17 @@ def test_one_cell_that_proves_nothing_takes_its_effects_with_it(selection, chang
     found = effect_lines(changed(selection, change, "layerdrop=0.1,norm=post"), BLEU)
     assert len(found) == 3
     assert all(reason in line.refused for line in found)
+
+
+def test_effects_within_a_vocabulary_have_a_mean_but_are_not_weighed_against_each_other(selection):
+    """In nats per token: the same gain per sentence is another one per token of another vocabulary."""
+    arms = with_vocabulary(selection, "layerdrop=0.1,norm=pre", "layerdrop=0.1,norm=post")
+    per_token, per_character = (
+        {line.what: line.refused for line in effect_lines(arms, MEASURES[f"valid_loss{of}"])}
+        for of in ("", "_per_character")
+    )
+    of_layerdrop, of_norm, of_both = per_token.values()
+    assert of_norm is None
+    assert all("the vocabularies differ" in refused for refused in (of_layerdrop, of_both))
+    assert set(per_character.values()) == {None}
+    assert all(line.refused is None for line in effect_lines(selection, MEASURES["valid_loss"]))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ablab.report.estimates import borrowed
 from ablab.report.evidence import evidence
 from ablab.report.metrics import MEASURES
 from ablab.report.runs import ArmRuns
@@ -32,6 +33,15 @@ def with_last_fifth(arm, key, gain):
         return replace(run, record=run.record.model_copy(update={"validations": rows}))
 
     return ArmRuns(arm.name, [told(run) for run in arm.runs])
+
+
+def with_vocabulary(selection, *names, size=600):
+    """The selection with these arms as if trained with another vocabulary."""
+
+    def told(arm):
+        return ArmRuns(arm.name, [replace(run, recipe={**run.recipe, "data.vocab_size": size}) for run in arm.runs])
+
+    return replace(selection, arms=[told(arm) if arm.name in names else arm for arm in selection.arms])
 
 
 @pytest.mark.parametrize(
@@ -83,3 +93,65 @@ def test_a_busy_machine_is_no_property_of_an_arm(reported, slowest, is_refused):
     )
     assert isinstance(found, NotTestable) == is_refused
     assert not is_refused or "layerdrop=0 is 2.1 times as high in one run as in another" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_refused"),
+    [
+        *(("valid_loss", True), ("test_loss", True), ("valid_loss_per_character", False)),
+        *(("test_loss_per_character", False), ("test_bleu", False), ("training_speed", False)),
+    ],
+)
+def test_a_loss_per_token_is_no_evidence_between_two_vocabularies(reported, metric, is_refused):
+    """Whatever has no vocabulary in its unit goes on being compared."""
+    selection = of_study(reported.study)
+    arms = with_vocabulary(selection, "layerdrop=0.1").arms
+    found = evidence(arms[1], arms[0], MEASURES[metric], 0.5)
+    assert isinstance(found, NotTestable) == is_refused
+    if is_refused:
+        usual = selection.arms[0].runs[0].recipe["data.vocab_size"]
+        assert f"is per token, and the vocabularies differ (data.vocab_size 600, {usual})" in str(found)
+        assert str(found).endswith("nats per character can be compared")
+    else:
+        assert len(found) == 5
+
+
+def test_within_one_vocabulary_losses_per_token_are_compared(reported):
+    arms = with_vocabulary(of_study(reported.study), "layerdrop=0", "layerdrop=0.1").arms
+    assert len(evidence(arms[1], arms[0], MEASURES["valid_loss"], 0.5)) == 5
+
+
+def test_an_arm_borrows_no_noise_in_losses_per_token_of_another_vocabulary(reported):
+    selection = of_study(reported.study)
+    rows = with_vocabulary(selection, "layerdrop=0.2").arms
+    of_loss, of_bleu = (borrowed(rows, rows[:2], MEASURES[name], {}) for name in ("valid_loss", "test_bleu"))
+    assert (len(of_loss), len(of_bleu)) == (0, 1)
+
+
+@pytest.mark.parametrize(("metric", "is_moving"), [("valid_loss", True), ("valid_loss_per_character", True)])
+def test_a_loss_per_character_has_a_curve_of_its_own(reported, metric, is_moving):
+    arms = of_study(reported.study).arms[:2]
+    key = "loss" if metric == "valid_loss" else "loss_per_character"
+
+    def with_curve(arm):
+        told = with_last_fifth(arm, "loss", 0.0)
+        for run in told.runs:
+            for row in run.record.validations:
+                row["loss_per_character"] = 0.5
+        return with_gain(told)
+
+    def with_gain(arm):
+        for run in arm.runs:
+            for row in run.record.validations:
+                row[key] -= 0.2 * max(0.0, row["step"] - 800) / 200
+        return arm
+
+    found = evidence(*map(with_curve, arms), MEASURES[metric], 0.05)
+    assert (isinstance(found, NotTestable) and "under-trained" in str(found)) == is_moving
+    assert not isinstance(evidence(*map(with_curve, arms), MEASURES[metric], 0.3), NotTestable)
+
+
+def test_the_convergence_of_older_runs_is_unknown_per_character(reported):
+    arms = [with_last_fifth(arm, "loss", 0.0) for arm in of_study(reported.study).arms[:2]]
+    found = evidence(arms[1], arms[0], MEASURES["valid_loss_per_character"], 0.05)
+    assert str(found) == "the validations of layerdrop=0.1 are unknown"

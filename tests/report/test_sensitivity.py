@@ -10,7 +10,10 @@ from ablab.errors import UserError
 from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
 from ablab.report.sensitivity import METHOD, metric_lines
-from ablab.store.scores import SCORES
+from ablab.store.scores import NATS, SCORES
+from tests.report.test_evidence import with_vocabulary
+
+ONE_VOCABULARY = {name for name, score in SCORES.items() if score.unit != NATS}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,7 @@ def changed(selection, arm, number, **figures):
 
 def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     lines = metric_lines(selection)
-    assert {line.metric for line in lines} == set(SCORES)
+    assert {line.metric for line in lines} == ONE_VOCABULARY
     assert {(line.arms, line.runs) for line in lines} == {(3, 15)}
     assert [line.metric for line in lines if line.declared] == ["test_bleu"]
     values = [[run.evaluation.bleu for run in arm.runs] for arm in selection.arms if not arm.diverged]
@@ -63,12 +66,18 @@ def test_a_metric_that_fails_is_left_out(selection):
 
     broken = replace(selection.measures["test_chrf"], value=fails)
     lines = metric_lines(replace(selection, measures={**selection.measures, "mine": broken}))
-    assert {line.metric for line in lines} == set(SCORES)
+    assert {line.metric for line in lines} == ONE_VOCABULARY
 
 
 def test_a_metric_that_a_run_lacks_is_left_out(selection):
     lines = metric_lines(changed(selection, "layerdrop=0.1", 2, loss=None))
-    assert {line.metric for line in lines} == set(SCORES) - {"test_loss"}
+    assert {line.metric for line in lines} == ONE_VOCABULARY - {"test_loss"}
+    assert {line.arms for line in lines} == {3}
+
+
+def test_losses_per_token_of_several_vocabularies_give_way_to_those_per_character(selection):
+    lines = metric_lines(with_vocabulary(selection, "layerdrop=0.1"))
+    assert {line.metric for line in lines} == {name for name, score in SCORES.items() if score.unit != "nats per token"}
     assert {line.arms for line in lines} == {3}
 
 

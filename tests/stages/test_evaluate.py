@@ -2,6 +2,7 @@
 
 import pytest
 
+from ablab.data.tokenizer import load_tokenizers
 from ablab.report.by_test_set import set_bleu
 from ablab.scoring import score
 from ablab.store.run_folder import RunFolder
@@ -40,7 +41,12 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     assert losses == {point.evaluation_id: pytest.approx(point.valid_loss, rel=1e-5) for point in curve.points}
     (whole,) = (evaluation for evaluation in run.evaluations() if "kept" not in evaluation.settings)
     assert whole.loss == pytest.approx(run.record().selected.loss, rel=1e-5)
+    assert whole.loss_per_character == pytest.approx(run.record().selected.loss_per_character, rel=1e-5)
     assert f"test loss   {whole.loss:.3f} nats per token" in out
+    texts = [tgt for src, tgt in HELD_OUT if src.strip() and tgt.strip()]
+    tokens = sum(len(ids) + 1 for ids in load_tokenizers(run.checkpoints)[1].encode(texts))
+    for validation in run.record().validations:
+        assert validation["loss_per_character"] == pytest.approx(validation["loss"] * tokens / len("".join(texts)))
 
 
 def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
@@ -67,5 +73,5 @@ def test_a_test_set_without_a_pair_of_two_sides_has_no_loss(tmp_path):
     pairs = [("", "z"), ("a 3", " "), ("a b", "x y")]
     run, out = trained(tmp_path, written(tmp_path, "test", pairs), "data.test_pairs=2", "pruning=none")
     (evaluation,) = run.evaluations()
-    assert (evaluation.sentences, evaluation.loss) == (2, None)
+    assert (evaluation.sentences, evaluation.loss, evaluation.loss_per_character) == (2, None, None)
     assert "test loss" not in out

@@ -45,7 +45,7 @@ def work(monkeypatch):
         model=model,
         state=TrainingState(step=2),
         steps=None,
-        prepared=None,
+        prepared=SimpleNamespace(valid_tokens_per_character=0.25),
         planned=SimpleNamespace(config=config, folder=SimpleNamespace(artefacts=None)),
         checkpoints=SimpleNamespace(
             choose=lambda state, validate: SimpleNamespace(**chosen, validation=validate(chosen["weights"]))
@@ -55,7 +55,8 @@ def work(monkeypatch):
 
 def test_weights_are_selected_by_the_model_as_written(work):
     """As they are validated: decoding would compile every layer for lengths that grow by one."""
-    assert train._select(work).loss == 2.0
+    selected = train._select(work)
+    assert (selected.loss, selected.loss_per_character) == (2.0, 0.5)
     assert COUNTER.frame_count == 0
 
 

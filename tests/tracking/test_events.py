@@ -100,8 +100,8 @@ def test_the_summary_has_the_scores(tracked):
     summary, record = tracked.seen.summary, tracked.record
     evaluation = tracked.run.evaluation(identity.evaluation_id(identity.evaluation(compose(tracked.line).config)))
     expected = {
-        **{f"test/{key}": getattr(evaluation, key) for key in ("bleu", "chrf", "loss")},
-        **{f"selected/{key}": getattr(record.selected, key) for key in ("bleu", "loss")},
+        **{f"test/{key}": getattr(evaluation, key) for key in ("bleu", "chrf", "loss", "loss_per_character")},
+        **{f"selected/{key}": getattr(record.selected, key) for key in ("bleu", "loss", "loss_per_character")},
         **{key: getattr(record.cost, key) for key in ("parameters", "tokens_per_second")},
         **{"test/bleu_signature": evaluation.signatures["bleu"], "state": record.state},
     }

@@ -6,7 +6,7 @@ from ablab.api.run import Run
 from ablab.errors import UserError
 from ablab.identity import differing
 from ablab.store.records import MAY_DIFFER, Record, Strict
-from ablab.store.scores import COSTS, SCORES
+from ablab.store.scores import COSTS, SCORES, unlike
 
 
 class Pair(Strict):
@@ -80,7 +80,8 @@ def _scores(first: Run, second: Run) -> list[Pair]:
         one, other = first.scores.get(name), second.scores.get(name)
         if one is not None and other is not None:
             is_test = name.startswith("test_")
-            gap = other - one if comparable or not is_test else None
+            may = (comparable or not is_test) and unlike(name, [first.recipe, second.recipe]) is None
+            gap = other - one if may else None
             pairs.append(Pair(key=name, first=one, second=other, difference=gap))
     return pairs
 
@@ -103,4 +104,6 @@ def _notes(first: Run, second: Run, *, is_one_recipe: bool) -> list[str]:
             notes.append(f"{run.id} is {run.state}: it has no scores yet.")
     if first.evaluation and second.evaluation and not _are_judged_alike(first, second):
         notes.append("Their test sets or searches differ: test scores cannot be compared.")
+    if (reason := unlike("valid_loss", [first.recipe, second.recipe])) is not None:
+        notes.append(f"{reason[0].upper()}{reason[1:]}.")
     return notes

@@ -216,6 +216,28 @@ class Corpus(Group):
         """Return the pairs of each test set that `test` names, in this order."""
 
 
+OUTSIDE_THE_VOCABULARY = ("data.max_tokens", "data.bleu_tokenizer", "data.valid_pairs")
+"""Fields of a recipe's `data` that decide no tokenizer."""
+
+
+def text_settings(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `data.*` of a flat recipe, with what it leaves out since that was so before there was a field."""
+    later = {f"data.{name}": marks.formerly.value for name, marks in Corpus.marks().items() if marks.formerly}
+    own = {key: value for key, value in recipe.items() if key.startswith("data.")}
+    return {**later, **own} if own else {}
+
+
+def vocabulary_settings(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings of a flat recipe that decide the tokenizers: where they are equal, so are these.
+
+    A model that is given is the same whatever text it is used on.
+    """
+    found = text_settings(recipe)
+    if is_file(str(found.get("data.tokenizer"))):
+        return {key: found[key] for key in ("data.tokenizer", "data.lowercase")}
+    return {key: value for key, value in found.items() if key not in OUTSIDE_THE_VOCABULARY}
+
+
 def listed(names: str | Sequence[str]) -> list[str]:
     """Return one name or several as a list."""
     return [names] if isinstance(names, str) else list(names)

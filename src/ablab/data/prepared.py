@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,6 +67,19 @@ class Prepared:
         """The raw validation pairs, in the order of `valid`."""
         src, tgt = (read_lines(self.folder / f"valid.{side}.txt") for side in ("src", "tgt"))
         return list(zip(src, tgt, strict=True))
+
+    @cached_property
+    def valid_tokens_per_character(self) -> float:
+        """Target tokens of the validation set, ends included, by the characters of its references.
+
+        The loss per token times this is the loss per character, which does not depend on the vocabulary.
+        """
+        return len(self.valid[1].tokens) / characters(tgt for _, tgt in self.valid_text)
+
+
+def characters(lines: Iterable[str]) -> int:
+    """Return the number of Unicode characters of raw sentences, without ends of lines."""
+    return sum(map(len, lines))
 
 
 def prepare(corpus: Corpus, store: Path, say: Callable[[str], None], counting: Counting = unseen) -> Prepared:

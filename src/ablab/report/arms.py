@@ -10,7 +10,7 @@ from ablab.identity import differing
 from ablab.provenance import representative
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.estimates import span
-from ablab.report.evidence import EVEN, convergence
+from ablab.report.evidence import EVEN, convergence, off_scale
 from ablab.report.metrics import BLEU, MEASURES, Measure, Progress
 from ablab.report.origins import odd, unlike
 from ablab.report.runs import ArmRuns, Run
@@ -105,6 +105,8 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
         ours, theirs = read(arm), read(baseline)
         if ours and theirs and ours != theirs:
             notes.append(f"other budget: {what} {_listed(ours)}, baseline {_listed(theirs)}")
+    if (reason := off_scale((baseline, arm), MEASURES["valid_loss"])) is not None:
+        notes.append(reason)
     if any(run.record.time_limited for run in arm.runs if run.record):
         notes.append("training ended by the clock")
     speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]

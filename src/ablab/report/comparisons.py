@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 from ablab.pruning.plot import remaining
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.report.evidence import off_scale
+from ablab.report.metrics import MEASURES
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection
 from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
+from ablab.store.scores import NATS
 
 Points = Iterable[tuple[float, float]]
 
@@ -32,7 +35,9 @@ class Kind(NamedTuple):
 
 def pictured(selection: Selection) -> list[Series]:
     """Return every kind of curve that at least one arm has."""
-    found = [_series(selection, key, kind) for key, kind in KINDS.items()]
+    several = off_scale(selection.rows, MEASURES["valid_loss"]) is not None
+    kinds = {**KINDS, **OF_VOCABULARIES} if several else KINDS
+    found = [_series(selection, key, kind) for key, kind in kinds.items()]
     return [series for series in found if series is not None]
 
 
@@ -80,7 +85,7 @@ def _thinned(xs: Sequence[float]) -> list[float]:
 def _validation(key: str) -> Callable[[Run], Points]:
     def read(run: Run) -> Points:
         assert run.record is not None
-        return [(validation["step"], validation[key]) for validation in run.record.validations]
+        return [(validation["step"], validation[key]) for validation in run.record.validations if key in validation]
 
     return read
 
@@ -132,6 +137,12 @@ KINDS = {
     "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),
 }
 """Kinds of curves by the keys of their pictures."""
+
+OF_VOCABULARIES = {
+    "valid_loss": KINDS["valid_loss"]._replace(y="nats per token of the arm's own vocabulary"),
+    "valid_loss_per_character": Kind("Validation loss per character", "step", NATS, _validation("loss_per_character")),
+}
+"""Kinds of curves where arms have several vocabularies, so that their losses per token cannot be compared."""
 
 
 MOST_ARMS = 8

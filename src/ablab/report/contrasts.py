@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ablab.report.evidence import Evidence, evidence
+from ablab.report.evidence import Evidence, check_scale, evidence
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
@@ -26,8 +26,8 @@ def arms_of(selection: Selection, claim: Settled) -> list[ArmRuns]:
 def evidence_of(selection: Selection, claim: Settled, measure: Measure) -> Evidence:
     """Return the evidence for any claim: for one about several arms, differences under each seed that all arms have.
 
-    Each of the differences that it weighs passes the checks of a comparison of two arms. Shares of failures have no
-    mean over arms.
+    Each of the differences that it weighs passes the checks of a comparison of two arms. Differences that are weighed
+    against each other are all in one measure. Shares of failures have no mean over arms.
     """
     # By the names in the claim: an arm that is united with another since has a longer one.
     arms = dict(zip(claim.weights, arms_of(selection, claim), strict=True))
@@ -37,6 +37,8 @@ def evidence_of(selection: Selection, claim: Settled, measure: Measure) -> Evide
     if None not in refusals:
         return NotTestable(refusals[0])
     try:
+        if any(part.weight < 0 for part in claim.parts):
+            check_scale(arms.values(), measure)
         scores = shared_scores(list(arms.values()), measure)
     except NotTestable as reason:
         return reason

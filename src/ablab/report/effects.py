@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.report.document import EffectLine
 from ablab.report.estimates import span
-from ablab.report.evidence import evidence
+from ablab.report.evidence import evidence, off_scale
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
@@ -60,14 +60,23 @@ def _line(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure
     ]
     # An interaction compares an effect under two levels of another factor, and may be read either way round: cells
     # that share a test set along one of its factors are enough.
-    if all(refusals):
-        return line.model_copy(update={"refused": refusals[0]})
+    refused = refusals[0] if all(refusals) else _off_scale(effect, cells, factors, measure)
+    if refused is not None:
+        return line.model_copy(update={"refused": refused})
     try:
         paired = effect.paired
     except NotTestable as reason:
         return line.model_copy(update={"refused": str(reason)})
     figures = {"difference": paired.difference, "interval": span(paired.interval), "p": paired.p}
     return line.model_copy(update=figures)
+
+
+def _off_scale(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure) -> str | None:
+    """Return why the effects that an interaction compares are not in one measure; None if they are."""
+    if len(effect.factors) == 1:
+        return None
+    steps = [step for factor in effect.factors for step in _steps(cells, effect, factors.index(factor))]
+    return off_scale((cell for step in steps for cell in step), measure)
 
 
 def _steps(cells: Cells, effect: Effect, axis: int) -> Iterator[tuple[ArmRuns, ArmRuns]]:

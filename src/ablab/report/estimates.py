@@ -80,7 +80,7 @@ def borrowed(
     for other in rows:
         if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:
             continue
-        if not any(are_comparable(other, arm) for arm in arms):
+        if not any(are_comparable(other, arm, measure) for arm in arms):
             continue
         values = _values(other, measure)
         if len(values) == len(other.finished):

@@ -1,6 +1,6 @@
 """Evidence for comparisons: runs paired by seed, or the reason why two arms cannot be judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +60,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
     are compared with fewer.
     """
     try:
-        check_comparable(arm, baseline)
+        check_comparable(arm, baseline, measure)
         if not measure.of_machine and any_diverged(arm, baseline):
             if are_ranked(arm, baseline):
                 check_chosen_alike(measure, arm, baseline)
@@ -95,7 +95,7 @@ def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
 def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     curves = []
     for run in arm.finished:
-        if run.record is None:
+        if run.record is None or not all(progress.key in validation for validation in run.record.validations):
             raise NotTestable(f"the validations of {arm.name} are unknown")
         steps = [validation["step"] for validation in run.record.validations]
         curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
@@ -133,20 +133,37 @@ def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> N
             raise NotTestable(f"{measure.title} of {name} is {apart}: the machine had other things to do")
 
 
-def check_comparable(arm: ArmRuns, baseline: ArmRuns) -> None:
-    """Raise NotTestable unless test text, scoring and training corpus are the same in both arms."""
+def check_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = None) -> None:
+    """Raise NotTestable unless test text, scoring and training corpus are the same in both arms, and the scale too.
+
+    measure: in which they are compared; None where it does not matter.
+    """
     for what in ("references", "signatures", "data.digest"):
         values = {_identity(run, what) for one in (arm, baseline) for run in one.finished} - {None}
         if len(values) > 1:
             raise NotTestable(
                 f"{what} differ between {arm.name} and {baseline.name}: {'; '.join(sorted(map(str, values)))}"
             )
+    if measure is not None:
+        check_scale((arm, baseline), measure)
 
 
-def are_comparable(arm: ArmRuns, baseline: ArmRuns) -> bool:
+def check_scale(arms: Iterable[ArmRuns], measure: Measure) -> None:
+    """Raise NotTestable unless the values of all arms are in one measure."""
+    if (reason := off_scale(arms, measure)) is not None:
+        raise NotTestable(reason)
+
+
+def off_scale(arms: Iterable[ArmRuns], measure: Measure) -> str | None:
+    """Return why values of these arms cannot be compared, such as losses per token of two vocabularies; or None."""
+    recipes = [run.recipe for arm in arms for run in arm.runs[:1]]
+    return None if measure.scale is None else measure.scale.unlike(measure.title, recipes)
+
+
+def are_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = None) -> bool:
     """Return whether `check_comparable` passes."""
     try:
-        check_comparable(arm, baseline)
+        check_comparable(arm, baseline, measure)
     except NotTestable:
         return False
     return True

@@ -15,7 +15,7 @@ from ablab.statistics.sentences import Metric, corpus_bleu
 from ablab.statistics.student import Floats
 from ablab.store.own_metrics import OwnMetric, own_metrics
 from ablab.store.records import Curve, Point
-from ablab.store.scores import COSTS, MONITORED, SCORES, Score
+from ablab.store.scores import COSTS, MONITORED, SCORES, Scale, Score
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class Progress:
 
 BLEU = Progress("bleu", SCORES["valid_bleu"], 0.5)
 LOSS = Progress("loss", SCORES["valid_loss"], 0.01)
+PER_CHARACTER = Progress("loss_per_character", SCORES["valid_loss_per_character"], 0.0025)
+OF_UNITS: Mapping[str, Progress] = {progress.score.unit: progress for progress in (LOSS, PER_CHARACTER)}
+"""The curves that must have converged, by the unit of a score; BLEU for any other."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Measure:
     `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
     where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `validated`:
     the name of a validation score, by which weights may have been selected. `items`: those it can be computed from
-    again, on resamples of them.
+    again, on resamples of them. `scale`: what arms must share for their values to be in one measure.
     """
 
     title: str
@@ -65,6 +68,7 @@ class Measure:
     of_machine: bool = False
     validated: str | None = None
     items: Items | None = None
+    scale: Scale | None = None
 
     def values(self, runs: Sequence[Run]) -> list[float]:
         """Return the value of each run. Raises NotTestable where one has none."""
@@ -96,11 +100,12 @@ def _measure(name: str, score: Score, progress: Progress | None, *, of_machine: 
         of_machine,
         validated=name if name in MONITORED else None,
         items=SENTENCES if name == "test_bleu" else None,
+        scale=score.scale,
     )
 
 
 MEASURES: Mapping[str, Measure] = {
-    **{name: _measure(name, score, LOSS if score.unit == LOSS.score.unit else BLEU) for name, score in SCORES.items()},
+    **{name: _measure(name, score, OF_UNITS.get(score.unit, BLEU)) for name, score in SCORES.items()},
     **{name: _measure(name, cost, None, of_machine=True) for name, cost in COSTS.items()},
 }
 """Measures by their names in experiment files. Shares of failures and depths are compared in other ways."""

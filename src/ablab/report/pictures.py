@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
 from ablab.fonts import save_figure
-from ablab.report.comparisons import KINDS
+from ablab.report.comparisons import KINDS, OF_VOCABULARIES
 from ablab.report.document import Document, Series
 from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import Forest, ForestRow, forests
@@ -69,7 +69,7 @@ def curves(document: Document) -> list[Picture]:
 
 def drawn(folder: Path) -> list[Path]:
     """List the pictures in the folder that a report may have made."""
-    names = ("forest*", "column_figure", "tuning_*", *KINDS)
+    names = ("forest*", "column_figure", "tuning_*", *KINDS, *OF_VOCABULARIES)
     return [path for name in names for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
 
 

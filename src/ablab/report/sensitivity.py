@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.errors import UserError
 from ablab.report.document import MetricLine
-from ablab.report.evidence import are_comparable
+from ablab.report.evidence import are_comparable, off_scale
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
@@ -27,7 +27,8 @@ METHOD = (
 def metric_lines(selection: Selection) -> list[MetricLine]:
     """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""
     arms = _whole(selection)
-    lines = [line for name in _scores(selection) if (line := _line(selection, name, arms)) is not None]
+    names = _needed(selection, arms)
+    lines = [line for name in names if (line := _line(selection, name, arms)) is not None]
     return sorted(lines, key=lambda line: -line.f)
 
 
@@ -36,9 +37,22 @@ def _scores(selection: Selection) -> dict[str, Measure]:
     return {name: measure for name, measure in selection.measures.items() if not measure.of_machine}
 
 
+def _needed(selection: Selection, arms: Sequence[ArmRuns]) -> list[str]:
+    """Return the names of the measures, without those that stand in for another that all arms have in common.
+
+    Nats per character are nats per token in another unit, for arms of one vocabulary.
+    """
+    scores = _scores(selection)
+    in_common = [measure for measure in scores.values() if measure.scale and off_scale(arms, measure) is None]
+    spare = {measure.scale.instead for measure in in_common if measure.scale} - {""}
+    return [name for name, measure in scores.items() if measure.unit not in spare or name == selection.declared]
+
+
 def _line(selection: Selection, name: str, arms: Sequence[ArmRuns]) -> MetricLine | None:
-    """Return the line of a metric; None where a run has no value of it, or runs do not vary."""
+    """Return the line of a metric; None where a run lacks it, arms have no scale in common, or runs do not vary."""
     measure = selection.measures[name]
+    if off_scale(arms, measure) is not None:
+        return None
     groups = [values for arm in arms if (values := _values(arm, measure)) is not None]
     if len(groups) < max(2, len(arms)):
         return None

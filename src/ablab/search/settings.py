@@ -10,7 +10,7 @@ from ablab.errors import UserError, choices, first_error
 from ablab.fields import Count, Group
 from ablab.store.records import Evaluation, Record, Selected
 
-Name = Literal["valid_bleu", "valid_loss", "parameters", "decoding_speed"]
+Name = Literal["valid_bleu", "valid_loss", "valid_loss_per_character", "parameters", "decoding_speed"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Objective:
         return value > other if self.direction == "maximize" else value < other
 
 
-def _selected(read: Callable[[Selected], float]) -> Callable[[Record, Evaluation | None], float | None]:
+def _selected(read: Callable[[Selected], float | None]) -> Callable[[Record, Evaluation | None], float | None]:
     return lambda record, _: None if record.selected is None else read(record.selected)
 
 
@@ -39,6 +39,12 @@ OBJECTIVES: dict[str, Objective] = {
     "valid_bleu": Objective("maximize", "validation BLEU (greedy)", 2, _selected(lambda selected: selected.bleu)),
     "valid_loss": Objective(
         "minimize", "validation loss (nats per target token)", 3, _selected(lambda selected: selected.loss)
+    ),
+    "valid_loss_per_character": Objective(
+        "minimize",
+        "validation loss (nats per target character)",
+        4,
+        _selected(lambda selected: selected.loss_per_character),
     ),
     "parameters": Objective("minimize", "parameters", 0, lambda record, _: float(record.cost.parameters)),
     "decoding_speed": Objective(
@@ -50,7 +56,7 @@ OBJECTIVES: dict[str, Objective] = {
 }
 """Scores are those of the selected weights on validation. Of the test set only decoding time is used."""
 
-VALIDATED = {"valid_bleu": "bleu", "valid_loss": "loss"}
+VALIDATED = {"valid_bleu": "bleu", "valid_loss": "loss", "valid_loss_per_character": "loss_per_character"}
 """Objectives that every validation reports; only these can stop a trial."""
 
 

@@ -30,6 +30,10 @@ class Scored(Protocol):
         """Nats per target token."""
 
     @property
+    def loss_per_character(self) -> float:
+        """Nats per character of the references."""
+
+    @property
     def bleu(self) -> float:
         """0 to 100."""
 

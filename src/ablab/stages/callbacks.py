@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,10 @@ class HeartbeatCallback(Callback):
         self.heartbeat.tell(score=validation.bleu)
 
 
+SELECTED_FIGURES = ("loss", "loss_per_character", "perplexity", "bleu")
+"""Scores of the selected weights that a tracker is told."""
+
+
 class TrackerCallback(Callback):
     """Sends curves, tables, images and figures to the tracker. `metrics`: path of the run's metrics.csv."""
 
@@ -127,11 +131,12 @@ class TrackerCallback(Callback):
         if record.mixed is not None:
             figures["mixed"] = record.mixed
         if record.selected is not None:
-            figures |= {f"selected/{key}": getattr(record.selected, key) for key in ("loss", "perplexity", "bleu")}
+            selected = {f"selected/{key}": getattr(record.selected, key) for key in SELECTED_FIGURES}
+            figures |= {key: value for key, value in selected.items() if value is not None}
         if evaluation is not None:
             figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
-            if evaluation.loss is not None:
-                figures["test/loss"] = evaluation.loss
+            losses = {"test/loss": evaluation.loss, "test/loss_per_character": evaluation.loss_per_character}
+            figures |= {key: value for key, value in losses.items() if value is not None}
             figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
         self.tracker.summary(figures)
         if record.selected is not None and record.selected.sha256 is not None:
@@ -223,14 +228,30 @@ class AttentionMapCallback(Callback):
         return path
 
 
-class SearchCallback(Callback):
-    """Asks the search after each validation whether to continue the trial."""
+@dataclass(frozen=True)
+class ScoredValidation:
+    """A validation with the scores that a search may be told of."""
 
-    def __init__(self, trial: str, say: Callable[[str], None]) -> None:
-        self.stopping = Stopping(trial, say)
+    step: int
+    loss: float
+    bleu: float
+    loss_per_character: float
+
+
+class SearchCallback(Callback):
+    """Asks the search after each validation whether to continue the trial.
+
+    `tokens_per_character`: of the validation set.
+    """
+
+    def __init__(self, trial: str, tokens_per_character: float, say: Callable[[str], None]) -> None:
+        self.stopping, self.tokens_per_character = Stopping(trial, say), tokens_per_character
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
-        return self.stopping(validations, total_steps)
+        return self.stopping([self._scored(validation) for validation in validations], total_steps)
+
+    def _scored(self, found: Validation) -> ScoredValidation:
+        return ScoredValidation(found.step, found.loss, found.bleu, found.loss * self.tokens_per_character)
 
 
 def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tracker: Tracker) -> Callbacks:

@@ -6,6 +6,7 @@ from typing import Any
 from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
 from ablab.data.corpus import Split
+from ablab.data.prepared import characters
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
@@ -48,6 +49,7 @@ class Evaluator:
                 n_best = [translator.texts(beams[:count]) for beams in found]
                 hypotheses = [beams[0][1] for beams in n_best]
         seconds = time.perf_counter() - began
+        loss, loss_per_character = self._loss(translator, encoded)
         scores = score(hypotheses, self.references, Scoring(**settings.get("scoring", {})))
         evaluation = Evaluation(
             evaluation_id=evaluation_id,
@@ -56,7 +58,8 @@ class Evaluator:
             sentences=len(self.sources),
             bleu=scores.bleu,
             chrf=scores.chrf,
-            loss=self._loss(translator, encoded),
+            loss=loss,
+            loss_per_character=loss_per_character,
             signatures=scores.signatures,
             brevity_penalty=scores.brevity_penalty,
             length_ratio=scores.length_ratio,
@@ -71,14 +74,18 @@ class Evaluator:
         self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
         return evaluation
 
-    def _loss(self, translator: Translator, sources: Sentences) -> float | None:
-        """Return the loss on the references as on validation: over the pairs with two sides; None without any."""
+    def _loss(self, translator: Translator, sources: Sentences) -> tuple[float, float] | tuple[None, None]:
+        """Return the loss on the references as on validation, per token and per character: over the pairs with two
+        sides; None without any.
+        """
         pairs = zip(self.sources, self.references, strict=True)
         kept = [row for row, pair in enumerate(pairs) if all(side.strip() for side in pair)]
         if not kept:
-            return None
-        references = Sentences.of(translator.target.encode([self.references[row] for row in kept]))
-        return spread_loss(translator.model, sources.chosen(kept), references)
+            return None, None
+        texts = [self.references[row] for row in kept]
+        references = Sentences.of(translator.target.encode(texts))
+        loss = spread_loss(translator.model, sources.chosen(kept), references)
+        return loss, loss * len(references.tokens) / characters(texts)
 
 
 def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:

@@ -146,7 +146,9 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
         return TrainingResult("finished", end)
     all_callbacks = Callbacks([*callbacks.callbacks, attention])
     if config.search_trial is not None:
-        all_callbacks.callbacks.append(SearchCallback(config.search_trial, callbacks.on_message))
+        all_callbacks.callbacks.append(
+            SearchCallback(config.search_trial, work.prepared.valid_tokens_per_character, callbacks.on_message)
+        )
     # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (reason := all_callbacks.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", reason)
@@ -207,7 +209,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         reason=outcome.reason,
         time_limited=config.training.max_minutes is not None,
         selected=selected,
-        validations=[validation.as_dict() for validation in state.validations],
+        validations=[_scores(work, validation) for validation in state.validations],
         cost=_cost(work),
         data={
             **work.prepared.manifest,
@@ -247,8 +249,14 @@ def _select(work: Work) -> Selected:
     chosen = work.checkpoints.choose(work.state, validate)
     work.model.load_state_dict(chosen.weights)
     found = chosen.validation
-    scores = {"loss": found.loss, "perplexity": found.perplexity, "bleu": found.bleu}
+    scores = {key: value for key, value in _scores(work, found).items() if key != "step"}
     return Selected(steps=chosen.steps, **scores, sha256=chosen.sha256)
+
+
+def _scores(work: Work, validation: Validation) -> dict[str, float]:
+    """Return what a record holds of a validation."""
+    per_character = validation.loss * work.prepared.valid_tokens_per_character
+    return {**validation.as_dict(), "loss_per_character": per_character}
 
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

@@ -126,7 +126,9 @@ class RecordOutline(Outline):
         return {**self.parts[0].flat, **seed}
 
 
-OF_EVALUATION = ("evaluation_id", "test_name", "bleu", "chrf", "loss", "sentences_per_second", "ended")
+OF_EVALUATION = (
+    *("evaluation_id", "test_name", "bleu", "chrf", "loss", "loss_per_character", "sentences_per_second", "ended"),
+)
 
 
 class EvaluationOutline(Outline):
@@ -164,6 +166,10 @@ class EvaluationOutline(Outline):
     @property
     def loss(self) -> float | None:
         return None if self.own["loss"] is None else float(self.own["loss"])
+
+    @property
+    def loss_per_character(self) -> float | None:
+        return None if self.own["loss_per_character"] is None else float(self.own["loss_per_character"])
 
     @property
     def sentences_per_second(self) -> float:

@@ -62,13 +62,15 @@ def _as_written(values: dict[str, Any]) -> dict[str, Any]:
 class Selected(Strict):
     """The selected weights: those after `steps`, averaged if there are several, with their validation scores.
 
-    `sha256`: of the file that holds them; older records have none.
+    `loss`, `perplexity`: per target token; `loss_per_character`: nats per character of the raw references. `sha256`: of
+    the file that holds them. Older records have neither of the last two.
     """
 
     steps: list[int]
     loss: float
     perplexity: float
     bleu: float
+    loss_per_character: float | None = None
     sha256: str | None = None
 
 
@@ -205,7 +207,8 @@ class EvaluatedSet(Strict):
 class Evaluation(Strict):
     """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence.
 
-    `loss`: nats per target token of the references, without label smoothing; older evaluations have none.
+    `loss`: nats per target token of the references, without label smoothing; `loss_per_character`: the same nats, per
+    character of the raw references. Older evaluations have neither.
     `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
     set. `hypotheses`, `n_best`: SHA-256 of the file of hypotheses, and of that of the n best; older evaluations have
     none, nor has one that kept the best alone.
@@ -220,6 +223,7 @@ class Evaluation(Strict):
     bleu: float
     chrf: float
     loss: float | None = None
+    loss_per_character: float | None = None
     signatures: dict[str, str]
     brevity_penalty: float
     length_ratio: float

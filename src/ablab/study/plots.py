@@ -5,9 +5,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+from ablab.fields import flatten
 from ablab.fonts import write_picture
 from ablab.store.outlines import RecordOutline
 from ablab.store.records import Curve, Point, Record
+from ablab.store.scores import unlike
 from ablab.study.ledger import Entry
 from ablab.study.study import Study, marked, survivors
 
@@ -21,7 +23,8 @@ MOST_THIN = 400
 def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
     """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
 
-    Where runs diverged, the mean is that of the others, and its name says so.
+    The loss is per character where arms have several vocabularies. Where runs diverged, the mean is that of the others,
+    and its name says so.
     Returns False, without a file, where no run has a record.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,7 +34,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2)
     drawn = False
-    for panel, key, title in zip(panels, ("loss", "bleu"), ("validation loss", "validation BLEU"), strict=True):
+    for panel, (key, title) in zip(panels, (_loss_of(study, entries), ("bleu", "validation BLEU")), strict=True):
         for number, (row, arm) in enumerate(study.arm_of_rows.items()):
             colour = f"C{number % 10}"
             records = _records(study, arm, entries)
@@ -54,6 +57,21 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     if drawn:
         write_picture(path, figure)
     return drawn
+
+
+def _loss_of(study: Study, entries: Mapping[str, Entry]) -> tuple[str, str]:
+    """Return the loss by which arms can be compared: its key in validations, and its title."""
+    first = {cell.arm: flatten(cell.planned.recipe) for cell in study.cells if cell.seed == study.cells[0].seed}
+    if unlike("valid_loss", list(first.values())) is None:
+        return "loss", "validation loss"
+    records = [record for arm in study.arms for record in _records(study, arm.name, entries)]
+    if all(PER_CHARACTER in validation for record in records for validation in record.validations):
+        return PER_CHARACTER, "validation loss per character"
+    return "loss", "validation loss, per token of each arm's own vocabulary"
+
+
+PER_CHARACTER = "loss_per_character"
+"""Key of the validations of records, which older ones lack."""
 
 
 def draw_pruned(study: Study, entries: Mapping[str, Entry], path: Path, *, of_heads: bool) -> bool:

@@ -79,8 +79,9 @@ class ReportOptions(Options):
     table: str | None = None
     """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
     metric: Compared | None = None
-    """metric by which arms are compared: test_bleu, test_chrf, test_loss, valid_bleu, valid_loss, training_speed,
-    decoding_speed, memory, or your own metric; by default that of the experiment, otherwise test_bleu"""
+    """metric by which arms are compared: test_bleu, test_chrf, test_loss, test_loss_per_character, valid_bleu,
+    valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, or your own metric; by default that of
+    the experiment, otherwise test_bleu"""
     baseline: str | None = None
     """arm with which the others are compared; by default that of the experiment, or the first of runs"""
     resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000

@@ -1,0 +1,59 @@
+"""A study of two vocabularies, finished: what its report compares, and what it says of the rest."""
+
+import pytest
+
+from ablab.report.arms import arm_line
+from ablab.report.claims import judge
+from ablab.report.comparisons import pictured
+from ablab.report.metrics import MEASURES
+from ablab.report.selection_of_study import of_study
+from tests.report.conftest import EXPERIMENT
+from tests.report.synthetic import fill
+
+CLAIMS = """
+claims:
+  - {arm: data.vocab_size=600, expect: less, metric: valid_loss, margin: 0.01}
+  - {arm: data.vocab_size=600, expect: less, metric: test_loss, margin: 0.01}
+  - {arm: data.vocab_size=600, expect: equal, metric: valid_loss_per_character, margin: 0.5}
+  - {arm: layerdrop=0.1, expect: equal, metric: valid_loss, margin: 0.5}
+"""
+ARMS = {"usual": "[]", "data.vocab_size=600": "[data.vocab_size=600]", "layerdrop=0.1": "[layerdrop=0.1]"}
+REASON = "is per token, and the vocabularies differ (data.vocab_size 600, 8000); nats per character can be compared"
+
+
+@pytest.fixture(scope="module")
+def selection(tmp_path_factory):
+    place = tmp_path_factory.mktemp("vocabularies")
+    arms = "".join(f"  {name}: {words}\n" for name, words in ARMS.items())
+    head = EXPERIMENT[: EXPERIMENT.index("factors:")].replace("smoke=false", "smoke=false, data.vocab_size=8000")
+    text = f"{head}design: arms\narms:\n{arms}seeds: [1, 2, 3, 4, 5]\n{CLAIMS}"
+    (place / "x.yaml").write_text(text.replace("usual: []", "usual: [layerdrop=0]"))
+    return of_study(fill((f"experiment={place / 'x.yaml'}",), dict.fromkeys(ARMS, 0.3), outputs=place))
+
+
+def test_claims_in_losses_per_token_are_not_testable_between_vocabularies(selection):
+    per_token, of_test, per_character, of_layerdrop = judge(selection)
+    assert [line.outcome for line in (per_token, of_test)] == ["not testable", "not testable"]
+    assert [line.reason for line in (per_token, of_test)] == [f"validation loss {REASON}", f"test loss {REASON}"]
+    assert (per_character.outcome, per_character.unit) == ("supported", "nats per character")
+    assert of_layerdrop.outcome == "supported"
+
+
+def test_an_arm_of_another_vocabulary_says_so(selection, tmp_path):
+    usual, other, layerdrop = selection.arms
+    notes = [arm_line(arm, usual, MEASURES["test_bleu"], tmp_path).notes for arm in (other, layerdrop)]
+    assert f"validation loss {REASON}" in notes[0]
+    assert not any("per token" in note for note in notes[1])
+
+
+def test_learning_curves_of_several_vocabularies_are_drawn_per_character_too(selection):
+    units = {series.key: series.y for series in pictured(selection) if series.key.startswith("valid_loss")}
+    assert units == {
+        "valid_loss": "nats per token of the arm's own vocabulary",
+        "valid_loss_per_character": "nats per character",
+    }
+
+
+def test_those_of_one_vocabulary_are_drawn_once(reported):
+    found = [series for series in reported.data["series"] if series["key"].startswith("valid_loss")]
+    assert [series["y"] for series in found] == ["nats per token"]
