@@ -6,7 +6,7 @@ from math import comb
 from ablab.report.document import ClaimLine, TuningLine
 from ablab.report.selection import Selection
 from ablab.study.study import names_of
-from ablab.study.tuning import TUNED, Tuned, at_an_edge
+from ablab.study.tuning import TUNED, Tuned, at_an_edge, score_of
 
 POSITIVE = ("supported", "real, but smaller than matters")
 NOT_YET = ("not testable", "provisional")
@@ -19,12 +19,13 @@ def tuning_lines(selection: Selection) -> list[TuningLine]:
 
 
 def _line(tuned: Tuned, metric: str) -> TuningLine:
-    sign = -1.0 if metric == "bleu" else 1.0
+    score = score_of(metric)
+    sign = -1.0 if score.higher_is_better else 1.0
     costs = trained_costs(tuned)
     usual = next((trial.cost for trial in tuned.trials if trial.is_usual), None)
     return TuningLine(
         arm=tuned.arm.name,
-        metric=f"validation {'BLEU' if metric == 'bleu' else metric}",
+        metric=score.title,
         usual=None if usual is None else sign * usual,
         best=sign * costs[0],
         worst=sign * costs[-1],

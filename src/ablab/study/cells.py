@@ -7,8 +7,10 @@ from dataclasses import replace
 from ablab.config import Composed, compose_arm
 from ablab.config.former import key_of
 from ablab.errors import UserError
+from ablab.fields import flatten
 from ablab.plan import plan
-from ablab.study.claims import OF_CURVES, Settled, check_measured
+from ablab.store.scores import Recipe
+from ablab.study.claims import OF_CURVES, Settled, check_measured, check_scale
 from ablab.study.design import Arm
 from ablab.study.study import Cell, by_arm, united
 
@@ -72,6 +74,28 @@ def check_all_measured(claims: Sequence[Settled], cells: Sequence[Cell]) -> None
         for cell in cells:
             if cell.arm in claim.weights:
                 check_measured(claim, cell.planned)
+
+
+def check_scales(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
+    """Raise UserError for a claim between arms whose scores are not in one measure: no run could make it testable."""
+    for claim in claims:
+        for recipes in compared_recipes(claim, cells):
+            check_scale(claim, recipes)
+
+
+def compared_recipes(claim: Settled, cells: Sequence[Cell]) -> Iterator[list[Recipe]]:
+    """Yield the recipes, one of each arm, of which a claim compares the scores.
+
+    A mean over levels compares arms in pairs; an interaction compares the differences too.
+    """
+    first: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.arm in claim.weights:
+            first.setdefault(cell.arm, cell)
+    is_interaction = any(part.weight < 0 for part in claim.parts)
+    compared = [tuple(first)] if is_interaction else [(part.arm, part.baseline) for part in claim.differences]
+    for arms in compared:
+        yield [flatten(first[arm].planned.recipe) for arm in arms if arm in first]
 
 
 def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:

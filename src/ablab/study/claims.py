@@ -10,6 +10,7 @@ from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.pruning.heads import Heads, head_counts
 from ablab.pruning.strategies import Depths, targets
+from ablab.store.scores import SCORES, Recipe, alike, unlike
 from ablab.study.contrasts import Part, compared
 from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
@@ -108,6 +109,12 @@ def _refusals(claim: Settled) -> Iterator[str]:
     if claim.expect == "not_worse" and (claim.metric == "failures" or not claim.margin):
         missing = "a share of failures has no margin" if claim.metric == "failures" else "by how much? say a margin"
         yield f"claims.expect=not_worse: {missing}; allowed with metric: a score, and margin: above 0"
+
+
+def check_scale(claim: Settled, recipes: Sequence[Recipe]) -> None:
+    """Raise UserError where runs of these recipes, which a claim compares, have no measure in common in its metric."""
+    if (reason := unlike(claim.metric, recipes)) is not None:
+        raise UserError(f"claims.metric={claim.metric}: {claim.words}: {reason}; allowed: {alike(SCORES, recipes)}")
 
 
 def settle(claim: Mapping[str, Any], baseline: str, metric: str) -> Settled:

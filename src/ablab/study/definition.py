@@ -21,7 +21,14 @@ from ablab.study.grid import grid_of
 from ablab.study.search_definition import confirming
 from ablab.study.study import Study, digest_of
 from ablab.study.tuning import tuned_of
-from ablab.study.tuning_study import compared_when_tuned, records_of, settings_to_try, tuning_study, usual_runs
+from ablab.study.tuning_study import (
+    check_scales_when_tuned,
+    compared_when_tuned,
+    records_of,
+    settings_to_try,
+    tuning_study,
+    usual_runs,
+)
 from ablab.study.typed import (
     MOST_VALUES,
     check_of_runs,
@@ -92,11 +99,13 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         compared = Compared(arms, grid.baselines, settled(experiment.claims, grid, experiment.metric))
         tuned, trials = [], None
         if experiment.tune is not None:
-            check_all_measured(compared.claims, list(cells_of(arms, seeds[:1], common, naming=True)))
+            usual = list(cells_of(arms, seeds[:1], common, naming=True))
+            check_all_measured(compared.claims, usual)
             settings = settings_to_try(experiment.tune, arms, common)
             trials = tuning_study(path.stem, experiment, settings, arms, seeds, common)
             records = records_of(trials)
             if records is None:
+                check_scales_when_tuned(experiment.tune, compared.claims, usual, trials, len(settings))
                 return trials
             tuned = tuned_of(arms, experiment.tune, settings, records, usual_runs(experiment.tune, arms, common))
             compared = compared_when_tuned(experiment.tune, compared, tuned, grid)

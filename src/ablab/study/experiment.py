@@ -1,6 +1,6 @@
 """The format of experiments/<name>.yaml: a question, and the runs that are to answer it, written before they begin."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -86,6 +86,12 @@ def _seeds(seeds: list[int]) -> list[int]:
     return seeds
 
 
+TuningMetric = Literal["loss", "loss_per_character", "bleu"]
+
+TUNING_METRICS = get_args(TuningMetric)
+"""Scores of validation, as in a record's validations."""
+
+
 class Tune(Declared):
     """Settings that are tried for every arm on separate seeds; those best on validation become the arm's.
 
@@ -100,7 +106,7 @@ class Tune(Declared):
     trials: Annotated[int, Field(ge=2)] | None = None
     draws: Annotated[int, Field(ge=0)] = 1
     seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_seeds)]
-    metric: Literal["loss", "bleu"] = "loss"
+    metric: TuningMetric = "loss"
     judged: Literal["both", "tuned"] = "both"
 
     @model_validator(mode="after")

@@ -9,7 +9,8 @@ from ablab.statistics.planning import MOST_SEEDS, POWERS, Layout, seeds_for
 from ablab.statistics.power import POWER, detectable_difference
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
-from ablab.store.scores import COSTS, SCORES, chosen_by
+from ablab.store.scores import COSTS, SCORES, chosen_by, unlike
+from ablab.study.cells import compared_recipes
 from ablab.study.claims import Settled
 from ablab.study.noise import Noise, known_noise
 from ablab.study.study import Study
@@ -22,7 +23,7 @@ BOUNDED = ("equal", "not_worse")
 POOR = 0.2
 """Chance below which such a claim is called hopeless."""
 
-ABSURD: Mapping[str, float] = {"BLEU": 10.0, "chrF": 10.0, "nats per token": 0.5}
+ABSURD: Mapping[str, float] = {"BLEU": 10.0, "chrF": 10.0, "nats per token": 0.5, "nats per character": 0.125}
 """Differences, by unit, that no part of a model is expected to make: a claim that needs more is called hopeless."""
 
 
@@ -43,6 +44,9 @@ def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(SCORES))
     for claim in study.claims:
+        if (reason := _off_scale(study, claim)) is not None:
+            yield Prospect(claim, f"cannot be judged: {reason}", True)
+            continue
         if _are_chosen_unlike(study, claim):
             words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
             yield Prospect(claim, words, True)
@@ -83,6 +87,12 @@ def _methods(study: Study, claim: Settled) -> set[str | None]:
 
 def _are_chosen_unlike(study: Study, claim: Settled) -> bool:
     return len(_methods(study, claim)) > 1
+
+
+def _off_scale(study: Study, claim: Settled) -> str | None:
+    """Return why the arms of a claim have no measure in common in its metric; None if they have."""
+    reasons = (unlike(claim.metric, recipes) for recipes in compared_recipes(claim, study.cells))
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _if_chosen(study: Study, claim: Settled) -> str:

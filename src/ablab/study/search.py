@@ -1,7 +1,7 @@
 """Definition of a search, typed or declared: its space, settings and name. No trial is begun here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,12 @@ from typing import Any
 from ablab.config import compose_arm
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
-from ablab.fields import Role
+from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.plan import Planned, plan
-from ablab.search.settings import Dimensions, Interval, Settings
+from ablab.search.settings import OBJECTIVES, Dimensions, Interval, Settings
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
+from ablab.store.scores import Recipe, alike, unlike
 from ablab.study.design import written
 from ablab.study.experiment import Experiment
 
@@ -41,6 +42,8 @@ class SearchStudy:
     experiment: Experiment | None
     seeds: tuple[int, ...] = ()
     """Fresh seeds for the winner of a declared search."""
+    recipes: Sequence[Recipe] = field(default=(), compare=False, repr=False)
+    """Of trials at the corners of the space."""
 
     @cached_property
     def digest(self) -> str:
@@ -101,20 +104,32 @@ def search(
     experiment: Experiment | None = None,
     seeds: Sequence[int] = (),
 ) -> SearchStudy:
-    """Make a search, after checking that every end and level of its space composes to a run."""
+    """Make a search, after checking that every end and level of its space composes to a run, and that its objectives
+    compare these.
+    """
     seed = f"seed={settings.training_seed}"
 
     def planned(words: Sequence[str]) -> Planned:
         return plan(compose_arm([*words, seed]))
 
+    recipes = []
+
     def try_out(words: Sequence[str]) -> Mapping[str, str]:
-        return planned(words).composed.unread
+        tried = planned(words)
+        recipes.append(flatten(tried.recipe))
+        return tried.composed.unread
 
     whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
-    first = next(whole.corners())
-    return SearchStudy(
-        label, settings, whole, tuple(common), planned([*common, *first, "pruning=none"]), experiment, tuple(seeds)
-    )
+    _check_objectives(settings.objectives, recipes, "search." if experiment else "hydra.sweeper.")
+    base = planned([*common, *next(whole.corners()), "pruning=none"])
+    return SearchStudy(label, settings, whole, tuple(common), base, experiment, tuple(seeds), recipes)
+
+
+def _check_objectives(objectives: Sequence[str], recipes: Sequence[Recipe], prefix: str) -> None:
+    """Raise UserError for an objective whose values are not in one measure over the space."""
+    for name in objectives:
+        if (reason := unlike(name, recipes)) is not None:
+            raise UserError(f"{prefix}objectives=[{name}]: {reason}; allowed: {alike(OBJECTIVES, recipes)}")
 
 
 def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:

@@ -10,7 +10,7 @@ from ablab.program import program
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
 from ablab.study.cells import cells_of, check_all_measured, check_distinct
-from ablab.study.claims import Settled, check_measured, settled
+from ablab.study.claims import Settled, check_measured, check_scale, settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
 from ablab.study.experiment_file import find, read
@@ -66,6 +66,7 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
         found = declared(path.stem, experiment, (*experiment.common, *common), seeds)
         for claim in claims:
             check_measured(claim, found.base)
+            check_scale(claim, found.recipes)  # the winner may be any of them
         return found
     except UserError as error:
         raise UserError(f"{path}: {error}") from None

@@ -14,6 +14,7 @@ from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.program import program
 from ablab.store.locks import locked
+from ablab.study.cells import check_scales
 from ablab.study.ledger import RESULTS, Entry, State, link, register
 from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
@@ -73,6 +74,8 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     `further`: returns the study with more seeds once all of its runs have ended, or None if it needs no more.
     """
     board = Board(study)
+    if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
+        check_scales(study.claims, study.cells)
     ready(study.cells[0].planned.config.logger, console.say)
     console.say(f"{study.name}: {how_many(len(study.arms), 'arm')}, {_planned(study)}")
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ablab.errors import UserError
 from ablab.search.space import Space
 from ablab.store.records import Record
+from ablab.store.scores import SCORES, Score
 from ablab.study.design import Arm, written
 from ablab.study.experiment import Tune
 
@@ -155,5 +156,17 @@ def _mean(records: Sequence[Record], metric: str) -> float | None:
     """Return the mean of what is minimised."""
     if any(record.state != "finished" for record in records):
         return None
-    selected = [record.selected for record in records if record.selected is not None]
-    return statistics.fmean(each.loss if metric == "loss" else -each.bleu for each in selected)
+    return statistics.fmean(_one(record, metric) for record in records)
+
+
+def _one(record: Record, metric: str) -> float:
+    score = score_of(metric)
+    value = score.value(record, None)
+    if value is None:
+        raise UserError(f"tune.metric={metric}: {record.run_id}, of older code, has no {score.title}")
+    return -value if score.higher_is_better else value
+
+
+def score_of(metric: str) -> Score:
+    """Return the score of validation by which settings are tuned."""
+    return SCORES[f"valid_{metric}"]

@@ -5,16 +5,18 @@ from dataclasses import replace
 
 from ablab.config import compose_arm
 from ablab.errors import UserError
+from ablab.fields import flatten
 from ablab.search.space import checked
 from ablab.store.records import Record
 from ablab.study.both_ways import Compared, both_ways, tuned_alone
-from ablab.study.cells import cells_of
+from ablab.study.cells import cells_of, check_scales
+from ablab.study.claims import Settled, check_scale
 from ablab.study.design import Arm
-from ablab.study.experiment import Experiment, Tune
+from ablab.study.experiment import TUNING_METRICS, Experiment, Tune
 from ablab.study.grid import Grid
 from ablab.study.search import space_of
-from ablab.study.study import Study
-from ablab.study.tuning import Tuned, settings_of, trial_arms
+from ablab.study.study import Cell, Study
+from ablab.study.tuning import Tuned, score_of, settings_of, trial_arms
 
 
 def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
@@ -51,6 +53,24 @@ def tuning_study(
     trials = trial_arms(arms, settings)
     cells = list(cells_of(trials, tune.seeds, common, naming=True))
     return Study(f"{name}-tuning", trials, trials[0].name, tune.seeds, cells, experiment, is_tuning=True)
+
+
+def check_scales_when_tuned(
+    tune: Tune, claims: Sequence[Settled], usual: Sequence[Cell], trials: Study, settings: int
+) -> None:
+    """Raise UserError where scores that choose settings, or that claims will compare, are not in one measure.
+
+    `usual`: cells of the arms as they are; `settings`: the number that each arm of `trials` is tried with.
+    """
+    check_scales(claims, usual)
+    for begin in range(0, len(trials.arms), settings):
+        arms = [arm.name for arm in trials.arms[begin : begin + settings]]
+        recipes = [flatten(trials.cells_of(arm)[0].planned.recipe) for arm in arms]
+        if (reason := score_of(tune.metric).unlike(recipes)) is not None:
+            allowed = [metric for metric in TUNING_METRICS if score_of(metric).unlike(recipes) is None]
+            raise UserError(f"tune.metric={tune.metric}: {reason}; allowed: {', '.join(allowed)}")
+        for claim in claims:
+            check_scale(claim, recipes)  # any of these settings may become the arm's
 
 
 def records_of(trials: Study) -> dict[str, list[Record]] | None:
