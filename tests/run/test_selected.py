@@ -1,10 +1,13 @@
 """Whichever weights count, the score on record is theirs, and no other weights are left."""
 
+import json
+
 import pytest
 import torch
 
 from ablab.build import load_model
 from ablab.data.prepared import Prepared
+from ablab.store.former import _tokens_per_character
 from ablab.store.saved_model import of_run
 from ablab.training.validation import Validator
 from tests.run.conftest import make_store
@@ -27,3 +30,17 @@ def test_the_score_on_record_is_that_of_the_weights_on_disk(select, tmp_path):
     model, _ = load_model(of_run(run, record), torch.device("cpu"))
     prepared = Prepared(store.outputs / "corpora" / record.data["corpus"])
     assert Validator(prepared).loss(model) == pytest.approx(record.selected.loss, rel=1e-6)
+    assert _without_its_loss_per_character(run) == record
+    prepared.folder.rename(tmp_path / "gone")
+    _tokens_per_character.cache_clear()
+    assert run.record().selected.loss_per_character is None
+
+
+def _without_its_loss_per_character(run):
+    """The record, read again from what code before there was one would have written."""
+    path = run.path / "record.json"
+    content = json.loads(path.read_text())
+    for scores in (content["selected"], *content["validations"]):
+        assert scores.pop("loss_per_character") > 0
+    path.write_text(json.dumps(content))
+    return run.record()

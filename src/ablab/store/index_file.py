@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import ablab
 from ablab.files import replacing
-from ablab.store import outlines, records
+from ablab.store import former, outlines, records
 from ablab.store.outlines import EvaluationOutline, OfPruned, Outline, Part, RecordOutline
 
 
@@ -107,5 +107,5 @@ def _head(body: bytes) -> str:
 @cache
 def _version() -> str:
     """Return ablab's version with a digest of the code that decides what is read of a file, and what an outline has."""
-    sources = [Path(str(module.__file__)).read_bytes() for module in (records, outlines)]
+    sources = [Path(str(module.__file__)).read_bytes() for module in (records, former, outlines)]
     return f"{ablab.__version__}-{hashlib.sha256(b''.join([*sources, Path(__file__).read_bytes()])).hexdigest()[:16]}"

@@ -15,6 +15,7 @@ from ablab.files import half_written, read_json, read_lines, sha256, write_json,
 from ablab.parts.find import Part
 from ablab.plain_yaml import checked
 from ablab.store.chain import complete
+from ablab.store.former import completed
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 from ablab.store.register import Register, is_waiting, waited_for
 
@@ -176,7 +177,7 @@ class RunFolder:
         path = self.path / "record.json"
         if not path.exists():
             return None
-        return _read(path, Record)
+        return completed(_read(path, Record), self.path.parent.parent)
 
     def write_record(self, record: Record) -> None:
         """Write record.json atomically; from then on the run counts as trained."""
