@@ -1,14 +1,22 @@
 """A study of two vocabularies, finished: what its report compares, and what it says of the rest."""
 
+from dataclasses import replace
+
 import pytest
 
+from ablab.api.differences import difference
+from ablab.api.run import Run
 from ablab.report.arms import arm_line
 from ablab.report.claims import judge
 from ablab.report.comparisons import pictured
+from ablab.report.estimates import nearly_failed
 from ablab.report.metrics import MEASURES
+from ablab.report.runs import ArmRuns
 from ablab.report.selection_of_study import of_study
+from ablab.study.noise import known_noise
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
+from tests.report.test_evidence import with_vocabulary
 
 CLAIMS = """
 claims:
@@ -28,7 +36,11 @@ def selection(tmp_path_factory):
     head = EXPERIMENT[: EXPERIMENT.index("factors:")].replace("smoke=false", "smoke=false, data.vocab_size=8000")
     text = f"{head}design: arms\narms:\n{arms}seeds: [1, 2, 3, 4, 5]\n{CLAIMS}"
     (place / "x.yaml").write_text(text.replace("usual: []", "usual: [layerdrop=0]"))
-    return of_study(fill((f"experiment={place / 'x.yaml'}",), dict.fromkeys(ARMS, 0.3), outputs=place))
+    return of_study(_filled(place))
+
+
+def _filled(place):
+    return fill((f"experiment={place / 'x.yaml'}",), dict.fromkeys(ARMS, 0.3), outputs=place)
 
 
 def test_claims_in_losses_per_token_are_not_testable_between_vocabularies(selection):
@@ -57,3 +69,34 @@ def test_learning_curves_of_several_vocabularies_are_drawn_per_character_too(sel
 def test_those_of_one_vocabulary_are_drawn_once(reported):
     found = [series for series in reported.data["series"] if series["key"].startswith("valid_loss")]
     assert [series["y"] for series in found] == ["nats per token"]
+
+
+def test_noise_is_that_of_the_arms_on_one_scale(selection):
+    noise = known_noise(_filled(selection.outputs), ["valid_loss", "valid_loss_per_character", "test_bleu"])
+    assert {metric: found.runs for metric, found in noise.items()} == {
+        "valid_loss": 10,
+        "valid_loss_per_character": 15,
+        "test_bleu": 15,
+    }
+
+
+@pytest.mark.parametrize(("names", "is_found"), [((), True), (("layerdrop=0.1",), False)])
+def test_a_run_nearly_failed_by_the_scatter_of_arms_on_its_scale(reported, names, is_found):
+    usual, other, *others = of_study(reported.study).arms
+    run = other.runs[0]
+    poor = run.selected.model_copy(update={"loss": run.selected.loss + 1})
+    poor_run = replace(run, record=run.record.model_copy(update={"selected": poor}))
+    changed = replace(of_study(reported.study), arms=[usual, ArmRuns(other.name, [poor_run, *other.runs[1:]]), *others])
+    found = nearly_failed(with_vocabulary(changed, *names).arms, MEASURES["valid_loss"])
+    assert bool(found.get(other.name)) == is_found
+
+
+def test_two_runs_of_two_vocabularies_differ_in_what_can_be_compared(selection):
+    first, second = (Run(arm.runs[0].folder) for arm in selection.arms[:2])
+    found = difference(first, second)
+    gaps = {pair.key: pair.difference for pair in found.scores}
+    assert gaps["valid_loss"] is None
+    assert gaps["valid_loss_per_character"] == pytest.approx(
+        second.scores["valid_loss_per_character"] - first.scores["valid_loss_per_character"]
+    )
+    assert any("the vocabularies differ (data.vocab_size 600, 8000)" in note for note in found.notes)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.report.contrasts import arms_of, evidence_of, shared_scores
 from ablab.report.document import OtherTest, Span
-from ablab.report.evidence import Evidence, are_comparable
+from ablab.report.evidence import Evidence, are_comparable, by_scale
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns, Run
 from ablab.report.selection import Selection
@@ -89,7 +89,11 @@ def borrowed(
 
 
 def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
-    """Return the finished runs that nearly failed by this measure."""
+    """Return the finished runs that nearly failed by this measure, judged by the scatter of arms on their scale."""
+    return {name: runs for group in by_scale(arms, measure) for name, runs in _nearly_failed(group, measure).items()}
+
+
+def _nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
     scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in arms}
     values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
     found = near_failures(values, higher_is_better=measure.higher_is_better)

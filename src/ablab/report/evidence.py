@@ -160,6 +160,18 @@ def off_scale(arms: Iterable[ArmRuns], measure: Measure) -> str | None:
     return None if measure.scale is None else measure.scale.unlike(measure.title, recipes)
 
 
+def by_scale(arms: Iterable[ArmRuns], measure: Measure) -> list[list[ArmRuns]]:
+    """Return the arms in groups whose values are in one measure."""
+    groups: list[list[ArmRuns]] = []
+    for arm in arms:
+        group = next((group for group in groups if off_scale((group[0], arm), measure) is None), None)
+        if group is None:
+            groups.append([arm])
+        else:
+            group.append(arm)
+    return groups
+
+
 def are_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = None) -> bool:
     """Return whether `check_comparable` passes."""
     try:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.errors import UserError
 from ablab.report.document import MetricLine
-from ablab.report.evidence import are_comparable, off_scale
+from ablab.report.evidence import are_comparable, by_scale, off_scale
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
 from ablab.report.selection import Selection
@@ -82,9 +82,10 @@ def _whole(selection: Selection) -> list[ArmRuns]:
     arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]
     failing: set[str] = set()
     for measure in _scores(selection).values():
-        found = {arm.name: _values(arm, measure) for arm in arms}
-        known = {arm: values for arm, values in found.items() if values is not None}
-        failing |= set(near_failures(known, higher_is_better=measure.higher_is_better))
+        for group in by_scale(arms, measure):
+            found = {arm.name: _values(arm, measure) for arm in group}
+            known = {arm: values for arm, values in found.items() if values is not None}
+            failing |= set(near_failures(known, higher_is_better=measure.higher_is_better))
     return [arm for arm in arms if arm.name not in failing]
 
 

@@ -10,7 +10,7 @@ from ablab.fields import flatten
 from ablab.statistics.moderated import near_failures
 from ablab.store.index import Index, index_of
 from ablab.store.run_folder import RunFolder, all_runs
-from ablab.store.scores import SCORES
+from ablab.store.scores import SCORES, Recipe, unlike
 from ablab.study.study import Study
 
 KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
@@ -33,13 +33,15 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
     others.
     """
     own, index = defaultdict(list), index_of(study.outputs)
+    usual = flatten(study.cells[0].planned.recipe)
     for cell in study.runs.values():
         own[cell.arm].append((cell.planned.folder, cell.planned.evaluation_id))
-    found = {metric: _pooled(own.values(), metric, "this study", index) for metric in metrics}
+    found = {metric: _pooled(own.values(), metric, "this study", index, usual) for metric in metrics}
     if None in found.values():
         alike = _like_runs(study)
         found = {
-            metric: noise or _pooled(alike, metric, "like runs of the store", index) for metric, noise in found.items()
+            metric: noise or _pooled(alike, metric, "like runs of the store", index, usual)
+            for metric, noise in found.items()
         }
     return {metric: noise for metric, noise in found.items() if noise is not None}
 
@@ -60,20 +62,23 @@ def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(flat.get(key) for key in KIND)
 
 
-def _pooled(arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin: str, index: Index) -> Noise | None:
+def _pooled(
+    arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin: str, index: Index, usual: Recipe
+) -> Noise | None:
+    """Return the noise of the arms whose values are in one measure with those of the usual recipe."""
     scores = {}
     for number, runs in enumerate(arms):
-        values = []
+        values, trained = [], None
         for folder, evaluation_id in runs:
             record = index.record(folder)
             if record is None:
                 continue
             if record.state == "diverged":
                 break
-            value = SCORES[metric].value(record, index.evaluation(folder, evaluation_id))
+            trained, value = folder, SCORES[metric].value(record, index.evaluation(folder, evaluation_id))
             values += [] if value is None else [value]
         else:
-            if len(values) > 1:
+            if len(values) > 1 and trained and unlike(metric, [usual, flatten(trained.recipe())]) is None:
                 scores[str(number)] = np.array(values)
     for failing in near_failures(scores, higher_is_better=SCORES[metric].higher_is_better):
         del scores[failing]
