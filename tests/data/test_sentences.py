@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ablab.data.keys import is_blank, readable
 from ablab.data.prepared import corpus_id, prepare
 from ablab.data.text import Text
 from ablab.lines import one_line
@@ -53,13 +54,13 @@ def test_no_sentence_is_cut_joined_or_moved(train, valid, test):
         assert len({(corpus_id(corpus), corpus.test_digest()) for corpus in corpora}) == 1
 
         prepared = prepare(corpora[-1], folder, lambda line: None)
-        spoken = [one_line(line) for line in valid if line.strip()]
+        spoken = [one_line(line) for line in valid if not is_blank(line)]
         assert prepared.valid_text == [(line, line) for line in spoken]
         assert [len(side) for side in prepared.valid] == [len(spoken)] * 2
         counts = prepared.manifest["train"]
         assert counts["pairs"] == len(train)
-        assert counts["kept"] + counts["dropped_overlong"] == sum(bool(line.strip()) for line in train)
+        assert counts["kept"] + counts["dropped_overlong"] == sum(not is_blank(line) for line in train)
 
         text = StoredText(*([pair[side] for pair in corpora[0].test_split().pairs] for side in (0, 1)))
-        written = [one_line(line) for line in test]
+        written = [readable(one_line(line)) for line in test]
         assert stored_text(folder, keep_text(folder, "test", text)) == (written, written)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.data.corpus import Pair
+from ablab.data.keys import has_both_sides
 from ablab.files import naming
 from ablab.seeding import derive
 
@@ -41,7 +42,7 @@ class Block:
             sides = pickle.loads(file.read(self.size))
         if self.rows is not None:
             sides = [list(compress(side, self.rows)) for side in sides]
-        spoken = [bool(source.strip() and target.strip()) for source, target in zip(*sides, strict=True)]
+        spoken = [has_both_sides(pair) for pair in zip(*sides, strict=True)]
         sources, targets = (list(compress(side, spoken)) for side in sides)
         return sources, targets
 

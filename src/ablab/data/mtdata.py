@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 from ablab.data import sacrebleu_sets
 from ablab.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, listed
+from ablab.data.keys import has_both_sides
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
 from ablab.lines import one_line
@@ -128,7 +129,7 @@ def read(name: str, src: str, tgt: str, folder: Path) -> list[Pair]:
     except Exception as error:  # network, archive or format: of any type, often an assertion with a number
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"mtdata cannot get {name} from {entry.url}: {reason}.") from None
-    if not any(first and second for first, second in pairs):
+    if not any(map(has_both_sides, pairs)):
         raise UserError(f"{name}: none of its {len(pairs)} pairs has two sides.")
     return [(second, first) for first, second in pairs] if swapped else pairs
 

@@ -14,6 +14,7 @@ from ablab.data.ceiling import ceiling
 from ablab.data.corpus import Corpus, Pair, is_file
 from ablab.data.encoding import EncodingTask, encode_block
 from ablab.data.growing import GrowingSentences
+from ablab.data.keys import has_both_sides
 from ablab.data.processes import Processes
 from ablab.data.progress import Counting, advancing
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
@@ -38,7 +39,7 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
         blocks = write_blocks(text, corpus.read_train(), corpus.as_read, advance)
     total = sum(block.pairs for block in blocks)
     valid_pairs = corpus.as_read(corpus.valid_split().pairs[: corpus.valid_pairs])
-    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    valid_spoken = [pair for pair in valid_pairs if has_both_sides(pair)]
     if not valid_spoken:
         raise UserError(f"data={corpus.kind}: the validation set has no pair with both sides")
     rows = subsample(total, corpus.train_pairs)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ablab.data.corpus import Pair, digest_of
 from ablab.data.kept import kept
+from ablab.data.keys import readable
 from ablab.data.text_files import checked_spoken, stream_lines
 from ablab.errors import UserError
 from ablab.lines import one_line
@@ -65,12 +66,12 @@ class Table:
                 source, target = split(line, self.columns)
             except ValueError as error:
                 raise UserError(f"{self.path}: line {number}: {error}") from None
-            yield one_line(source), one_line(target)
+            yield readable(one_line(source)), readable(one_line(target))
         if not number:
             raise UserError(f"{self.path} is empty.")
 
     def _known(self) -> tuple[str, int]:
-        digest, count = kept([self.path], ("table", *self.columns), self._read)
+        digest, count = kept([self.path], ("sentences", *self.columns), self._read)
         return digest, count
 
     def _read(self) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from typing import IO, cast
 
 from ablab.data.corpus import Pair, digest_of
 from ablab.data.kept import kept
+from ablab.data.keys import has_both_sides, readable
 from ablab.errors import UserError
 from ablab.lines import canonical
 
@@ -68,7 +69,7 @@ def _check_aligned(src: Path, sources: int, tgt: Path, targets: int) -> None:
 def _content(path: Path) -> tuple[str, int]:
     """Return digest and line count, read once while the file stays as it is."""
     with _one_line_errors(path):
-        digest, lines = kept([path], ("content",), lambda: _read(path))
+        digest, lines = kept([path], ("sentences",), lambda: _read(path))
     return digest, lines
 
 
@@ -76,9 +77,9 @@ def _read(path: Path) -> tuple[str, int]:
     digest, lines = hashlib.sha256(), 0
     with _open(path) as file:
         for block in map(canonical, _blocks(file)):
-            _decoded(block, path, lines)
-            digest.update(block)
-            lines += block.count(b"\n")
+            sentences = _decoded(block, path, lines).split("\n")
+            digest.update("\n".join(map(readable, sentences)).encode())
+            lines += len(sentences) - 1
     return digest.hexdigest(), lines
 
 
@@ -123,7 +124,7 @@ def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
         if source is None or target is None:
             count_pairs(src, tgt)  # says how many lines each has
             raise UserError(f"{src} and {tgt} changed while they were read.")
-        yield source, target
+        yield readable(source), readable(target)
         count += 1
     _check_aligned(src, count, tgt, count)
 
@@ -134,7 +135,7 @@ def checked_spoken(pairs: Iterable[Pair], where: str) -> Iterator[Pair]:
     for source, target in pairs:
         yield source, target
         count += 1
-        is_spoken = is_spoken or bool(source.strip() and target.strip())
+        is_spoken = is_spoken or has_both_sides((source, target))
     if not is_spoken:
         raise UserError(f"{where}: each of the {count} pairs has an empty side; none is left.")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ablab.data.keys import has_both_sides
 from ablab.plan import Planned
 from ablab.stages.by_length import METRICS
 from ablab.stages.texts import evaluated, read_test_text
@@ -26,7 +27,7 @@ def readable_pairs(sources: Sequence[str], references: Sequence[str], count: int
     `count`, the `count` shortest of all are taken.
     """
     first = {pair: number for number, pair in reversed(list(enumerate(zip(sources, references, strict=True))))}
-    sizes = {number: max(map(_bytes, pair)) for pair, number in first.items() if all(side.strip() for side in pair)}
+    sizes = {number: max(map(_bytes, pair)) for pair, number in first.items() if has_both_sides(pair)}
     ordered = sorted(sizes, key=lambda number: (sizes[number], number))
     short = [number for number in ordered if sizes[number] <= LONGEST]
     if len(short) < count:

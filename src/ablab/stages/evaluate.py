@@ -7,6 +7,7 @@ from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
 from ablab.data.corpus import Split
 from ablab.data.prepared import characters
+from ablab.data.keys import has_both_sides
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
@@ -79,7 +80,7 @@ class Evaluator:
         sides; None without any.
         """
         pairs = zip(self.sources, self.references, strict=True)
-        kept = [row for row, pair in enumerate(pairs) if all(side.strip() for side in pair)]
+        kept = [row for row, pair in enumerate(pairs) if has_both_sides(pair)]
         if not kept:
             return None, None
         texts = [self.references[row] for row in kept]
