@@ -16,6 +16,7 @@ import sentencepiece
 from sacrebleu.metrics import BLEU
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from ablab.data.keys import key
 from ablab.data.tokenizer import Tokenizer, given_tokenizer
 from ablab.errors import UserError
 from ablab.lines import text_of
@@ -51,23 +52,25 @@ def padding_share(batches, src_lengths, tgt_lengths):
 
 
 def split_pairs(pairs, sizes):
-    """Sort all source sentences by their SHA-256."""
-    first = {}
+    """Sort all source sentences by their SHA-256, each key once."""
+    spelt = {}
     for row, (source, target) in enumerate(pairs):
-        if source.strip() and target.strip():
-            first.setdefault(source.strip(), row)
+        if key(source) and key(target):
+            spelt.setdefault(source.strip(), row)
+    first = {}
+    for source in sorted(spelt, key=lambda source: hashlib.sha256(source.encode()).digest()):
+        first.setdefault(key(source), spelt[source])
     if sum(sizes) >= len(first):
         raise UserError(
             f"data.split=[{','.join(map(str, sizes))}]: the corpus has {len(first):,} different source sentences; "
             "allowed: fewer than these in all, as some are to train on"
         )
-    ordered = sorted(first, key=lambda source: hashlib.sha256(source.encode()).digest())
-    parts, start = [], 0
+    parts, start, ordered = [], 0, list(first)
     for size in reversed(sizes):
         parts.append([pairs[row] for row in sorted(first[source] for source in ordered[start : start + size])])
         start += size
     held = set(ordered[:start])
-    return [[pair for pair in pairs if pair[0].strip() not in held], *reversed(parts)]
+    return [[pair for pair in pairs if key(pair[0]) not in held], *reversed(parts)]
 
 
 def trained(sentences, size, kind="bpe", rule="nmt_nfkc"):
@@ -106,9 +109,9 @@ def prepared(corpus):
     """Return the content of each file of the prepared corpus, made of lists in memory."""
     everything = corpus.as_read(corpus.train_split().pairs)
     valid_pairs = corpus.as_read(corpus.valid_split().pairs[: corpus.valid_pairs])
-    valid_spoken = [pair for pair in valid_pairs if all(side.strip() for side in pair)]
+    valid_spoken = [pair for pair in valid_pairs if all(map(key, pair))]
     chosen = [everything[i] for i in _subsample(len(everything), corpus.train_pairs)]
-    spoken = [pair for pair in chosen if all(side.strip() for side in pair)]
+    spoken = [pair for pair in chosen if all(map(key, pair))]
     tokenizers = _tokenizers(corpus, spoken)
     ids = [tuple(t.encode([side])[0] for t, side in zip(tokenizers, pair, strict=True)) for pair in spoken]
     kept = [pair for pair in ids if max(map(len, pair)) + 1 <= corpus.max_tokens]

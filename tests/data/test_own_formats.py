@@ -3,7 +3,7 @@
 import gzip
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,10 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.data.corpus import Corpus, Pair
+from ablab.data.corpus import Corpus, Pair, digest_of
+from ablab.data.keys import key
 from ablab.data.splitting import hold_out
+from ablab.data.text_files import digest_of_pair
 from ablab.data.tokenizer import given_tokenizer
 from ablab.data.vocabulary import train_tokenizer
 from ablab.errors import UserError
@@ -240,3 +242,62 @@ def test_the_target_language_names_the_tokenizer_of_bleu_unless_one_is_given(con
     assert configured("numbers", tgt="th", bleu_tokenizer="13a").scoring == {}
     german = configured("numbers", tgt="de", bleu_tokenizer=None)
     assert "bleu_tokenizer" not in german.part(Role.RECIPE)
+
+
+TWINS = ("{} {}", " {}  {}", "{}\u00a0{}", "{}\t{}", "{}\u200b{}", "{} {}\u00ad")
+
+
+def _two(folder: Path, pairs: Sequence[Pair]) -> str:
+    for side, language in enumerate(("en", "de")):
+        (folder / f"twins.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs), newline="")
+    return str(folder / "twins")
+
+
+def test_sentences_that_are_read_alike_are_in_one_part() -> None:
+    pairs = [(form.format("word", n), f"Wort {n}") for form in TWINS for n in range(30)]
+    parts = _split(pairs, [6, 8])
+    read = [{key(source) for source, _ in part} for part in parts]
+    assert list(map(len, read)) == [16, 6, 8]
+    assert len(set().union(*read)) == 30
+    assert len(parts[0]) == 16 * len(TWINS)
+    backwards = _split(pairs[::-1], [6, 8])
+    assert [set(part) for part in backwards] == [set(part) for part in parts]
+
+
+def test_twins_alone_give_a_split_another_digest(tmp_path: Path, configured: Configured) -> None:
+    """Twins of sentences that are trained on stay where they are, and change no digest."""
+    held = {source for part in _split(PAIRS, [3, 4])[1:] for source, _ in part}
+    trained = next(source for source, _ in PAIRS if source not in held)
+
+    def digests(twin: str) -> tuple[bool, bool]:
+        path = _two(tmp_path, [*PAIRS, (twin, "x")])
+        corpus = configured("text", train=path, split=[3, 4])
+        plainly = digest_of_pair(Path(f"{path}.en"), Path(f"{path}.de"))
+        test = digest_of({"split": [3, 4], "of": plainly})
+        return corpus.train_digest() == digest_of([plainly]), corpus.test_digest() == test
+
+    assert digests(min(held)) == digests(f"  {trained}") == digests(f"{trained}\u00a0") == (True, True)
+    assert digests(f"{min(held)}\u00ad") == (False, False)
+
+
+def test_a_text_of_its_own_has_no_twins_beside_a_split(tmp_path: Path, configured: Configured) -> None:
+    path = _two(tmp_path, [(form.format("word", 1), "Wort") for form in TWINS])
+    corpus = configured("text", train=path, valid=path, test=path)
+    plainly = digest_of_pair(Path(f"{path}.en"), Path(f"{path}.de"))
+    assert corpus.train_digest() == digest_of([plainly, plainly])
+    assert corpus.test_digest() == plainly
+
+
+def test_a_line_of_what_nobody_sees_is_an_empty_line(tmp_path: Path, configured: Configured) -> None:
+    """In lines, TSV and JSON; the run is that of the text with an empty line."""
+    found = []
+    for unseen in ("", "\u200b", " \u00ad\u200d"):
+        pairs = [*PAIRS, (unseen, "x")]
+        path = _two(tmp_path, pairs)
+        (tmp_path / "one.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+        records = [json.dumps(dict(zip(("en", "de"), pair, strict=True))) for pair in pairs]
+        (tmp_path / "one.jsonl").write_text("".join(f"{record}\n" for record in records))
+        for train in (path, str(tmp_path / "one.tsv"), str(tmp_path / "one.jsonl")):
+            corpus = configured("text", train=train, valid=train, test=train)
+            found.append((corpus.train_digest(), corpus.test_digest(), tuple(corpus.read_train())))
+    assert len(set(found)) == 1

@@ -76,12 +76,13 @@ class Text(Corpus):
     def train_digest(self) -> str:
         """Return the digest of the sentences of the training and validation files."""
         keys = [key for key in ("train", "valid") if key not in self._cut]
-        return digest_of([source.digest() for key in keys for source in self._sources(key)])
+        return digest_of([source.digest() for key in keys for source in self._sources(key)] + self._twins())
 
     def test_digest(self) -> str:
         """Return the digest of the sentences of the test files."""
         digest = joint_digest([source.digest() for source in self._sources("test")])
-        return digest_of({"split": self.split, "of": digest}) if "test" in self._cut else digest
+        of_split = {"split": self.split, "of": digest, **({"rule": self._twins()} if self._twins() else {})}
+        return digest_of(of_split) if "test" in self._cut else digest
 
     def is_plain(self) -> bool:
         """Return whether the usual rule changes none of the files of training and validation, white space apart."""
@@ -91,7 +92,7 @@ class Text(Corpus):
     def pairs_in(self, split: str) -> int:
         """Return the number of lines of each file; UserError if the two differ."""
         if self.split is not None and split in ("train", *self._cut):
-            return self._left() if split == "train" else len(self._part(split))
+            return self._left()[0] if split == "train" else len(self._part(split))
         return min(source.count() for source in self._sources(split))
 
     def train_split(self) -> Split:
@@ -124,15 +125,23 @@ class Text(Corpus):
         (source,) = self._sources("train")
         return _held_out(source, source.digest(), tuple(self.split or ()))
 
-    def _left(self) -> int:
-        """Return the number of pairs that `split` leaves to train on."""
+    def _left(self) -> tuple[int, int]:
+        """Return the number of pairs that `split` leaves to train on, and that of the twins that it leaves out."""
         (source,) = self._sources("train")
-        (count,) = kept(
-            source.paths,
-            ("left", source.digest(), list(self.split or ())),
-            lambda: [sum(map(self._held().leaves, source.stream()))],
-        )
-        return int(count)
+
+        def count() -> list[int]:
+            held, left, twins = self._held(), 0, 0
+            for pair in source.stream():
+                left += held.leaves(pair)
+                twins += held.is_twin(pair)
+            return [left, twins]
+
+        left, twins = kept(source.paths, ("left, twins", source.digest(), list(self.split or ())), count)
+        return int(left), int(twins)
+
+    def _twins(self) -> list[str]:
+        """Return the rule by which twins are split, where the text has some: elsewhere it changes nothing."""
+        return ["twins together"] if self._cut and self._left()[1] else []
 
     def _sources(self, key: str) -> list[Source]:
         """Return what is read for each prefix."""
