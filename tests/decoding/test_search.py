@@ -10,7 +10,7 @@ from ablab.data.batches import Sentences
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy
-from ablab.decoding.hypotheses import length_penalty
+from ablab.decoding.hypotheses import NOTHING, length_penalty
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.model.tokens import BOS, EOS, PAD
 from tests.model.arms import VOCAB, build, source, stir
@@ -144,6 +144,28 @@ class _Letters(Tokenizer):
 
     def decode(self, ids):
         return [" ".join(str(i) for i in sequence) for sequence in ids]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("blanks", [("", " ", "\t", "\u200b"), ("5 6", "", "7", "\u200b ")])
+def test_a_blank_sentence_has_an_empty_translation(model, beam_size, blanks):
+    """Whatever the model would say, and whatever the tokenizer makes of it."""
+
+    class Spelling(_Letters):
+        def encode(self, sentences):
+            return [[5 + ord(letter) % 9 for letter in sentence] for sentence in sentences]
+
+    translator, search = Translator(model, (Spelling(), _Letters())), DecodingConfig(beam_size, max_extra_tokens=4)
+    encoded = translator.encode(blanks)
+    counted = []
+    found = translator.hypotheses(encoded, search, counted.append)
+    said = translator.best(encoded, search)
+    assert sum(counted) == len(blanks)
+    for sentence, beams, text in zip(blanks, found, said, strict=True):
+        if not sentence.strip(" \t\u200b"):
+            assert (beams, text) == ([NOTHING], "")
+        else:
+            assert len(beams) == beam_size
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,16 @@ def test_stacks_of_unequal_depth_and_positions_beyond_the_table(depths, tokenize
     assert assert_equal_searches(model, tokenizers, exported, DecodingConfig(1, 0.0, EXTRA)) >= 4
 
 
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_blank_sentence_has_the_empty_translation_that_ours_has(beam_size, tokenizers, tmp_path):
+    model = lively(build("post"))
+    exported, ours = export(model, tokenizers, tmp_path / "out"), Translator(model, tokenizers)
+    blanks, search = ["", " ", "\u200b", "\t\u00ad"], DecodingConfig(beam_size, 0.6, EXTRA)
+    assert exported.translate(blanks) == ours.best(ours.encode(blanks), search) == [""] * 4
+    found = exported.hypotheses(exported.source.encode_text(blanks), search)
+    assert found == ours.hypotheses(ours.encode(blanks), search)
+
+
 def test_scores_follow_our_length_penalty(tokenizers, tmp_path):
     exported = export(lively(build("post")), tokenizers, tmp_path / "out")
     for hypotheses in exported.hypotheses(SOURCES, DecodingConfig(4, 0.6, EXTRA)):

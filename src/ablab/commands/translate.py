@@ -107,7 +107,7 @@ def _by_ctranslate2(
     translator = CTranslate2Translator(folder)
 
     def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
-        ids = translator.source.encode(sentences)
+        ids = translator.source.encode_text(sentences)
         found = translator.hypotheses(ids, search, threads=cores())
         texts = (translator.target.decode([beam.ids for beam in beams]) for beams in found)
         return [

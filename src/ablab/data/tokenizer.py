@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.data.normalization import SPACE
+from ablab.data.keys import is_blank
 from ablab.errors import UserError
 from ablab.model.tokens import BOS, EOS, PAD, SPECIAL, UNK
 
@@ -28,6 +29,10 @@ class Tokenizer:
         """Return the ids of each sentence, without BOS or EOS."""
         ids: list[list[int]] = self._processor.encode(list(sentences))
         return ids
+
+    def encode_text(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each sentence to translate: none of a blank one, whatever the model makes of it."""
+        return self.encode(["" if is_blank(sentence) else sentence for sentence in sentences])
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the plain text of each sequence; PAD, BOS and EOS are left out."""

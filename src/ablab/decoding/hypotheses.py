@@ -23,6 +23,10 @@ class Hypothesis(NamedTuple):
     log_prob: float
 
 
+NOTHING = Hypothesis((), 0.0, 0.0)
+"""The translation of a sentence without words, which is certain."""
+
+
 def length_penalty(length: int, alpha: float) -> float:
     """Return ((5 + length) / 6)^alpha; `length` includes the end of the sentence (Wu et al. 2016, eq. 14).
 

@@ -11,7 +11,7 @@ from ablab.data.batches import Index, Sentences, like_lengths
 from ablab.data.tokenizer import Tokenizer
 from ablab.decoding.beam import beam_search
 from ablab.decoding.greedy import greedy
-from ablab.decoding.hypotheses import Hypothesis
+from ablab.decoding.hypotheses import NOTHING, Hypothesis
 from ablab.model.modes import evaluating
 from ablab.model.transformer import Transformer
 
@@ -90,14 +90,14 @@ class Translator:
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[str]:
         """Return the best translation of each encoded sentence, as text."""
-        ids = self._in_order(src, search, search.best, progress)
-        return self.target.decode(ids)
+        nothing: list[int] = []
+        return self.target.decode(self._in_order(src, search, search.best, nothing, progress))
 
     def hypotheses(
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[list[Hypothesis]]:
         """Return all hypotheses of each encoded sentence, the best first."""
-        return self._in_order(src, search, search.run, progress)
+        return self._in_order(src, search, search.run, [NOTHING], progress)
 
     def texts(self, hypotheses: Sequence[Hypothesis]) -> list[tuple[float, str]]:
         """Return the score and text of each hypothesis."""
@@ -105,25 +105,29 @@ class Translator:
         return [(hypothesis.score, text) for hypothesis, text in zip(hypotheses, texts, strict=True)]
 
     def encode(self, sentences: Sequence[str]) -> Sentences:
-        """Encode source sentences. An empty sentence becomes end-of-sentence alone, so it has a translation too."""
-        return Sentences.of(self.source.encode(sentences))
+        """Encode source sentences; a blank one becomes end-of-sentence alone, and has an empty translation."""
+        return Sentences.of(self.source.encode_text(sentences))
 
     def _in_order(
         self,
         src: Sentences,
         search: DecodingConfig,
         find: Callable[[Transformer, torch.Tensor], Sequence[Result]],
+        of_nothing: Result,
         progress: Callable[[int], None],
     ) -> list[Result]:
+        """Return what is found of each sentence; `of_nothing` of one without words, for which no model is asked."""
         device = next(self.model.parameters()).device
+        asked = (src.lengths > 1).nonzero()[0]
         results: dict[int, Result] = {}
 
         def translate(rows: Index) -> Sequence[Result]:
             return find(self.model, torch.from_numpy(src.padded(rows)).long().to(device))
 
         with evaluating(self.model):
-            batches = list(like_lengths(src.lengths, search.batch_tokens(device)))
+            batches = [asked[rows] for rows in like_lengths(src.lengths[asked], search.batch_tokens(device))]
             for rows, found in spread(translate, batches, device):
                 results.update(zip(rows.tolist(), found, strict=True))
                 progress(len(rows))
-        return [results[row] for row in range(len(src))]
+        progress(len(src) - len(asked))
+        return [results.get(row, of_nothing) for row in range(len(src))]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
-from ablab.decoding.hypotheses import Hypothesis, length_penalty
+from ablab.decoding.hypotheses import NOTHING, Hypothesis, length_penalty
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.errors import UserError
 from ablab.export.ctranslate2 import POSITIONS, library
@@ -21,9 +21,9 @@ from ablab.model.transformer import Transformer
 class CTranslate2Translator:
     """A translator for an exported folder, with our decoding rules as far as CTranslate2 supports them.
 
-    Three things differ. An empty sentence has an empty translation, whatever the model would predict. Probabilities are
-    normalised over the words that may be produced; ours over all, padding and begin-of-sentence included. And a
-    hypothesis that reaches the length limit is cut there; ours must end there, and its score includes the end.
+    Two things differ. Probabilities are normalised over the words that may be produced; ours over all, padding and
+    begin-of-sentence included. And a hypothesis that reaches the length limit is cut there; ours must end there, and
+    its score includes the end.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +37,7 @@ class CTranslate2Translator:
     ) -> list[str]:
         """Return the best translation of each sentence, computed on the CPU."""
         found = self.hypotheses(
-            self.source.encode(sentences), DecodingConfig(beam_size, length_penalty), threads=threads
+            self.source.encode_text(sentences), DecodingConfig(beam_size, length_penalty), threads=threads
         )
         return self.target.decode([beams[0].ids for beams in found])
 
@@ -50,7 +50,8 @@ class CTranslate2Translator:
         """
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for row, ids in enumerate(sentences):
-            by_length[len(ids)].append(row)
+            if ids:
+                by_length[len(ids)].append(row)
         for length in by_length:
             if length + search.max_extra_tokens >= POSITIONS:
                 raise UserError(f"a sentence of {length} subwords: an exported model translates fewer than {POSITIONS}")
@@ -62,7 +63,7 @@ class CTranslate2Translator:
         for (rows, limit), answer in zip(asked, answers, strict=True):
             found = [self._ranked(each.result(), search, limit) for each in answer]
             results.update(zip(rows, found, strict=True))
-        return [results[row] for row in range(len(sentences))]
+        return [results.get(row, [NOTHING]) for row in range(len(sentences))]
 
     def _engine(self, threads: int) -> Any:
         """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads."""

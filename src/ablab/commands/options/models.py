@@ -75,7 +75,7 @@ class TranslateOptions(Options):
     """device that translates"""
     backend: Literal["ablab", "ctranslate2"] = "ablab"
     """engine; ctranslate2 (pip install 'ablab[ctranslate2]') is fast on CPUs, but cuts translations that reach the
-    length limit, and leaves an empty sentence empty"""
+    length limit"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
