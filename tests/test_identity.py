@@ -37,6 +37,7 @@ CHANGES = {
     "data.tokenizer": "data.tokenizer=char",
     "data.lowercase": "data.lowercase=true",
     "data.normalization": "data.normalization=identity",
+    "data.overlap": "data.overlap=drop",
     "data.bleu_tokenizer": "data.bleu_tokenizer=intl",
     "data.train_pairs": "data.train_pairs=99",
     "data.valid_pairs": "data.valid_pairs=99",

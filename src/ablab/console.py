@@ -235,10 +235,16 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
             else f", {100 * record.share_of_limit:.0f} % of a large matrix product's speed"
         )
     )
-    dropped = {key: record.data["train"][key] for key in ("dropped_empty", "dropped_overlong")}
-    if any(dropped.values()):
-        rows["dropped"] = f"{dropped['dropped_empty']} empty and {dropped['dropped_overlong']} overlong pairs"
+    kinds = ("empty", "overlong", "overlap")
+    dropped = {kind: number for kind in kinds if (number := record.data["train"].get(f"dropped_{kind}"))}
+    if dropped:
+        said = ", ".join(f"{number:,} {DROPPED[kind]}" for kind, number in dropped.items())
+        rows["dropped"] = f"training pairs: {said}"
     return rows
+
+
+DROPPED = {"empty": "empty", "overlong": "overlong", "overlap": "with a held-out source, or nearly"}
+"""Training pairs that a manifest counts as left out, in words."""
 
 
 def _search(evaluation: Evaluation) -> str:

@@ -23,7 +23,7 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
     del content["init_from"]
     if origin is not None:
         content["init_from"] = origin
-    content["data"]["digest"] = config.data.train_digest()
+    content["data"] |= config.data.digests()
     content["layerdrop"] = {
         new: content.pop(old)
         for new, old in (

@@ -108,11 +108,16 @@ def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     folder, record = run.folder, run.record
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     config.data.check()
-    known = flatten(folder.recipe()).get("data.digest")
-    if record.schema_version == SCHEMA and known != config.data.train_digest():
+    known, digests = flatten(folder.recipe()), config.data.digests()
+    if record.schema_version == SCHEMA and known.get("data.digest") != digests["digest"]:
         raise UserError(
             f"{run.run_id}: the text that data.* names is not what it was trained on; allowed: the same sentences (a "
             "relative path is looked up from the present folder; a corpus that a package makes, by the same version)"
+        )
+    if known.get("data.dropped") != digests.get("dropped"):
+        raise UserError(
+            f"{run.run_id}: data.overlap=drop left the sentences of another test set out of its training; allowed: the "
+            "test set that it was trained with"
         )
     _check_writable(folder.outputs)
     return Planned(

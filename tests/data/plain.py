@@ -16,7 +16,7 @@ import sentencepiece
 from sacrebleu.metrics import BLEU
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from ablab.data.keys import key
+from ablab.data.keys import key, near_key
 from ablab.data.tokenizer import Tokenizer, given_tokenizer
 from ablab.errors import UserError
 from ablab.lines import text_of
@@ -114,7 +114,9 @@ def prepared(corpus):
     spoken = [pair for pair in chosen if all(map(key, pair))]
     tokenizers = _tokenizers(corpus, spoken)
     ids = [tuple(t.encode([side])[0] for t, side in zip(tokenizers, pair, strict=True)) for pair in spoken]
-    kept = [pair for pair in ids if max(map(len, pair)) + 1 <= corpus.max_tokens]
+    fits = [max(map(len, pair)) + 1 <= corpus.max_tokens for pair in ids]
+    kept = [pair for pair, fit in zip(ids, fits, strict=True) if fit]
+    trained_on = [pair for pair, fit in zip(spoken, fits, strict=True) if fit]
     valid = [tuple(t.encode([side])[0] for t, side in zip(tokenizers, pair, strict=True)) for pair in valid_spoken]
     files = {}
     for name, pairs in (("train", kept), ("valid", valid)):
@@ -123,6 +125,9 @@ def prepared(corpus):
             files[f"{name}.{side}.tokens.npy"] = _npy(np.array(list(chain(*sentences)), dtype=np.int32))
             offsets = np.cumsum([0, *map(len, sentences)])
             files[f"{name}.{side}.offsets.npy"] = _npy(offsets.astype(np.int64))
+        if name == "train":
+            keys = [_hash(text) for pair in trained_on for text in _keys(pair)]
+            files["train.keys.npy"] = _npy(np.array(keys, dtype=np.uint64))
     for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
         files[f"{side}.model"] = tokenizer.model
     for number, side in enumerate(("src", "tgt")):
@@ -137,6 +142,7 @@ def prepared(corpus):
         "vocab": [len(tokenizer) for tokenizer in tokenizers],
         "train": counts,
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
+        "overlap": _overlap(valid_spoken, trained_on),
         "unigram_loss": _unigram_loss([[*t, EOS] for _, t in kept], [[*t, EOS] for _, t in valid]),
         "ceiling": _ceiling([target for _, target in valid_spoken], tokenizers[1], corpus),
         "unknown": {side: sum(pair[n].count(UNK) for pair in kept) for n, side in enumerate(("src", "tgt"))},
@@ -145,6 +151,20 @@ def prepared(corpus):
     }
     text = json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     return {**files, "manifest.json": text.encode()}
+
+
+def _keys(pair):
+    return "\n".join(map(key, pair)), key(pair[0]), near_key(pair[0])
+
+
+def _hash(text):
+    return int(hashlib.blake2b(text.encode(), digest_size=8).hexdigest(), 16)
+
+
+def _overlap(held, train):
+    seen = [set(column) for column in zip(*map(_keys, train), strict=True)]
+    counts = [sum(_keys(pair)[kind] in seen[kind] for pair in held) for kind in range(3)]
+    return dict(zip(("of", "pairs", "sources", "near"), (len(held), *counts), strict=True))
 
 
 def _subsample(count, wanted):

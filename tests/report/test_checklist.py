@@ -7,6 +7,7 @@ import pytest
 from ablab.report.checklist import FILL, checklist, facts
 from ablab.report.document import Document
 from ablab.report.selection_of_study import of_study
+from ablab.store.records import SharedSentences
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,19 @@ def test_its_figures_are_those_of_the_records(document, reported):
     assert f"`optim.lr={recipe['optim.lr']}`" in said["Settings"].partition("Varied")[0]
     assert "`layerdrop.encoder=[0.0, 0.1, 0.2, 0.5]`" in said["Settings"].partition("Varied")[2]
     assert all(signature in said["Scores"] for signature in document.signatures.values())
+
+
+def test_overlap_of_splits_is_said_or_unknown(document):
+    (line,) = document.setup.corpora
+    shared = SharedSentences(of=1200, pairs=2, sources=3, near=7)
+    known = line.model_copy(update={"overlap": {**line.overlap, "test in training": shared}})
+    told = [
+        dict(facts(document.model_copy(update={"setup": document.setup.model_copy(update={"corpora": [each]})})))
+        for each in (known, line, line.model_copy(update={"overlap": {}}))
+    ]
+    assert "test in training 3 of 1,200 sources (2 with the target; 4 more nearly)" in told[0]["Overlap"]
+    assert "validation in training unknown; test in training unknown; test in validation unknown" in told[1]["Overlap"]
+    assert f"{line.languages}: unknown." in told[2]["Overlap"]
 
 
 def test_what_no_record_holds_is_to_be_filled_in(document):

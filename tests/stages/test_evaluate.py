@@ -1,12 +1,17 @@
 """The evaluation judges the weights that validation chose, by the same definitions."""
 
+import contextlib
+import io
+
 import pytest
 
+from ablab.cli import main
 from ablab.data.tokenizer import load_tokenizers
 from ablab.report.by_test_set import set_bleu
 from ablab.scoring import score
+from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder
-from tests.run.conftest import TINY, typed
+from tests.run.conftest import TINY, Said, typed
 
 TRAIN = [(f"a b c {n}", f"x y {n} z") for n in range(60)]
 HELD_OUT = [("a b 1", "x 1 z"), ("", "z"), ("c 7", "x y 7"), ("a 3", " "), ("b " * 300, "y " * 300)]
@@ -17,6 +22,14 @@ def written(folder, name, pairs):
     for side, language in enumerate(("en", "de")):
         (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
     return f"data.{name}={folder / name}"
+
+
+def typed_prune(*words):
+    """`python prune.py <words>`, in this process."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = main(["prune", *words])
+    return Said(code, out.getvalue())
 
 
 def trained(folder, *words):
@@ -38,6 +51,9 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     (curve,) = run.curves()
     losses = {evaluation.evaluation_id: evaluation.loss for evaluation in run.evaluations()}
     assert len(losses) > 1
+    shared = SharedSentences(of=5, pairs=3, sources=3, near=3)
+    assert [evaluation.overlap["valid"] for evaluation in run.evaluations()] == [shared] * len(losses)
+    assert out.count("valid: 3 of 5 test sources are validation sources too, 3 with the same target\n") == 1
     assert losses == {point.evaluation_id: pytest.approx(point.valid_loss, rel=1e-5) for point in curve.points}
     (whole,) = (evaluation for evaluation in run.evaluations() if "kept" not in evaluation.settings)
     assert whole.loss == pytest.approx(run.record().selected.loss, rel=1e-5)
@@ -67,6 +83,23 @@ def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
     hypotheses = run.hypotheses(apart.evaluation_id)
     alone = [score(hypotheses[:2], [tgt for _, tgt in news]), score(hypotheses[2:], [tgt for _, tgt in talks])]
     assert set_bleu(apart) == pytest.approx([found.bleu for found in alone])
+
+
+def test_a_run_without_what_is_held_out_keeps_its_test_set(tmp_path):
+    held = [(f"A  b, C {n}!", f"other {n}") for n in range(10)]
+    words = (written(tmp_path, "test", held), "data.overlap=drop", "pruning=none")
+    run, out = trained(tmp_path, *words)
+    record = run.record()
+    assert record.data["train"]["dropped_overlap"] == 10
+    assert record.data["train"]["pairs"] == len(TRAIN)
+    assert record.data["train"]["kept"] == len(TRAIN) - 10
+    assert "dropped     training pairs: 10 with a held-out source, or nearly" in out
+    assert "sources too" not in out
+    (evaluation,) = run.evaluations()
+    assert evaluation.overlap["train"] == SharedSentences(of=10, pairs=0, sources=0, near=0)
+    said = typed_prune(f"run={run.path}", f"data.test={tmp_path / 'valid'}")
+    assert said.code == 2
+    assert "left the sentences of another test set out of its training" in said.out
 
 
 def test_a_test_set_without_a_pair_of_two_sides_has_no_loss(tmp_path):

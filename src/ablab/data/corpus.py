@@ -70,8 +70,9 @@ class Corpus(Group):
     Each kind adds a field `test` that names its test set, or a list of them: together they are one test set, and
     `test_pairs` is taken of each. Fields have no defaults: those stand only in `conf/data/<kind>.yaml`.
     `tokenizer`: the kind of SentencePiece model to train, or the path of one; `normalization`: the rule of one that is
-    trained. `bleu_tokenizer`: sacrebleu's; null is replaced by that of the target language, so that a record names the
-    one that was used.
+    trained. `overlap`: what becomes of training pairs whose source is in validation or test, or nearly so.
+    `bleu_tokenizer`: sacrebleu's; null is replaced by that of the target language, so that a record names the one that
+    was used.
     """
 
     kind: str
@@ -89,6 +90,7 @@ class Corpus(Group):
         ReadIf(("tokenizer",), lambda tokenizer: not is_file(tokenizer), f"data.tokenizer={', '.join(TRAINED)}"),
     ]
     lowercase: Annotated[bool, Formerly(False)]
+    overlap: Annotated[Literal["keep", "drop"], Formerly("keep")]
     bleu_tokenizer: Annotated[Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab"], Formerly("13a")]
     train_pairs: Count | None
     valid_pairs: Count | None
@@ -186,6 +188,11 @@ class Corpus(Group):
     @abc.abstractmethod
     def test_names(self) -> list[str]:
         """Name of each test set in tables, in the order of `test`; no two are equal, and nothing is read."""
+
+    def digests(self) -> dict[str, str]:
+        """Return the digests of what decides the training text and the selection: of test text where it is dropped."""
+        dropped = {"dropped": self.test_digest()} if self.overlap == "drop" else {}
+        return {"digest": self.train_digest(), **dropped}
 
     @abc.abstractmethod
     def train_digest(self) -> str:

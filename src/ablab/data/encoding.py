@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
 from ablab.data.blocks import Block
+from ablab.data.overlap import Hashes, hashes
 from ablab.data.tokenizer import load_tokenizers
 from ablab.data.words import Numbers, Tokens, WordEncoder, in_a_row
 from ablab.model.tokens import EOS
@@ -32,23 +34,26 @@ class EncodingTask:
 class EncodedBlock:
     """Of source and target: the ids of all sentences in a row, each with its end, and the length of each sentence.
 
-    `empty` pairs lack a side; `overlong` ones have a side of too many tokens. Neither are here.
+    `keys`: hashes of the pairs, to compare others with. `empty` pairs lack a side; `overlong` ones have a side of too
+    many tokens. Neither are here.
     """
 
     sides: list[tuple[Tokens, Numbers]]
+    keys: Hashes
     empty: int
     overlong: int
 
 
 def encode_block(task: EncodingTask) -> EncodedBlock:
     """Encode both sides of a block and leave out overlong pairs."""
-    encoders = _encoders(task.tokenizers, task.by_words)
-    sides = [encode(side) for encode, side in zip(encoders, task.block.sides(), strict=True)]
+    encoders, text = _encoders(task.tokenizers, task.by_words), task.block.sides()
+    sides = [encode(side) for encode, side in zip(encoders, text, strict=True)]
     (_, src_lengths), (_, tgt_lengths) = sides
     fits = np.maximum(src_lengths, tgt_lengths) + 1 <= task.max_tokens
     kept = [(tokens[np.repeat(fits, lengths)], lengths[fits]) for tokens, lengths in sides]
     return EncodedBlock(
         sides=[with_ends(tokens, lengths) for tokens, lengths in kept],
+        keys=hashes(compress(zip(*text, strict=True), fits)),
         empty=task.block.chosen - len(fits),
         overlong=len(fits) - int(fits.sum()),
     )

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ from ablab.data.blocks import Block, subsample, with_rows, write_blocks
 from ablab.data.ceiling import ceiling
 from ablab.data.corpus import Corpus, Pair, is_file
 from ablab.data.encoding import EncodingTask, encode_block
-from ablab.data.growing import GrowingSentences
+from ablab.data.growing import GrowingArray, GrowingSentences
 from ablab.data.keys import has_both_sides
+from ablab.data.overlap import Overlap, TrainingPairs, hashes
 from ablab.data.processes import Processes
 from ablab.data.progress import Counting, advancing
 from ablab.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
@@ -28,6 +30,9 @@ MANIFEST = "manifest.json"
 
 SIDES = ("src", "tgt")
 
+KEYS = "train.keys.npy"
+"""Hashes of the training pairs, by which other text is compared with them."""
+
 CHUNK = 1 << 20
 """Tokens that are counted at a time."""
 
@@ -36,7 +41,8 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
     """Write the prepared corpus into an empty folder, and its manifest last."""
     text, words = folder / "pairs", folder / "words"
     with counting("reading pairs", corpus.pairs_in("train")) as advance:
-        blocks = write_blocks(text, corpus.read_train(), corpus.as_read, advance)
+        training = TrainingPairs(corpus)
+        blocks = write_blocks(text, training, corpus.as_read, advance)
     total = sum(block.pairs for block in blocks)
     valid_pairs = corpus.as_read(corpus.valid_split().pairs[: corpus.valid_pairs])
     valid_spoken = [pair for pair in valid_pairs if has_both_sides(pair)]
@@ -61,11 +67,13 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
             write_lines(folder / f"valid.{side}.txt", lines)
             names.append(f"valid.{side}.txt")
         sums = dict(zip(names, processes.map(sha256, [folder / name for name in names]), strict=True))
+    dropped = {"dropped_overlap": training.dropped} if corpus.overlap == "drop" else {}
     facts = {
         "kind": corpus.kind,
         "vocab": [len(tokenizer) for tokenizer in tokenizers],
-        "train": _numbers(folder, total, int(rows.sum()), left),
+        "train": {**_numbers(folder, total + training.dropped, int(rows.sum()), left), **dropped},
         "valid": {"pairs": len(valid_pairs), "dropped_empty": len(valid_pairs) - len(valid_spoken)},
+        "overlap": vars(Overlap.between(hashes(valid_spoken), np.load(folder / KEYS, mmap_mode="r"))),
         "unigram_loss": unigram_loss(Sentences.load(folder, "train.tgt"), valid[1]),
         "ceiling": ceiling([pair[1] for pair in valid_spoken], tokenizers[1], Scoring(**corpus.scoring)),
         "unknown": {side: _unknown(Sentences.load(folder, f"train.{side}")) for side in SIDES},
@@ -110,14 +118,16 @@ def _encode(corpus: Corpus, folder: Path, blocks: Sequence[Block], processes: Pr
         counting("encoding pairs", sum(block.chosen for block in blocks)) as advance,
         GrowingSentences(folder, "train.src") as src,
         GrowingSentences(folder, "train.tgt") as tgt,
+        closing(GrowingArray(folder / KEYS, np.uint64)) as keys,
     ):
         for encoded in advancing(processes.map(encode_block, tasks), blocks, advance):
             for side, (tokens, lengths) in zip((src, tgt), encoded.sides, strict=True):
                 side.append(tokens, lengths)
+            keys.append(encoded.keys)
             kept += len(lengths)
             empty += encoded.empty
             overlong += encoded.overlong
-    return _Left([*src.files, *tgt.files], kept, empty, overlong)
+    return _Left([*src.files, *tgt.files, KEYS], kept, empty, overlong)
 
 
 def _encoded(pairs: Sequence[Pair], tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Sentences, Sentences]:

@@ -4,14 +4,15 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from filelock import FileLock
 
 from ablab.data import training_tokenizers
@@ -19,7 +20,8 @@ from ablab.data.batches import Sentences
 from ablab.data.blocks import subsample
 from ablab.data.corpus import Corpus, Pair
 from ablab.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
-from ablab.data.preparation import MANIFEST, make
+from ablab.data.overlap import Overlap, hashes
+from ablab.data.preparation import KEYS, MANIFEST, make
 from ablab.data.progress import Counting, unseen
 from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import UserError
@@ -61,6 +63,20 @@ class Prepared:
     def scoring(self) -> dict[str, Any]:
         """The settings of scores that differ from the usual ones, by field of scoring.Scoring."""
         return dict(self.manifest.get("scoring", {}))
+
+    @property
+    def overlap(self) -> Overlap | None:
+        """The overlap of validation with training; None for a corpus that was prepared before it was counted."""
+        found = self.manifest.get("overlap")
+        return None if found is None else Overlap(**found)
+
+    def overlaps(self, pairs: Sequence[Pair]) -> dict[Literal["train", "valid"], Overlap] | None:
+        """Return the overlap of other pairs with training and validation; None as for `overlap`, or if it is gone."""
+        if not (self.folder / KEYS).is_file():
+            return None
+        ours = hashes(pairs)
+        train = np.load(self.folder / KEYS, mmap_mode="r")
+        return {"train": Overlap.between(ours, train), "valid": Overlap.between(ours, hashes(self.valid_text))}
 
     @cached_property
     def valid_text(self) -> list[Pair]:
@@ -112,7 +128,7 @@ def corpus_id(corpus: Corpus) -> str:
         "preparation": PREPARATION,
         "sentencepiece": version("sentencepiece"),
         "options": corpus.effective().part(Role.RECIPE),
-        "digest": corpus.train_digest(),
+        **corpus.digests(),
     }
     return json_digest(content, 16)
 

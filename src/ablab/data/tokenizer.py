@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.data.normalization import SPACE
 from ablab.data.keys import is_blank
+from ablab.data.normalization import SPACE
 from ablab.errors import UserError
 from ablab.model.tokens import BOS, EOS, PAD, SPECIAL, UNK
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ablab.data.blocks import Block, subsample, with_rows, write_blocks
 from ablab.data.corpus import Corpus, is_file
+from ablab.data.overlap import TrainingPairs
 from ablab.data.processes import Processes
 from ablab.data.progress import Counting, advancing
 from ablab.data.tokenizer import Tokenizer, given_tokenizer
@@ -44,7 +45,7 @@ def check_vocabulary(corpus: Corpus, folder: Path, counting: Counting) -> None:
     The folder is one for temporary files.
     """
     with counting("reading pairs", corpus.pairs_in("train")) as advance:
-        blocks = write_blocks(folder / "pairs", corpus.read_train(), corpus.as_read, advance)
+        blocks = write_blocks(folder / "pairs", TrainingPairs(corpus), corpus.as_read, advance)
     rows = subsample(sum(block.pairs for block in blocks), corpus.train_pairs)
     with Processes(len(blocks)) as processes:
         tokenizers_of(corpus, list(with_rows(blocks, rows)), folder / "words", processes, counting)

@@ -9,6 +9,7 @@ from typing import Any
 from ablab.console import duration
 from ablab.report.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
+from ablab.store.records import SharedSentences
 from ablab.wording import how_many
 
 FILL = "*fill in:*"
@@ -23,6 +24,12 @@ UNKNOWN = f"{FILL} the figures of this report do not come from runs of a store, 
 OF_DATA = (
     f"{FILL} who made them, their licences (no record holds one), domains, and how personal data and offensive content "
     "were dealt with."
+)
+
+
+OF_OVERLAP = (
+    "Sources are compared but for spaces, Unicode form and characters that nobody sees; nearly: but for case and "
+    "punctuation, too."
 )
 
 
@@ -50,6 +57,7 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "Compute", UNKNOWN if made is None else _compute(made)
     yield "Machines", UNKNOWN if made is None else "; ".join(map(escaped, made.machines)) + "."
     yield "Data", UNKNOWN if made is None else f"{' '.join(map(_corpus, made.corpora))} {OF_DATA}"
+    yield "Overlap", UNKNOWN if made is None else " ".join([*map(_overlap, made.corpora), OF_OVERLAP])
     yield "Settings", UNKNOWN if made is None else _settings(made)
     yield "Search", UNKNOWN if made is None else _search(made)
     yield "Selection", _selection(document)
@@ -86,6 +94,16 @@ def _corpus(line: CorpusLine) -> str:
     ]
     digest = "" if line.digest is None else f"; digest `{line.digest}`"
     return f"{escaped(line.kind)}, {line.languages}: {', '.join(sizes)}{digest}."
+
+
+def _overlap(line: CorpusLine) -> str:
+    said = (f"{splits} {'unknown' if shared is None else _shared(shared)}" for splits, shared in line.overlap.items())
+    return f"{escaped(line.kind)}, {line.languages}: {'; '.join(said) or 'unknown'}."
+
+
+def _shared(shared: SharedSentences) -> str:
+    nearly = shared.near - shared.sources
+    return f"{shared.sources:,} of {shared.of:,} sources ({shared.pairs:,} with the target; {nearly:,} more nearly)"
 
 
 def _settings(made: Setup) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ablab.statistics.verdict import Outcome
-from ablab.store.records import Strict
+from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked, survivors
 
 TUNING = "tuning"
@@ -385,7 +385,8 @@ class Sentences(Strict):
 class CorpusLine(Strict):
     """Training data and test set of runs. `languages`: source and target; `digest`: of what the recipe names.
 
-    `train_pairs`, `train_tokens`: those that were trained on, in target tokens.
+    `train_pairs`, `train_tokens`: those that were trained on, in target tokens. `overlap`: by the splits compared, such
+    as `test in training`; None where a record does not say.
     """
 
     kind: str
@@ -396,6 +397,7 @@ class CorpusLine(Strict):
     test: str | None
     test_sentences: int | None
     digest: str | None
+    overlap: dict[str, SharedSentences | None] = Field(default_factory=dict)
 
 
 class TuningLine(Strict):

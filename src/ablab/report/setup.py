@@ -7,7 +7,7 @@ from typing import Any
 from ablab.report.document import CorpusLine, Setup
 from ablab.report.runs import Run
 from ablab.report.selection import Selection
-from ablab.store.records import Record
+from ablab.store.records import Record, SharedSentences
 
 
 def setup(selection: Selection) -> Setup | None:
@@ -94,7 +94,7 @@ def _each(records: Iterable[Record], read: Callable[[Record], str]) -> list[str]
 
 
 def _corpora(runs: Sequence[Run]) -> list[CorpusLine]:
-    found = {}
+    found: dict[str, CorpusLine] = {}
     for run in [run for run in runs if run.evaluation] or runs:
         assert run.record is not None
         data, settings = run.record.data, run.record.config.get("data", {})
@@ -108,9 +108,23 @@ def _corpora(runs: Sequence[Run]) -> list[CorpusLine]:
             test=None if run.evaluation is None else run.evaluation.test_name,
             test_sentences=None if run.evaluation is None else run.evaluation.sentences,
             digest=None if run.recipe.get("data.digest") is None else str(run.recipe["data.digest"]),
+            overlap=_overlap(run),
         )
-        found[line.model_dump_json()] = line
+        known = found.setdefault(line.model_dump_json(exclude={"overlap"}), line)
+        if None in known.overlap.values():
+            found[line.model_dump_json(exclude={"overlap"})] = line
     return list(found.values())
+
+
+def _overlap(run: Run) -> dict[str, SharedSentences | None]:
+    """Return the overlap of any two splits, from the record and the evaluation."""
+    assert run.record is not None
+    valid, test = run.record.data.get("overlap"), {} if run.evaluation is None else run.evaluation.overlap or {}
+    return {
+        "validation in training": None if valid is None else SharedSentences.model_validate(valid),
+        "test in training": test.get("train"),
+        "test in validation": test.get("valid"),
+    }
 
 
 def _recipes(selection: Selection) -> list[dict[str, Any]]:

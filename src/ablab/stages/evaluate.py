@@ -1,18 +1,20 @@
 """The evaluation stage: translate the test set with a run's weights or some of its layers, score it and store it."""
 
 import time
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from ablab.build import build_search, load_model, set_threads
 from ablab.data.batches import Sentences
-from ablab.data.corpus import Split
-from ablab.data.prepared import characters
+from ablab.data.corpus import SPLITS, Pair, Split
 from ablab.data.keys import has_both_sides
+from ablab.data.overlap import Overlap
+from ablab.data.prepared import Prepared, characters
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.plan import Planned
 from ablab.provenance import code_digest, other_judge
 from ablab.scoring import Scoring, looks_tokenised, score
-from ablab.store.records import EvaluatedSet, Evaluation, Record, now
+from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.saved_model import of_run
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.training.callbacks import Callback
@@ -32,6 +34,7 @@ class Evaluator:
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.text = keep_text(planned.outputs, self.name, StoredText(self.sources, self.references))
         self.search: DecodingConfig = build_search(config)
+        self.overlap = self._overlap(pairs)
         if looks_tokenised(self.references):
             callbacks.on_message(
                 f"{self.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
@@ -62,6 +65,7 @@ class Evaluator:
             loss=loss,
             loss_per_character=loss_per_character,
             signatures=scores.signatures,
+            overlap=self._shared(),
             brevity_penalty=scores.brevity_penalty,
             length_ratio=scores.length_ratio,
             seconds=seconds,
@@ -74,6 +78,23 @@ class Evaluator:
         )
         self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
         return evaluation
+
+    def _overlap(self, pairs: Sequence[Pair]) -> dict[Literal["train", "valid"], Overlap] | None:
+        """Count the test pairs that the run was trained on or validated with; None if that is not known."""
+        record = self.planned.folder.record()
+        corpus = "" if record is None else str(record.data.get("corpus", ""))
+        return Prepared(self.planned.outputs / "corpora" / corpus).overlaps(pairs)
+
+    def _shared(self) -> dict[Literal["train", "valid"], SharedSentences] | None:
+        if self.overlap is None:
+            return None
+        return {split: SharedSentences(**vars(overlap)) for split, overlap in self.overlap.items()}
+
+    def overlap_lines(self) -> Iterator[str]:
+        """Yield what the test set shares with training and validation."""
+        for split, overlap in (self.overlap or {}).items():
+            if (told := overlap.told("test", SPLITS[split])) is not None:
+                yield f"{self.name}: {told}"
 
     def _loss(self, translator: Translator, sources: Sentences) -> tuple[float, float] | tuple[None, None]:
         """Return the loss on the references as on validation, per token and per character: over the pairs with two
@@ -96,4 +117,7 @@ def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluatio
         callbacks.on_message(changed)
     device = set_threads(planned.config.trainer)
     translator = Translator(*load_model(of_run(planned.folder, record), device))
-    return Evaluator(planned, callbacks).evaluate(translator, planned.evaluation_id, planned.evaluation)
+    evaluator = Evaluator(planned, callbacks)
+    for line in evaluator.overlap_lines():
+        callbacks.on_message(line)
+    return evaluator.evaluate(translator, planned.evaluation_id, planned.evaluation)

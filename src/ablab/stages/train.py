@@ -101,6 +101,8 @@ def prepare_training(planned: Planned, console: Console) -> Work:
         _check_vocabulary(planned.origin, prepared)
     folder = planned.folder
     folder.begin(planned.recipe, outside_parts(config))
+    if prepared.overlap is not None and (told := prepared.overlap.told("validation", "training")) is not None:
+        console.say(f"{told} (data.overlap=drop leaves such pairs out of training)")
     save_tokenizers(folder.checkpoints, prepared.tokenizers)
     start = build_start(config, prepared, folder.checkpoints, planned.origin)
     start.state.begin(stretch)

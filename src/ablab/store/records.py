@@ -204,6 +204,19 @@ class EvaluatedSet(Strict):
     sentences: int
 
 
+class SharedSentences(Strict):
+    """Of `of` test pairs, how many share with another split: both sides, the source, the source or nearly.
+
+    Each number includes the one before it. Sources are the same for spaces, Unicode form and characters that nobody
+    sees, and nearly the same for case and punctuation, too.
+    """
+
+    of: int
+    pairs: int
+    sources: int
+    near: int
+
+
 class Evaluation(Strict):
     """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence.
 
@@ -211,7 +224,8 @@ class Evaluation(Strict):
     character of the raw references. Older evaluations have neither.
     `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
     set. `hypotheses`, `n_best`: SHA-256 of the file of hypotheses, and of that of the n best; older evaluations have
-    none, nor has one that kept the best alone.
+    none, nor has one that kept the best alone. `overlap`: of the test set with training (`train`) and validation
+    (`valid`); None where the corpus is gone, or older than this count.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -232,6 +246,7 @@ class Evaluation(Strict):
     references: str
     hypotheses: str | None = None
     n_best: str | None = None
+    overlap: dict[Literal["train", "valid"], SharedSentences] | None = None
     statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
     provenance_code: str
     ended: str
