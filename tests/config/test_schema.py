@@ -87,7 +87,7 @@ def test_every_field_is_of_exactly_one_kind():
 def test_every_field_of_a_corpus_is_of_exactly_one_kind(kind):
     fields = dict(class_of("data", kind).walk())
     for role, names in OF_CORPUS[kind].items():
-        own = names | ({"test_pairs"} if role is Role.EVALUATION else set())
+        own = names | {"test_pairs" if role is Role.EVALUATION else "hard_vocab_limit"}
         assert {name for name, given in fields.items() if given is role} == own
 
 
@@ -199,6 +199,8 @@ def test_smoke_only_makes_smaller_and_has_a_store_of_its_own():
     plain, smoke = compose(["outputs=x"]).config, compose(["outputs=x", "smoke=true"]).config
     assert smoke.outputs == str(Path("x") / "smoke")
     assert smoke.training.max_steps < plain.training.max_steps
+    assert plain.data.hard_vocab_limit
+    assert not smoke.data.hard_vocab_limit
     assert compose(["smoke=true", "training.max_steps=2"]).config.training.max_steps == 2
     assert smoke.model == plain.model
     assert smoke.norm == plain.norm

@@ -160,6 +160,35 @@ def test_counts_that_are_written_in_parts_add_up(tmp_path, monkeypatch):
     assert train_on_counts(TrainingTask(tmp_path / "words", 25, "bpe")) == plain.trained(sentences, 25)
 
 
+MANY = ["".join(chr(0x4E00 + (7 * n + k) % 200) for k in range(9)) for n in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "size", "told", "nearest"),
+    [
+        (
+            MANY,
+            50,
+            r"the text needs 205 pieces for its characters alone; allowed: 205 or more, or data",
+            205,
+        ),
+        (["ab ba"] * 9, 50, r"the text gives 13 pieces at most; allowed: up to 13", 13),
+    ],
+)
+def test_a_size_that_the_text_does_not_support_is_refused_or_the_nearest_is_taken(
+    sentences, size, told, nearest, tmp_path
+):
+    path = tmp_path / "words"
+    write_counts(path, [vocabulary.count_words(sentences)])
+    for train in (lambda: train_on_counts(TrainingTask(path, size, "bpe")), lambda: train_tokenizer(sentences, size)):
+        with pytest.raises(UserError, match=rf"data\.vocab_size={size}: {told}"):
+            train()
+    soft = train_on_counts(TrainingTask(path, size, "bpe", hard=False))
+    assert len(Tokenizer(soft)) == nearest
+    supported = [train_on_counts(TrainingTask(path, nearest, "bpe", hard=hard)) for hard in (True, False)]
+    assert supported[0] == supported[1]
+
+
 def test_a_refusal_comes_from_another_process_as_it_is(configured, tmp_path, short_blocks, monkeypatch):
     monkeypatch.setattr(processes, "cores", lambda: 2)
     corpus, store = _corpus(configured, tmp_path / "text", vocab_size=90_000), tmp_path / "store"

@@ -11,6 +11,8 @@ SMALL: dict[str, dict[str, Any]] = {
         "valid_pairs": 16,
         "test_pairs": 16,
         "vocab_size": 300,
+        # A text of many characters needs more pieces, a small one gives fewer.
+        "hard_vocab_limit": False,
         # For the built-in corpus, which would otherwise be generated whole.
         "train_size": 400,
         "valid_size": 16,

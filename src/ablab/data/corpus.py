@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from ablab.data.normalization import IDENTITY, USUAL, Rule, is_plain
 from ablab.errors import UserError
-from ablab.fields import EVALUATION, Count, Formerly, Group, ReadIf
+from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, ReadIf
 from ablab.scoring import NEEDS, is_installed, tokenizer_of
 
 Pair = tuple[str, str]
@@ -69,10 +69,11 @@ class Corpus(Group):
     there are as many.
     Each kind adds a field `test` that names its test set, or a list of them: together they are one test set, and
     `test_pairs` is taken of each. Fields have no defaults: those stand only in `conf/data/<kind>.yaml`.
-    `tokenizer`: the kind of SentencePiece model to train, or the path of one; `normalization`: the rule of one that is
-    trained. `overlap`: what becomes of training pairs whose source is in validation or test, or nearly so.
-    `bleu_tokenizer`: sacrebleu's; null is replaced by that of the target language, so that a record names the one that
-    was used.
+    `hard_vocab_limit`: refuse a `vocab_size` that the text does not support, or else take the nearest that it does. It
+    is runtime: where both train, they train the same. `tokenizer`: the kind of SentencePiece model to train, or the
+    path of one; `normalization`: the rule of one that is trained. `overlap`: what becomes of training pairs whose
+    source is in validation or test, or nearly so. `bleu_tokenizer`: sacrebleu's; null is replaced by that of the target
+    language, so that a record names the one that was used.
     """
 
     kind: str
@@ -80,6 +81,12 @@ class Corpus(Group):
     tgt: str
     vocab_size: Annotated[
         Count, ReadIf(("tokenizer",), lambda tokenizer: not is_file(tokenizer), f"data.tokenizer={', '.join(TRAINED)}")
+    ]
+    hard_vocab_limit: Annotated[
+        bool,
+        RUNTIME,
+        Formerly(True),
+        ReadIf(("tokenizer",), lambda tokenizer: tokenizer == "bpe", "data.tokenizer=bpe"),
     ]
     joint_vocab: bool
     max_tokens: Count

@@ -34,7 +34,7 @@ def _trained(
     with counting("counting words", sum(block.chosen for block in blocks)) as advance:
         tasks = (CountingTask(block, sides, corpus.rule) for block in blocks)
         write_counts(words, advancing(processes.map(count_block, tasks), blocks, advance))
-    task = TrainingTask(words, corpus.vocab_size, corpus.tokenizer, corpus.rule)
+    task = TrainingTask(words, corpus.vocab_size, corpus.tokenizer, corpus.rule, corpus.hard_vocab_limit)
     with counting("training the tokenizer", None):
         return Tokenizer(processes.call(train_on_counts, task))
 

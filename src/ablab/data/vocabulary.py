@@ -6,6 +6,7 @@ text at a time, where SentencePiece would hold all of it in memory.
 """
 
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -65,18 +66,32 @@ def _lines(counts: dict[str, int]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """A file of `write_counts`, the size and kind of the vocabulary, and the rule that the words were normalised by."""
+    """A file of `write_counts`, and the size and kind of the vocabulary.
+
+    `rule`: by which the words were normalised. `hard`: no other size will do.
+    """
 
     words: Path
     vocab_size: int
     kind: str
     rule: Rule = USUAL
+    hard: bool = True
 
 
 def train_on_counts(task: TrainingTask) -> bytes:
-    """Train on the words of a file and return the model; otherwise as `train_tokenizer`."""
+    """Train on the words of a file and return the model; otherwise as `train_tokenizer`.
+
+    Unless the size is hard, the nearest one takes its place that the text supports.
+    """
     with task.words.open(encoding="utf-8", newline="\n") as lines:
-        return _trained(lines, task.vocab_size, task.kind, task.rule).model
+        try:
+            return _trained(lines, task.vocab_size, task.kind, task.rule).model
+        except RuntimeError as error:
+            if task.hard:
+                raise UserError(_size_problem(task.vocab_size, str(error))) from None
+            least = _told(_LEAST, str(error)) or task.vocab_size
+        lines.seek(0)
+        return _trained(lines, least, task.kind, task.rule, hard_vocab_limit=False).model
 
 
 def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe", rule: Rule = USUAL) -> Tokenizer:
@@ -87,14 +102,18 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe"
 
     Raises UserError if the text does not support `vocab_size`.
     """
-    return _trained(_lines(count_words(list(sentences), rule)), vocab_size, kind, rule)
+    try:
+        return _trained(_lines(count_words(list(sentences), rule)), vocab_size, kind, rule)
+    except RuntimeError as error:
+        raise UserError(_size_problem(vocab_size, str(error))) from None
 
 
-def _trained(lines: Iterable[str], vocab_size: int, kind: str, rule: Rule) -> Tokenizer:
+def _trained(lines: Iterable[str], vocab_size: int, kind: str, rule: Rule, **options: Any) -> Tokenizer:
+    """RuntimeError if the text does not support the size."""
     from sentencepiece import sentencepiece_model_pb2 as proto
 
     # The words are normalised already; the model is told what it would have been told of sentences.
-    as_counted = {"input_format": "tsv", "normalization_rule_name": "identity"}
+    as_counted = {"input_format": "tsv", "normalization_rule_name": "identity", **options}
     model = _model(lines, vocab_size, kind, **as_counted, add_dummy_prefix=False, remove_extra_whitespaces=False)
     content = proto.ModelProto()
     content.ParseFromString(model)
@@ -109,33 +128,40 @@ def _model(lines: Iterable[str], vocab_size: int, kind: str, **options: Any) -> 
     written = io.BytesIO()
     # Said only where it differs: the model records what it was told.
     limit: dict[str, Any] = {"hard_vocab_limit": False} if kind == "char" else {}
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=written,
-            vocab_size=vocab_size,
-            model_type=kind,
-            **limit,
-            character_coverage=1.0,
-            num_threads=1,
-            unk_id=UNK,
-            pad_id=PAD,
-            bos_id=BOS,
-            eos_id=EOS,
-            # Longer sentences would be skipped silently, so the limit is beyond any sentence.
-            max_sentence_length=1 << 24,
-            minloglevel=3,
-            **options,
-        )
-    except RuntimeError as error:
-        raise UserError(_size_problem(vocab_size, str(error))) from None
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=written,
+        vocab_size=vocab_size,
+        model_type=kind,
+        **{**limit, **options},
+        character_coverage=1.0,
+        num_threads=1,
+        unk_id=UNK,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        # Longer sentences would be skipped silently, so the limit is beyond any sentence.
+        max_sentence_length=1 << 24,
+        minloglevel=3,
+    )
     return written.getvalue()
 
 
-def _size_problem(vocab_size: int, message: str) -> str:
-    """Return the error message for a `vocab_size` that training refused, with SentencePiece's reason.
+_LEAST, _MOST = re.compile(r"required_chars\. \d+ vs (\d+)"), re.compile(r"value <= (\d+)")
+"""Where SentencePiece's messages name the least or the most pieces; the options that they propose are its own."""
 
-    SentencePiece knows the limits only after reading the text; its reason follows the source line in `message`.
-    """
-    reason = " ".join(message.rpartition("] ")[2].split())
-    return f"data.vocab_size={vocab_size}: the corpus does not support it ({reason})"
+
+def _told(size: re.Pattern[str], message: str) -> int | None:
+    found = size.search(message)
+    return None if found is None else int(found[1])
+
+
+def _size_problem(vocab_size: int, message: str) -> str:
+    """Return the error message for a `vocab_size` that SentencePiece refused: it knows the limits after it has read."""
+    if (least := _told(_LEAST, message)) is not None:
+        why = f"needs {least} pieces for its characters alone; allowed: {least} or more, or data.tokenizer=char"
+    elif (most := _told(_MOST, message)) is not None:
+        why = f"gives {most} pieces at most; allowed: up to {most}"
+    else:
+        why = f"does not support it ({' '.join(message.rpartition('] ')[2].split())})"
+    return f"data.vocab_size={vocab_size}: the text {why}"

@@ -92,9 +92,11 @@ def prepare_training(planned: Planned, console: Console) -> Work:
             "training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32"
         )
     config = planned.config
-    if planned.composed.asked is not None:
-        _say_what_is_shrunk(planned, planned.composed.asked, console)
+    if planned.composed.asked is not None and "data.vocab_size" in planned.composed.changes:
+        check_vocabulary(planned.composed.asked, planned.outputs / "corpora", console.counting)
     prepared = prepare(config.data, planned.outputs / "corpora", console.say, console.counting)
+    if planned.composed.asked is not None:
+        console.say(shrunk_line(config.data, planned.composed.asked, prepared))
     for line in remarks(config.data, prepared.manifest):
         console.say(line)
     if planned.origin is not None:
@@ -118,13 +120,11 @@ def prepare_training(planned: Planned, console: Console) -> Work:
     return Work(**vars(start), planned=planned, prepared=prepared)
 
 
-def _say_what_is_shrunk(planned: Planned, asked: Corpus, console: Console) -> None:
-    """Report what a smoke run reduces, and refuse a vocabulary that the full run would refuse."""
-    if "data.vocab_size" in planned.composed.changes:
-        check_vocabulary(asked, planned.outputs / "corpora", console.counting)
-    pairs, vocab = planned.config.data.train_pairs, planned.config.data.vocab_size
-    shrunk = f", and a vocabulary of {vocab:,} in place of {asked.vocab_size:,}" if asked.is_read("vocab_size") else ""
-    console.say(f"smoke: {pairs:,} pairs at most{shrunk}")
+def shrunk_line(corpus: Corpus, asked: Corpus, prepared: Prepared) -> str:
+    """Say what a smoke run reduces."""
+    vocab = " and ".join(f"{size:,}" for size in dict.fromkeys(prepared.manifest["vocab"]))
+    shrunk = f", and a vocabulary of {vocab} in place of {asked.vocab_size:,}" if asked.is_read("vocab_size") else ""
+    return f"smoke: {corpus.train_pairs:,} pairs at most{shrunk}"
 
 
 def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
