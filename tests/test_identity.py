@@ -100,6 +100,7 @@ CHANGES = {
     "training.select": "training.select=last",
     "training.average_last": "training.select=averaged | training.average_last=2",
     "training.average_every": "training.select=averaged_last | training.average_every=9",
+    "training.max_extra_tokens": "training.max_extra_tokens=90",
     "training.precision": "training.precision=bf16",
     "training.label_smoothing": "training.label_smoothing=0.2",
 }
@@ -148,11 +149,13 @@ INDIFFERENT = [
     "decoding.n_best=2",
     "decoding.length_penalty=1.0",
     "decoding.max_extra_tokens=9",
+    "data.hard_vocab_limit=false",
     "data.test_pairs=9",
     "data.test_size=99",
 ]
 
 WITHOUT_EFFECT = {
+    "the usual limit of validation": ("", "training.max_extra_tokens=50"),
     "drophead p=0": ("", "drophead=vshape drophead.p=0"),
     "drophead nowhere": ("", "drophead=rising drophead.sites=[]"),
     "drophead of one head": ("model.num_heads=1", "model.num_heads=1 drophead=vshape"),
@@ -378,3 +381,21 @@ def test_every_process_gives_the_same_name(hash_seed):
         check=True,
     )
     assert done.stdout.strip() == _id(typed)
+
+
+@pytest.mark.parametrize(
+    ("words", "valid", "test"),
+    [
+        ("", 50, 50),
+        ("data.tokenizer=char", 256, 256),
+        ("data.tokenizer=char data.max_tokens=40", 50, 50),
+        ("data.tokenizer=char decoding.max_extra_tokens=90", 256, 90),
+        ("training.max_extra_tokens=7", 7, 50),
+    ],
+)
+def test_the_length_limit_fits_the_tokenizer(words, valid, test):
+    """And stands in the identity where it is not what it always was."""
+    config = compose(words.split()).config
+    assert (config.valid_extra_tokens, config.test_extra_tokens) == (valid, test)
+    assert identity.recipe(config)["training"].get("max_extra_tokens", 50) == valid
+    assert identity.evaluation(config)["decoding"]["max_extra_tokens"] == test

@@ -11,6 +11,7 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ablab.data.corpus import EXTRA_TOKENS
 from ablab.program import program
 from ablab.store.records import Curve, Evaluation, Point, Record
 from ablab.store.run_folder import RunFolder
@@ -224,6 +225,8 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
             f"loss {chosen.loss:.3f}, perplexity {chosen.perplexity:.2f}, BLEU {chosen.bleu:.2f} "
             f"({_how_selected(chosen.steps)})"
         )
+    if cut := list(_cut(record, evaluation)):
+        rows["cut off"] = "; ".join(cut)
     cost = record.cost
     rows["parameters"] = f"{cost.parameters:,}"
     rows["training"] = (
@@ -245,6 +248,18 @@ def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapp
 
 DROPPED = {"empty": "empty", "overlong": "overlong", "overlap": "with a held-out source, or nearly"}
 """Training pairs that a manifest counts as left out, in words."""
+
+
+def _cut(record: Record, evaluation: Evaluation | None) -> Iterator[str]:
+    """Yield how many translations reached the length limit, and the setting that raises it, where there are some."""
+    if evaluation is not None and evaluation.at_limit:
+        extra = evaluation.settings["decoding"]["max_extra_tokens"]
+        yield (
+            f"{evaluation.at_limit:,} of {evaluation.sentences:,} test translations reached the limit, {extra} tokens "
+            f"beyond the source; decoding.max_extra_tokens={2 * extra or EXTRA_TOKENS} raises it"
+        )
+    if record.selected is not None and record.selected.at_limit:
+        yield f"{record.selected.at_limit:,} validation translations did; training.max_extra_tokens raises theirs"
 
 
 def _search(evaluation: Evaluation) -> str:

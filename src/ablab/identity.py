@@ -8,6 +8,7 @@ from ablab.config import Composed, Config
 from ablab.config.groups import TARGET, implied_choices
 from ablab.config.options import DropHead
 from ablab.config.schema import all_fields
+from ablab.data.corpus import EXTRA_TOKENS
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
 from ablab.store.records import SCHEMA
@@ -39,6 +40,9 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
     if content["layerdrop"].get("rates") == "linear" and model.encoder_layers == model.decoder_layers == 1:
         content["layerdrop"]["rates"] = "uniform"  # the rates rise with depth, up to the same one
     content["optim"]["lr"] = config.peak_rate
+    content["training"].pop("max_extra_tokens", None)
+    if config.valid_extra_tokens != EXTRA_TOKENS:  # which every run had before the field
+        content["training"]["max_extra_tokens"] = config.valid_extra_tokens
     if config.training.select == "averaged_last":
         content["training"]["average_every"] = config.training.average_every or config.training.valid_every
     return content
@@ -79,7 +83,7 @@ def evaluation(config: Config, kept: Mapping[str, Sequence[Any]] | None = None) 
             "digest": config.data.test_digest(),
             "pairs": config.data.test_pairs,
         },
-        "decoding": config.decoding.part(Role.EVALUATION),
+        "decoding": {**config.decoding.part(Role.EVALUATION), "max_extra_tokens": config.test_extra_tokens},
         **({"scoring": config.data.scoring} if config.data.scoring else {}),
     }
 

@@ -89,7 +89,7 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
             return []
 
     for lowercase in (False, True):
-        saved = SimpleNamespace(lowercase=lowercase)
+        saved = SimpleNamespace(lowercase=lowercase, extra_tokens=50)
         monkeypatch.setattr("ablab.api.run.find_model", lambda *_, saved=saved: saved)
         monkeypatch.setattr("ablab.build.load_model", lambda *_: ())
         monkeypatch.setattr("ablab.decoding.translator.Translator", Fake)

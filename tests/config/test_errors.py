@@ -202,7 +202,7 @@ def _text(folder: Path, *, lines: int = 40, extra: int = 0) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["data.vocab_size=5000"], ["data.vocab_size=5000", "does not support"]),
+        (["data.vocab_size=5000"], ["data.vocab_size=5000", "the text gives"]),
         (["data.vocab_size=60", "data.max_tokens=1"], ["data.max_tokens=1", "no training pair"]),
     ],
     ids=["vocabulary", "overlong"],

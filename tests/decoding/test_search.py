@@ -180,3 +180,10 @@ def test_translations_come_back_in_order_and_leave_the_mode_alone(model, search)
     model.eval()
     alone = [translator.best(Sentences.of(_Letters().encode([s])), search)[0] for s in sentences]
     assert together == alone
+
+
+def test_translations_that_reach_the_limit_are_counted():
+    """One token below it none is; a blank sentence has no limit to reach."""
+    search = DecodingConfig(max_extra_tokens=2)
+    assert search.cut([3, 3, 3, 0, 1], [[7] * 5, [7] * 4, [7] * 6, [], [7] * 2]) == 2
+    assert DecodingConfig(max_extra_tokens=0).cut([0, 1], [[], [7]]) == 1

@@ -63,6 +63,9 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     tokens = sum(len(ids) + 1 for ids in load_tokenizers(run.checkpoints)[1].encode(texts))
     for validation in run.record().validations:
         assert validation["loss_per_character"] == pytest.approx(validation["loss"] * tokens / len("".join(texts)))
+    cut = [f"{whole.at_limit} of 5 test translations reached the limit, 3 tokens beyond the source" in out]
+    cut.append(f"{run.record().selected.at_limit} validation translations did" in out)
+    assert cut == [whole.at_limit > 0, run.record().selected.at_limit > 0]
 
 
 def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):

@@ -186,7 +186,7 @@ class Run:
         *,
         beam_size: int = 4,
         length_penalty: float = 0.6,
-        max_extra_tokens: int = 50,
+        max_extra_tokens: int | None = None,
         device: Literal["cpu", "gpu"] = "cpu",
     ) -> list[str]:
         """Translate sentences with the selected weights. Error for a run that has none. Loads torch.
@@ -203,7 +203,8 @@ class Run:
         from ablab.decoding.translator import DecodingConfig, Translator
 
         translator = Translator(*load_model(saved, device_of(asked.device)))
-        search = DecodingConfig(asked.beam_size, asked.length_penalty, asked.max_extra_tokens)
+        extra = saved.extra_tokens if asked.max_extra_tokens is None else asked.max_extra_tokens
+        search = DecodingConfig(asked.beam_size, asked.length_penalty, extra)
         found = translator.hypotheses(translator.encode(as_read(saved, sentences)), search, lambda count: None)
         return [translator.texts(beams[:1])[0][1] for beams in found]
 

@@ -120,7 +120,7 @@ def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
 def build_search(config: Config) -> DecodingConfig:
     """Build the decoding settings for the test set."""
     decoding = config.decoding
-    return DecodingConfig(decoding.beam_size, decoding.length_penalty, decoding.max_extra_tokens)
+    return DecodingConfig(decoding.beam_size, decoding.length_penalty, config.test_extra_tokens)
 
 
 def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from ablab.commands.options.base import read_words
 from ablab.commands.options.models import TranslateOptions
 from ablab.config.compose import idle
 from ablab.console import Console
+from ablab.data.corpus import EXTRA_TOKENS
 from ablab.errors import UserError
 from ablab.lines import lines_of, text_of
 from ablab.store.finished import find_model
@@ -68,7 +69,8 @@ def _translator(
     """Load the model; return what gives score and text of each hypothesis of each sentence."""
     from ablab.decoding.translator import DecodingConfig
 
-    search = DecodingConfig(options.beam_size, options.length_penalty, options.max_extra_tokens)
+    extra = saved.extra_tokens if options.max_extra_tokens is None else options.max_extra_tokens
+    search = DecodingConfig(options.beam_size, options.length_penalty, extra)
     if options.backend == "ctranslate2":
         return _by_ctranslate2(saved, search, console)
 
@@ -82,6 +84,7 @@ def _translator(
         with console.counting_bar("translating", len(sentences)) as bar:
             found = translator.hypotheses(encoded, search, bar.advance)
         best = [beams[: options.n_best] for beams in found]
+        _say_cut(search.cut(encoded.lengths - 1, [beams[0].ids for beams in found]), len(found), extra, console)
         if options.attention is not None:
             _draw(Path(options.attention), translator, encoded, [beams[0].ids for beams in best], console)
         return [translator.texts(hypotheses) for hypotheses in best]
@@ -109,6 +112,8 @@ def _by_ctranslate2(
     def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
         ids = translator.source.encode_text(sentences)
         found = translator.hypotheses(ids, search, threads=cores())
+        lengths = list(map(len, ids))
+        _say_cut(search.cut(lengths, [beams[0].ids for beams in found]), len(found), search.max_extra_tokens, console)
         texts = (translator.target.decode([beam.ids for beam in beams]) for beams in found)
         return [
             list(zip([beam.score for beam in beams], text, strict=True))
@@ -116,6 +121,14 @@ def _by_ctranslate2(
         ]
 
     return translated
+
+
+def _say_cut(cut: int, count: int, extra: int, console: Console) -> None:
+    """Say how many translations are cut off, or are just as long as they may be."""
+    if cut:
+        limit = f"the limit, {extra} tokens beyond the source"
+        higher = 2 * extra or EXTRA_TOKENS
+        console.say(f"{cut:,} of {count:,} translations reached {limit}; max_extra_tokens={higher} raises it")
 
 
 def _say(options: TranslateOptions, found: Sequence[Sequence[tuple[float, str]]]) -> None:

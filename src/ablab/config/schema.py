@@ -27,8 +27,19 @@ from ablab.config.options import (
     Pruning,
     Schedule,
 )
-from ablab.data.corpus import Corpus
-from ablab.fields import EVALUATION, RUNTIME, Count, DropProbability, Formerly, Group, Positive, ReadIf, Role
+from ablab.data.corpus import Corpus, extra_tokens
+from ablab.fields import (
+    EVALUATION,
+    RUNTIME,
+    Count,
+    DropProbability,
+    Formerly,
+    Group,
+    Positive,
+    ReadIf,
+    Role,
+    WholeNumber,
+)
 from ablab.parts.folders import user_confs
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
@@ -95,6 +106,7 @@ class Training(Group):
         Formerly(None),
         ReadIf(("select",), lambda select: select == "averaged_last", "training.select=averaged_last"),
     ]
+    max_extra_tokens: Annotated[WholeNumber | None, Formerly(None)]
     precision: Literal["fp32", "bf16"]
     label_smoothing: DropProbability
 
@@ -108,7 +120,7 @@ class Decoding(Group):
         float, Field(ge=0), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "decoding.beam_size above 1")
     ]
     n_best: Count
-    max_extra_tokens: Annotated[int, Field(ge=0)]
+    max_extra_tokens: WholeNumber | None
 
 
 class Trainer(Group):
@@ -174,6 +186,19 @@ class Config(Architecture):
     retry_failed: Annotated[bool, RUNTIME]
     fail_fast: Annotated[bool, RUNTIME]
     search_trial: Annotated[str | None, RUNTIME]
+
+    @property
+    def valid_extra_tokens(self) -> int:
+        """The tokens by which a translation of a validation source may exceed it."""
+        return self._extra_tokens(self.training.max_extra_tokens)
+
+    @property
+    def test_extra_tokens(self) -> int:
+        """The tokens by which a translation of a test source may exceed it."""
+        return self._extra_tokens(self.decoding.max_extra_tokens)
+
+    def _extra_tokens(self, given: int | None) -> int:
+        return extra_tokens(self.data.tokenizer, self.data.max_tokens) if given is None else given
 
     @property
     def peak_rate(self) -> float:

@@ -34,6 +34,18 @@ _plain: dict[tuple[type, str], bool] = {}
 """Answers of `Corpus.is_plain`: a study asks for each of its runs."""
 
 
+EXTRA_TOKENS = 50
+"""Tokens by which a translation may exceed its source, unless the tokenizer needs more."""
+
+
+def extra_tokens(tokenizer: str, max_tokens: int) -> int:
+    """Return by how many tokens a translation may exceed its source: of characters, by as many as a target may have.
+
+    Subwords of two languages are about as many; a Chinese sentence has a fourth of the characters of an English one.
+    """
+    return max(EXTRA_TOKENS, max_tokens) if tokenizer == "char" else EXTRA_TOKENS
+
+
 def is_file(tokenizer: str) -> bool:
     """Return whether a value of `data.tokenizer` is the path of a model."""
     return tokenizer.endswith(MODEL)

@@ -1,6 +1,6 @@
 """Translation of sentences in batches of similar length, with results in the original order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TypeVar
@@ -71,6 +71,14 @@ class DecodingConfig:
             return greedy(model, src, max_extra_tokens=self.max_extra_tokens)
         return [list(beams[0].ids) if beams else [] for beams in self.run(model, src)]
 
+    def cut(self, sources: Iterable[int], translations: Iterable[Sequence[int]]) -> int:
+        """Return how many translations reached the length limit; `sources`: words of each source, without its end.
+
+        Few of them were at their end.
+        """
+        lengths = zip(sources, map(len, translations), strict=True)
+        return sum(bool(words) and length >= words + self.max_extra_tokens for words, length in lengths)
+
     def batch_tokens(self, device: torch.device) -> int:
         """Return the most source positions per batch."""
         return (BATCH_TOKENS if device.type == "cpu" else ELSEWHERE) // self.beam_size
@@ -90,8 +98,14 @@ class Translator:
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
     ) -> list[str]:
         """Return the best translation of each encoded sentence, as text."""
+        return self.target.decode(self.ids(src, search, progress))
+
+    def ids(
+        self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
+    ) -> list[list[int]]:
+        """Return the ids of the best translation of each encoded sentence."""
         nothing: list[int] = []
-        return self.target.decode(self._in_order(src, search, search.best, nothing, progress))
+        return self._in_order(src, search, search.best, nothing, progress)
 
     def hypotheses(
         self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None

@@ -47,9 +47,11 @@ class Evaluator:
         with self.callbacks.counting(f"translating {self.name}", len(self.sources)) as advance:
             encoded: Sentences = translator.encode(self.sources)
             if count == 1:
-                hypotheses, n_best = translator.best(encoded, self.search, advance), None
+                ids, n_best = translator.ids(encoded, self.search, advance), None
+                hypotheses = translator.target.decode(ids)
             else:
                 found = translator.hypotheses(encoded, self.search, advance)
+                ids = [list(beams[0].ids) for beams in found]
                 n_best = [translator.texts(beams[:count]) for beams in found]
                 hypotheses = [beams[0][1] for beams in n_best]
         seconds = time.perf_counter() - began
@@ -65,6 +67,7 @@ class Evaluator:
             loss=loss,
             loss_per_character=loss_per_character,
             signatures=scores.signatures,
+            at_limit=self.search.cut(encoded.lengths - 1, ids),
             overlap=self._shared(),
             brevity_penalty=scores.brevity_penalty,
             length_ratio=scores.length_ratio,

@@ -84,7 +84,7 @@ class _Bench:
         device = set_threads(planned.config.trainer)
         translator = Translator(*load_model(of_run(planned.folder, record), device))
         prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
-        validator = Validator(prepared)
+        validator = Validator(prepared, planned.config.valid_extra_tokens)
         validated = Validated(translator.model, validator, planned.folder.validated_layers)
         return cls(planned, callbacks, translator, validator, validated, Evaluator(planned, callbacks))
 

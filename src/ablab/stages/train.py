@@ -154,7 +154,7 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
     # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (reason := all_callbacks.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", reason)
-    validator = Validator(work.prepared)
+    validator = Validator(work.prepared, config.valid_extra_tokens)
     with ExitStack() as stack:
         stack.callback(all_callbacks.on_fit_end)
         all_callbacks.on_fit_start(state, validator)
@@ -246,13 +246,14 @@ def _select(work: Work) -> Selected:
     def validate(weights: Weights) -> Validation:
         work.model.load_state_dict(weights)
         with as_written():
-            return Validator(work.prepared)(work.model, work.state.step)[0]
+            validator = Validator(work.prepared, work.planned.config.valid_extra_tokens)
+            return validator(work.model, work.state.step)[0]
 
     chosen = work.checkpoints.choose(work.state, validate)
     work.model.load_state_dict(chosen.weights)
     found = chosen.validation
     scores = {key: value for key, value in _scores(work, found).items() if key != "step"}
-    return Selected(steps=chosen.steps, **scores, sha256=chosen.sha256)
+    return Selected(steps=chosen.steps, **scores, at_limit=found.at_limit, sha256=chosen.sha256)
 
 
 def _scores(work: Work, validation: Validation) -> dict[str, float]:

@@ -62,8 +62,9 @@ def _as_written(values: dict[str, Any]) -> dict[str, Any]:
 class Selected(Strict):
     """The selected weights: those after `steps`, averaged if there are several, with their validation scores.
 
-    `loss`, `perplexity`: per target token; `loss_per_character`: nats per character of the raw references. `sha256`: of
-    the file that holds them. Older records have neither of the last two.
+    `loss`, `perplexity`: per target token; `loss_per_character`: nats per character of the raw references. `at_limit`:
+    translations of that validation that reached the length limit. `sha256`: of the file that holds the weights. Older
+    records have none of the last three.
     """
 
     steps: list[int]
@@ -71,6 +72,7 @@ class Selected(Strict):
     perplexity: float
     bleu: float
     loss_per_character: float | None = None
+    at_limit: int | None = None
     sha256: str | None = None
 
 
@@ -224,7 +226,8 @@ class Evaluation(Strict):
     character of the raw references. Older evaluations have neither.
     `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
     set. `hypotheses`, `n_best`: SHA-256 of the file of hypotheses, and of that of the n best; older evaluations have
-    none, nor has one that kept the best alone. `overlap`: of the test set with training (`train`) and validation
+    none, nor has one that kept the best alone. `at_limit`: translations that reached the length limit; None for older
+    evaluations. `overlap`: of the test set with training (`train`) and validation
     (`valid`); None where the corpus is gone, or older than this count.
     """
 
@@ -246,6 +249,7 @@ class Evaluation(Strict):
     references: str
     hypotheses: str | None = None
     n_best: str | None = None
+    at_limit: int | None = None
     overlap: dict[Literal["train", "valid"], SharedSentences] | None = None
     statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
     provenance_code: str

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
+from ablab.data.corpus import EXTRA_TOKENS, extra_tokens
 from ablab.errors import MissingPartError, UserError, reason
 from ablab.files import read_json, sha256
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
@@ -47,6 +48,7 @@ class SavedModel:
 
     `heads`: by site and layer, the heads that remain of those that the architecture says; None: all. `sha256`: of the
     file of weights when it was written; None where that was not recorded. `lowercase`: it was trained on lower case.
+    `extra_tokens`: by which a translation may exceed its source, unless asked otherwise.
     """
 
     name: str
@@ -56,6 +58,7 @@ class SavedModel:
     former: str | None = None
     heads: Mapping[str, Sequence[Sequence[int]]] | None = None
     lowercase: bool = False
+    extra_tokens: int = EXTRA_TOKENS
 
     @property
     def tokenizers(self) -> Path:
@@ -85,8 +88,15 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     except MissingPartError as error:
         origin = folder.origin_of(error.group)
         raise UserError(f"{folder.run_id}: {error}; it came from {origin}; {folder.parts} keeps its source") from None
-    lowercase = _is_lowercase(record.settings)
-    return SavedModel(folder.run_id, weights, architecture, record.selected.sha256, record.former, lowercase=lowercase)
+    return SavedModel(
+        folder.run_id,
+        weights,
+        architecture,
+        record.selected.sha256,
+        record.former,
+        lowercase=_is_lowercase(record.settings),
+        extra_tokens=_extra_tokens(record.settings),
+    )
 
 
 def of_card(folder: Path) -> SavedModel:
@@ -106,6 +116,7 @@ def of_card(folder: Path) -> SavedModel:
         former,
         card.heads,
         lowercase=_is_lowercase(card.recipe),
+        extra_tokens=_extra_tokens(card.recipe),
     )
 
 
@@ -117,6 +128,11 @@ def as_read(saved: SavedModel, sentences: Sequence[str]) -> list[str]:
 def _is_lowercase(settings: Mapping[str, Any]) -> bool:
     """Return whether settings, or a recipe, ask for text in lower case; those of before the field lack it."""
     return bool(settings.get("data", {}).get("lowercase", False))
+
+
+def _extra_tokens(settings: Mapping[str, Any]) -> int:
+    data = settings.get("data", {})
+    return extra_tokens(str(data.get("tokenizer")), int(data.get("max_tokens", EXTRA_TOKENS)))
 
 
 def _there(weights: Path) -> Path:

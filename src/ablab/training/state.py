@@ -64,7 +64,7 @@ class TrainingState:
             "tokens": self.tokens,
             "layer_tokens": self.layer_tokens,
             "product_speeds": self.product_speeds,
-            "validations": [[v.step, v.loss, v.bleu] for v in self.validations],
+            "validations": [[v.step, v.loss, v.bleu, v.at_limit] for v in self.validations],
             "stretches": [stretch.model_dump() for stretch in self.stretches_so_far()],
         }
 

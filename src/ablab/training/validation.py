@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ablab.data.batches import Batch, Index, Sentences, collate, like_lengths
+from ablab.data.corpus import EXTRA_TOKENS
 from ablab.data.prepared import Prepared
 from ablab.decoding.translator import DecodingConfig, Translator, spread
 from ablab.model.modes import evaluating
@@ -19,11 +20,15 @@ from ablab.training.loss import token_loss
 
 @dataclass(frozen=True)
 class Validation:
-    """The scores of one validation. `loss`: nats per target token, without label smoothing."""
+    """The scores of one validation. `loss`: nats per target token, without label smoothing.
+
+    `at_limit`: translations that reached the length limit; None for one of an older checkpoint.
+    """
 
     step: int
     loss: float
     bleu: float
+    at_limit: int | None = None
 
     @property
     def perplexity(self) -> float:
@@ -43,8 +48,9 @@ class Validation:
         return other is None or self.order(monitor) > other.order(monitor)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, perplexity included."""
-        return {**asdict(self), "perplexity": self.perplexity}
+        """Return the scores as plain values, perplexity included."""
+        scores = {key: value for key, value in asdict(self).items() if key != "at_limit"}
+        return {**scores, "perplexity": self.perplexity}
 
 
 def best(validations: Sequence[Validation], monitor: str) -> Validation:
@@ -63,9 +69,8 @@ class Validator:
     The search is fixed, as validation selects the weights, which must not depend on how the test set is decoded.
     """
 
-    SEARCH = DecodingConfig(beam_size=1, max_extra_tokens=50)
-
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, max_extra_tokens: int = EXTRA_TOKENS) -> None:
+        self.search = DecodingConfig(beam_size=1, max_extra_tokens=max_extra_tokens)
         self.src, self.tgt = prepared.valid
         self.sources = [src for src, _ in prepared.valid_text]
         self.references = [tgt for _, tgt in prepared.valid_text]
@@ -73,8 +78,9 @@ class Validator:
 
     def __call__(self, model: Transformer, step: int) -> tuple[Validation, list[str]]:
         """Return the scores and the translations they are computed from."""
-        translations = self._translate(model)
-        return Validation(step, self.loss(model), bleu(translations, self.references, self.scoring)), translations
+        translations, cut = self._translate(model)
+        found = bleu(translations, self.references, self.scoring)
+        return Validation(step, self.loss(model), found, cut), translations
 
     def loss(self, model: Transformer) -> float:
         """Return the validation loss in nats per target token."""
@@ -82,10 +88,13 @@ class Validator:
 
     def bleu(self, model: Transformer) -> float:
         """Return the BLEU of greedy search on the validation pairs."""
-        return bleu(self._translate(model), self.references, self.scoring)
+        return bleu(self._translate(model)[0], self.references, self.scoring)
 
-    def _translate(self, model: Transformer) -> list[str]:
-        return Translator(model, self.tokenizers).best(self.src, self.SEARCH)
+    def _translate(self, model: Transformer) -> tuple[list[str], int]:
+        """Return the translations, and how many of them reached the length limit."""
+        translator = Translator(model, self.tokenizers)
+        ids = translator.ids(self.src, self.search)
+        return translator.target.decode(ids), self.search.cut(self.src.lengths - 1, ids)
 
 
 @torch.inference_mode()

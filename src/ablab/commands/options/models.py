@@ -67,8 +67,9 @@ class TranslateOptions(Options):
     n_best: Count = 1
     """hypotheses per sentence, best first, at most beam_size; above 1, a line is number <tab> score <tab>
     translation"""
-    max_extra_tokens: Annotated[int, Field(ge=0)] = 50
-    """number of tokens by which a translation may exceed its source"""
+    max_extra_tokens: Annotated[int, Field(ge=0)] | None = None
+    """number of tokens by which a translation may exceed its source; by default 50, or data.max_tokens where tokens
+    are characters"""
     attention: str | None = None
     """folder for pictures of the cross-attention, one per sentence"""
     device: Literal["cpu", "gpu"] = "cpu"
