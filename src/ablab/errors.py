@@ -91,6 +91,8 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
     message = detail["msg"]
     for opening in ("Value error, ", "Input should be ", "String should have "):
         message = message.removeprefix(opening)
+    if detail["type"] == "string_type":
+        message = "text" if detail["input"] is None else "text, which in YAML needs quotes here"
     if detail["type"] == "missing":
         return f"{key}: missing; the YAML file must set it"
     if detail["type"] == "extra_forbidden":

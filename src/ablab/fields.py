@@ -5,11 +5,13 @@ judged; they name an evaluation inside the run. *Runtime* fields say where and h
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeGuard, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -147,11 +149,56 @@ class Group(BaseModel):
             else:
                 yield f"{prefix}{name}", marks.role
 
+    @classmethod
+    def types(cls, prefix: str = "") -> Iterator[tuple[str, Any]]:
+        """Yield the dotted name and type of every leaf."""
+        for name, field in cls.model_fields.items():
+            if is_group(field.annotation):
+                yield from field.annotation.types(f"{prefix}{name}.")
+            else:
+                yield f"{prefix}{name}", field.annotation
+
 
 def is_group(kind: object) -> TypeGuard[type[Group]]:
     """Return whether an annotation is a group of fields."""
     # On Python 3.10, list[int] counts as a type, and then issubclass refuses it.
     return isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Group)
+
+
+class Text(Enum):
+    """The values of a field of text: `ONE` name, a `LIST` of names, or `ONE_OR_MORE`."""
+
+    ONE = "one"
+    LIST = "list"
+    ONE_OR_MORE = "one or more"
+
+
+def text_type(kind: Any) -> Text | None:
+    """Return which text an annotation takes; None where it takes anything else, null aside."""
+    leaves = list(alternatives(kind))
+    lists = [leaf for leaf in leaves if get_origin(leaf) is list]
+    if not leaves or not all(_is_name(leaf) or (leaf in lists and _holds_names(leaf)) for leaf in leaves):
+        return None
+    return Text.ONE if not lists else Text.LIST if len(lists) == len(leaves) else Text.ONE_OR_MORE
+
+
+def alternatives(kind: Any) -> Iterator[Any]:
+    """Yield the members of a union but null, without the annotations around them."""
+    if get_origin(kind) is Annotated:
+        yield from alternatives(get_args(kind)[0])
+    elif get_origin(kind) in (Union, UnionType):
+        for each in get_args(kind):
+            yield from alternatives(each)
+    elif kind is not NoneType:
+        yield kind
+
+
+def _is_name(kind: Any) -> bool:
+    return kind is str or (get_origin(kind) is Literal and all(isinstance(value, str) for value in get_args(kind)))
+
+
+def _holds_names(kind: Any) -> bool:
+    return all(text_type(inside) is Text.ONE for inside in get_args(kind))
 
 
 _LEAVES = (str, int, float, list, type(None))
@@ -173,4 +220,15 @@ def as_typed(value: object) -> str:
     """Format a field's value as a user would type it: `null`, `true`, `[encoder,cross]`."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, separators=(",", ":")).replace('"', "")
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_inside, value))}]"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace('"', "")
+
+
+_UNCLEAR = re.compile(r"|null|\s.*|.*\s|.*[][,'\"].*", re.DOTALL)
+"""Text that would be another element of a list, or several, without quotes."""
+
+
+def _inside(element: object) -> str:
+    """Format an element of a list."""
+    return repr(element) if isinstance(element, str) and _UNCLEAR.fullmatch(element) else as_typed(element)

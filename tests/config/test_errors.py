@@ -92,7 +92,7 @@ BAD = {
     "data=multi30k data.train_pairs=29001": ["data.train_pairs=29001", "29,000 training pairs"],
     "data=multi30k data.test=test_2017_mscoco data.test_pairs=462": ["data.test_pairs=462", "461 test pairs"],
     "data=multi30k data.test=[]": ["data.test=[]", "allowed: a test set, or a list of them"],
-    "data=multi30k data.test=7": ["data.test=7", "allowed: a test set, or a list of them"],
+    "data=multi30k data.test=7": ["data.test=7", "allowed: test_2016_flickr, test_2017_flickr"],
     "data=multi30k data.test=test_2016": ["data.test=test_2016", "did you mean test_2016_flickr?"],
     "data=multi30k data.test=[test_2016_flickr,x]": ["data.test=", "test_2017_flickr, test_2017_mscoco"],
     "data=multi30k data.test=[test_2016_flickr,test_2016_flickr]": ["data.test=", "each test set once"],

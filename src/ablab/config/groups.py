@@ -6,14 +6,13 @@ The user's folders and those of installed packages add options to ablab's own, a
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.parts.folders import user_confs
 from ablab.parts.shipped import PRIMARY, shipped_conf, shipped_targets
-from ablab.plain_yaml import checked
+from ablab.plain_yaml import read_yaml
 
 TARGET = "_target_"
 """The key by which an option names its part, as Hydra does."""
@@ -164,13 +163,11 @@ def _is_global(path: Path) -> bool:
 
 @cache
 def _content(path: Path) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
     try:
-        content = OmegaConf.to_container(OmegaConf.load(StringIO(checked(path.read_text(encoding="utf-8")))))
-    except (OSError, ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:
+        content = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, YAMLError) as error:
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: no fields; allowed: {TARGET}: <module>.<class>, and values of its fields")

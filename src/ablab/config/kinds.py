@@ -16,7 +16,7 @@ from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, Option
 from ablab.data.corpus import Corpus
 from ablab.errors import MissingPartError, UserError, choices, first_error
-from ablab.fields import Group, Role
+from ablab.fields import Group, Role, Text, text_type
 from ablab.parts.find import Part, find_part
 from ablab.parts.folders import user_confs
 from ablab.parts.load import load
@@ -237,6 +237,19 @@ def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
         for name, role in found.walk(f"{group}.")
         if name != f"{group}.code"
     }
+
+
+@cache
+def texts_of_options(confs: Sequence[Path]) -> Mapping[str, Text]:
+    """Return the dotted name of every field that takes text under every kind that has it, and which text."""
+    found: dict[str, Text | None] = {}
+    for group, kind in [(each, kind) for each in (*OPTIONS, "data") for kind in sorted(kinds(each))]:
+        kind_class = _readable_class_of(group, kind)
+        for name, annotation in () if kind_class is None else kind_class.types(f"{group}."):
+            text = text_type(annotation)
+            known = found.get(name, text)
+            found[name] = text if known is text else Text.ONE_OR_MORE if known and text else None
+    return {name: text for name, text in found.items() if text is not None}
 
 
 def _readable_class_of(group: str, kind: str) -> type[Group] | None:

@@ -3,15 +3,18 @@
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache, lru_cache
+from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
 from ablab.config.former import GONE, MEANT, key_of_now
+from ablab.config.grammar import Grammar
 from ablab.config.groups import groups, implied_choices
 from ablab.config.malformed import malformed
 from ablab.errors import UserError, check_text, choices
+from ablab.parts.folders import user_confs
 from ablab.program import program
 
 
@@ -32,7 +35,7 @@ def parse(arguments: Sequence[str]) -> list[Override]:
         if not key.strip() or (not equals and not argument.startswith("~")):
             raise UserError(f"{argument!r}: not an override; allowed: key=value, such as layerdrop=0.2 (see --help)")
         try:
-            parsed += _parsed(argument)
+            parsed += _parsed(argument, user_confs())
         except OverrideParseException:
             if key in groups():
                 raise UserError(_unknown_option(argument, value, key)) from None
@@ -41,14 +44,17 @@ def parse(arguments: Sequence[str]) -> list[Override]:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(argument: str) -> Sequence[Override]:
-    """Parse one word: the arms of a study share most of theirs, and the parser is slow."""
+def _parsed(argument: str, confs: Sequence[Path]) -> Sequence[Override]:
+    """Parse one word: the arms of a study share most of theirs, and the parser is slow.
+
+    confs: the user's folders of options, which have fields of their own.
+    """
     return [in_words_of_now(override) for override in _parser().parse_overrides([argument])]
 
 
 @cache
 def _parser() -> OverridesParser:
-    return OverridesParser.create()
+    return Grammar.create()
 
 
 def in_words_of_now(override: Override) -> Override:

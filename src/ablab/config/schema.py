@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, InstanceOf, PlainValidator
 
-from ablab.config.kinds import fields_of_options, option
+from ablab.config.groups import groups
+from ablab.config.kinds import fields_of_options, option, texts_of_options
 from ablab.config.options import (
     OPTIONS,
     AttentionNorm,
@@ -38,7 +39,9 @@ from ablab.fields import (
     Positive,
     ReadIf,
     Role,
+    Text,
     WholeNumber,
+    text_type,
 )
 from ablab.parts.folders import user_confs
 
@@ -225,6 +228,22 @@ def _all_fields(corpus: type[Corpus] | None, confs: Sequence[Path]) -> Mapping[s
         return fields
     own = dict(corpus.walk("data."))
     return {name: role for name, role in fields.items() if not name.startswith("data.")} | own
+
+
+def text_fields() -> Mapping[str, Text]:
+    """Return the dotted name of every field whose values are text, and which text."""
+    return _text_fields(user_confs())
+
+
+@cache
+def _text_fields(confs: Sequence[Path]) -> Mapping[str, Text]:
+    own = {name: found for name, kind in Config.types() if (found := text_type(kind)) is not None}
+    return {**own, **texts_of_options(confs)}
+
+
+def text_of(key: str) -> Text | None:
+    """Return what kind of text the values of a key are; None where they are none."""
+    return Text.ONE if key in groups() else text_fields().get(key)
 
 
 def with_options(kind: type[Architecture], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.kinds import class_of, defaults_of
 from ablab.config.options import OPTIONS
@@ -40,7 +41,7 @@ class Values(NamedTuple):
 def values_of(overrides: Sequence[Override]) -> Values:
     """Compose the YAML files and these overrides with Hydra into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
-    base = _compose_options(tuple(sorted(f"{group}={option}" for group, option in options.items())), user_confs())
+    base = _compose_options(tuple(sorted(options.items())), user_confs())
     fields = [override for override in overrides if not _chooses(override)]
     unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
     read = [override for override in fields if override.key_or_group not in unread]
@@ -91,15 +92,17 @@ def _chooses(override: Override) -> bool:
 
 
 @cache
-def _compose_options(options: tuple[str, ...], confs: Sequence[Path]) -> _Base:
+def _compose_options(options: tuple[tuple[str, str], ...], confs: Sequence[Path]) -> _Base:
     """Compose each choice of options once, however many runs share it: Hydra is slow."""
-    for group, _, option in (word.partition("=") for word in options):
+    for group, option in options:
         option_values(group, option)  # raises UserError for a file that Hydra would only trip over
     with own_hydra():
         try:
-            composed = compose(PRIMARY, overrides=list(options), return_hydra_config=True)
+            composed = compose(
+                PRIMARY, overrides=[f"{group}={quoted(option)}" for group, option in options], return_hydra_config=True
+            )
         except HydraException as error:  # a defaults list of the user's
-            raise UserError(f"{' '.join(options)}: {' '.join(str(error).split())}") from None
+            raise UserError(f"{' '.join(map('='.join, options))}: {' '.join(str(error).split())}") from None
     chosen = {
         group: str(option) for group, option in composed.hydra.runtime.choices.items() if not group.startswith("hydra")
     }

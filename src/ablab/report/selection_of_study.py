@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ablab.config.options import removes_heads
 from ablab.errors import UserError
-from ablab.fields import flatten
+from ablab.fields import as_typed, flatten
 from ablab.files import json_digest
 from ablab.plan import Planned
 from ablab.report.document import TUNING
@@ -19,7 +19,6 @@ from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.closing import Closing, closings
-from ablab.study.design import written
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
 from ablab.study.extending import MOST_CLAIMS, extensions
 from ablab.study.ledger import conditions, entry_with, judged
@@ -282,6 +281,6 @@ def _run(cell: Cell, heads: str) -> Run:
 
 def _level_names(factors: Any) -> dict[str, list[str]]:
     return {
-        factor: list(levels) if isinstance(levels, dict) else [written(level) for level in levels]
+        factor: list(levels) if isinstance(levels, dict) else [as_typed(level) for level in levels]
         for factor, levels in factors.items()
     }

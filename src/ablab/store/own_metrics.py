@@ -14,7 +14,7 @@ from ablab.errors import UserError, first_error
 from ablab.parts.find import Part, find_part
 from ablab.parts.folders import user_confs
 from ablab.parts.load import failure_of, load
-from ablab.plain_yaml import checked
+from ablab.plain_yaml import read_yaml
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
 from ablab.store.scores import METRICS
@@ -86,7 +86,7 @@ def _read(path: Path) -> OwnMetric:
     if path.stem in METRICS:
         raise UserError(f"{path}: ablab has a metric of this name; allowed: any name but {', '.join(METRICS)}")
     try:
-        values: Any = yaml.safe_load(checked(path.read_text(encoding="utf-8")))
+        values: Any = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):

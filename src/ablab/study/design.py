@@ -1,11 +1,11 @@
 """Designs: from factors and levels to arms. Each arm is a name and the words that define it."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 
 from ablab.errors import UserError, choices
+from ablab.fields import as_typed
 from ablab.study.experiment import Experiment, Level
 
 Chosen = Mapping[str, str]
@@ -61,13 +61,6 @@ def name_of(chosen: Chosen) -> str:
     return ",".join(f"{factor}={level}" for factor, level in chosen.items())
 
 
-def written(value: Level) -> str:
-    """Write the value as it would be typed."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":")).replace('"', "")
-
-
 Levels = Mapping[str, Mapping[str, Sequence[str]]]
 """The words of each level, by factor and name of the level."""
 
@@ -117,9 +110,11 @@ def _levels(factor: str, given: Sequence[Level] | Mapping[str, Sequence[str]]) -
     if isinstance(given, Mapping):
         levels = {name: list(words) for name, words in given.items()}
     else:
-        levels = {written(value): [f"{factor}={written(value)}"] for value in given}
+        from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+
+        levels = {as_typed(value): [f"{factor}={spelled(factor, value)}"] for value in given}
     if len(levels) < len(given) or not levels:
-        raise UserError(f"factors.{factor}: needs levels that differ, got {', '.join(map(written, given)) or 'none'}")
+        raise UserError(f"factors.{factor}: needs levels that differ, got {', '.join(map(as_typed, given)) or 'none'}")
     return levels
 
 
@@ -141,9 +136,10 @@ def _checked(key: str, given: Mapping[str, Level], levels: Levels) -> dict[str, 
     for factor, level in given.items():
         if factor not in levels:
             raise UserError(f"{key}: {factor} is no factor; {choices(factor, levels)}")
-        if written(level) not in levels[factor]:
-            raise UserError(f"{key}: {factor} has no level {written(level)}; {choices(written(level), levels[factor])}")
-    return {factor: written(level) for factor, level in given.items()}
+        if as_typed(level) not in levels[factor]:
+            known = choices(as_typed(level), levels[factor])
+            raise UserError(f"{key}: {factor} has no level {as_typed(level)}; {known}")
+    return {factor: as_typed(level) for factor, level in given.items()}
 
 
 def _explicit(experiment: Experiment) -> tuple[list[Arm], str]:

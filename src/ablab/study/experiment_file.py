@@ -1,17 +1,19 @@
 """Find and read experiments/<name>.yaml."""
 
-import re
-from collections.abc import Hashable
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from ablab.config.schema import text_of
 from ablab.errors import UserError, choices, first_error
+from ablab.fields import alternatives
 from ablab.parts.folders import part_folders
 from ablab.parts.shipped import shipped_experiments
-from ablab.plain_yaml import checked
+from ablab.plain_yaml import read_yaml, take_for_text
 from ablab.study.experiment import Declared, Experiment
 
 FOLDER = Path("experiments")
@@ -54,7 +56,7 @@ def read_as(kind: type[Kind], path: Path) -> Kind:
     """Read and validate a YAML file as this kind of declaration."""
     try:
         # `${...}` stays as it is: in a word it is for the run's configuration.
-        values: Any = yaml.load(checked(path.read_text(encoding="utf-8")), Loader)
+        values: Any = read_yaml(path.read_text(encoding="utf-8"), partial(_leave_text, kind=kind))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # PyYAML leaves bad dates to Python
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
@@ -65,41 +67,28 @@ def read_as(kind: type[Kind], path: Path) -> Kind:
         raise UserError(f"{path}: {first_error(error, values)}") from None
 
 
-class Loader(yaml.SafeLoader):
-    """YAML with the booleans and numbers of version 1.2, in which `off` is a word and 1e-3 a number.
-
-    Keys are text: a level may be called on, 0.1 or true. A key that comes twice is an error.
-    """
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Return the mapping."""
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
-                continue
-            key.tag = self.DEFAULT_SCALAR_TAG
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} comes twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
+def _leave_text(node: yaml.Node, kind: Any) -> None:
+    """Leave as text what the declaration has as text, such as an arm called 1.10, and levels of a field of text."""
+    members = list(alternatives(kind))
+    if isinstance(node, yaml.ScalarNode) and str in members and not {int, float, bool} & set(members):
+        take_for_text(node)
+    elif isinstance(node, yaml.SequenceNode):
+        for each, inside in ((each, get_args(m)[0]) for each in node.value for m in members if get_origin(m) is list):
+            _leave_text(each, inside)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if text_of(str(key.value)) is not None:
+                take_for_text(value)
+            for inside in _types_at(str(key.value), members):
+                _leave_text(value, inside)
 
 
-BOOL, INT, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float"))
-WHOLE = r"[-+]?[0-9]+$"
-"""Without the octal numbers of version 1.1, in which 010 is 8, and times such as 1:30."""
-
-TRUE_OR_FALSE = "(true|True|TRUE|false|False|FALSE)$"
-OTHERWISE = (BOOL, INT, FLOAT, "tag:yaml.org,2002:timestamp")
-"""What version 1.1 reads otherwise."""
-
-NUMBER = r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
-"""A whole number too: the resolver of those comes first."""
-
-Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in OTHERWISE]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-Loader.add_implicit_resolver(BOOL, re.compile(TRUE_OR_FALSE), list("tTfF"))
-Loader.add_constructor(INT, lambda loader, node: int(loader.construct_scalar(node)))
-Loader.add_implicit_resolver(INT, re.compile(WHOLE), list("-+0123456789"))
-Loader.add_implicit_resolver(FLOAT, re.compile(NUMBER), list("-+.0123456789"))
+def _types_at(key: str, members: list[Any]) -> Iterator[Any]:
+    """Yield the types that a mapping of one of these types may have at a key."""
+    for member in members:
+        if key == "<<":
+            yield member
+        elif get_origin(member) is dict:
+            yield get_args(member)[1]
+        elif isinstance(member, type) and issubclass(member, BaseModel):
+            yield from (f.annotation for name, f in member.model_fields.items() if key in (name, f.alias))

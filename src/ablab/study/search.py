@@ -15,7 +15,6 @@ from ablab.plan import Planned, plan
 from ablab.search.settings import OBJECTIVES, Dimensions, Interval, Settings
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
 from ablab.store.scores import Recipe, alike, unlike
-from ablab.study.design import written
 from ablab.study.experiment import Experiment
 
 REPORT = "search.json"
@@ -72,8 +71,10 @@ class SearchStudy:
 
     def words(self, number: int, own: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a trial's run, without pruning: depth-quality curves of trials are not needed."""
-        seed = f"seed={self.settings.training_seed}"
-        words = (*self.common, *own, seed, "pruning=none", f"search_trial='{self.folder.resolve()}:{number}'")
+        from ablab.config.grammar import literal  # it imports Hydra, which help pages do without
+
+        seed, trial = f"seed={self.settings.training_seed}", literal(f"{self.folder.resolve()}:{number}")
+        words = (*self.common, *own, seed, "pruning=none", f"search_trial={trial}")
         unread = compose_arm(words).unread
         return tuple(word for word in words if word not in unread)
 
@@ -149,12 +150,14 @@ def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: S
 
 def space_of(dimensions: Dimensions, place: str) -> Space:
     """Return the space that a file declares at this place."""
+    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+
     try:
         return Space(
             tuple(
                 Range(key, values)
                 if isinstance(values, Interval)
-                else levels(key, [written(value) for value in values])
+                else levels(key, [spelled(key, value) for value in values])
                 for key, values in dimensions.items()
             )
         )

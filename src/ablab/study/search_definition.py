@@ -81,7 +81,9 @@ def announced(search: SearchStudy) -> Study:
 
 def confirming(name: str, path: Path, experiment: Experiment, overrides: Sequence["Override"]) -> Study:
     """Return the study that follows a search: the winner against the usual words, on seeds that did not choose it."""
-    named = parse_words([f"experiment={name}"])[-1]
+    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+
+    named = parse_words([f"experiment={spelled('experiment', name)}"])[-1]
     found = _declared_search(named, overrides)
     assert found is not None
     best = found.winner()

@@ -156,8 +156,10 @@ class Study:
 
     def words_of(self, cell: Cell) -> list[str]:
         """Return the words that define the run, and its study, arm and name in W&B."""
+        from ablab.config.grammar import literal  # it imports Hydra, which reports do without
+
         about = {"study": self.name, "arm": cell.arm, "name": self.name_of(cell)}
-        return [*cell.words, *(f"logger.{key}='{_quoted(value)}'" for key, value in about.items())]
+        return [*cell.words, *(f"logger.{key}={literal(value)}" for key, value in about.items())]
 
     def name_of(self, cell: Cell) -> str:
         """Return the run's name in W&B: `norm=post, seed 2`, by what differs from the baseline."""
@@ -192,11 +194,6 @@ class Study:
     def folder(self) -> Path:
         """The folder of the study, which holds none of its runs."""
         return self.outputs / "studies" / self.name
-
-
-def _quoted(text: str) -> str:
-    """Return text as it stands between single quotes in an override."""
-    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def digest_of(cells: Sequence[Cell]) -> str:

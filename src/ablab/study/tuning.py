@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ablab.errors import UserError
+from ablab.fields import as_typed
 from ablab.search.space import Space
 from ablab.store.records import Record
 from ablab.store.scores import SCORES, Score
-from ablab.study.design import Arm, written
+from ablab.study.design import Arm
 from ablab.study.experiment import Tune
 
 Words = tuple[str, ...]
@@ -67,7 +68,7 @@ def settings_of(tune: Tune, space: Space | None) -> list[Words]:
     """Return the settings that every arm is tried with. `space`: that of the file, checked; None for a single key."""
     if space is None:
         assert tune.values is not None
-        return [(f"{tune.key}={written(value)}",) for value in tune.values]
+        return [(f"{tune.key}={as_typed(value)}",) for value in tune.values]
     # Optuna takes a second to import, which only this needs.
     from ablab.search.draws import draws
 

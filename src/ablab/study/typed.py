@@ -24,8 +24,8 @@ def parse_words(words: Sequence[str], *, intervals: bool = False) -> list["Overr
     Raises UserError for a word that is malformed, or that only lacks its key.
     """
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.core.override_parser.overrides_parser import OverridesParser
 
+    from ablab.config.grammar import Grammar
     from ablab.config.overrides import in_words_of_now, parse
     from ablab.config.values import own_hydra
 
@@ -38,8 +38,7 @@ def parse_words(words: Sequence[str], *, intervals: bool = False) -> list["Overr
         # Expanding a glob requires the options of groups.
         loader = GlobalHydra.instance().config_loader()
         overrides = [
-            in_words_of_now(override)
-            for override in OverridesParser.create(config_loader=loader).parse_overrides(list(words))
+            in_words_of_now(override) for override in Grammar.create(config_loader=loader).parse_overrides(list(words))
         ]
         _check_repeated(overrides)
         return overrides if intervals else [_listed(override) for override in overrides]

@@ -1,0 +1,99 @@
+"""Hydra's grammar of words `key=value`, in which a field of text takes the text that was typed.
+
+By itself the grammar makes a number of `1.10` and a truth of `true`, whichever field they are for.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+from antlr4 import CommonTokenStream, InputStream  # type: ignore[import-untyped]
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.overrides_visitor import HydraErrorListener, HydraOverrideVisitor
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from hydra.grammar.gen.OverrideLexer import OverrideLexer
+from hydra.grammar.gen.OverrideParser import OverrideParser
+
+from ablab.config.former import key_of_now
+from ablab.config.groups import groups
+from ablab.config.schema import text_of
+from ablab.fields import Text, as_typed
+
+
+class Grammar(OverridesParser):
+    """The grammar, with values of text fields, and names of options and experiments, as they were typed.
+
+    In a field that may be null, `null` is no text, unless it stands in quotes.
+    """
+
+    def parse_rule(self, s: str, rule_name: str) -> Any:
+        """Return what the text means under a rule, as Hydra's own parser does."""
+        key = key_of_now(s.partition("=")[0].lstrip("+~"))
+        if rule_name != "override" or text_of(key) is None:
+            return super().parse_rule(s, rule_name)
+        listener = HydraErrorListener()
+        lexer = OverrideLexer(InputStream(s))
+        parser = OverrideParser(CommonTokenStream(lexer))
+        for reader in (lexer, parser):
+            reader.removeErrorListeners()
+            reader.addErrorListener(listener)
+        visitor = _Name(self.functions) if key in groups() or key == "experiment" else _AsTyped(self.functions)
+        override: Override = visitor.visit(parser.override())
+        override.input_line = s
+        override.validate()
+        return override
+
+
+class _AsTyped(HydraOverrideVisitor):
+    def _createPrimitive(self, ctx: Any) -> Any:  # noqa: N802 - Hydra's name
+        value = super()._createPrimitive(ctx)
+        return ctx.getText().strip() if isinstance(value, bool | int | float) else value
+
+
+class _Name(_AsTyped):
+    def _createPrimitive(self, ctx: Any) -> Any:  # noqa: N802 - Hydra's name
+        value = super()._createPrimitive(ctx)
+        return ctx.getText().strip() if value is None else value
+
+
+def spelled(key: str, value: object) -> str:
+    """Return what stands after `key=` for a value: text in quotes only where the grammar would read it otherwise.
+
+    Interpolations stay what they are. Text for a field that is none is taken for a value as typed, such as `1e-3`.
+    """
+    kind = text_of(key)
+    if isinstance(value, str):
+        is_other = kind in (Text.ONE, Text.ONE_OR_MORE) and _read(key, value) != value
+        return quoted(value) if is_other else value
+    if isinstance(value, list):
+        return f"[{','.join(quoted(each) if _needs_quotes(each) else as_typed(each) for each in value)}]"
+    return as_typed(value)
+
+
+def _needs_quotes(element: object) -> bool:
+    return isinstance(element, str) and (not element or "\\" in element or _read("logger.name", element) != element)
+
+
+@cache
+def _grammar() -> OverridesParser:
+    return Grammar.create()
+
+
+def _read(key: str, text: str) -> object:
+    """Return what the grammar makes of text without quotes; None where that is nothing, or null."""
+    try:
+        return _grammar().parse_override(f"{key}={text}").value()
+    except HydraException:
+        return None
+
+
+def quoted(text: str) -> str:
+    r"""Return text in quotes: backslashes count double before a quote, and there alone."""
+    inside = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
+    return f"'{inside}'"
+
+
+def literal(text: str) -> str:
+    r"""Return text in quotes of which nothing is an interpolation: `${x}` as `\${x}`."""
+    return quoted(re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text))
