@@ -76,8 +76,17 @@ def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> 
 
 
 def _hint(given: object, names: Sequence[str], likeness: float = 0.6) -> str:
-    near = get_close_matches(str(given), names, n=1, cutoff=likeness)
+    near = [] if _is_number(given) else get_close_matches(str(given), names, n=1, cutoff=likeness)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def _is_number(given: object) -> bool:
+    """Return whether it is `0.1`, or `layerdrop=0.1`: another number is another experiment, and no misspelling."""
+    try:
+        float(str(given).rpartition("=")[2])
+    except ValueError:
+        return False
+    return True
 
 
 def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:

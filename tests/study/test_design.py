@@ -5,6 +5,7 @@ import pytest
 from ablab.errors import UserError
 from ablab.study.design import arms_of
 from ablab.study.experiment import Experiment
+from ablab.study.grid import grid_of
 
 FACTORS = {"norm": ["pre", "post"], "layerdrop": [0, 0.1, 0.2]}
 
@@ -100,3 +101,30 @@ def test_what_is_no_design_is_said(case):
     with pytest.raises(UserError, match=r"\A[^\n]*\Z") as refusal:
         arms_of(experiment(**changes))
     assert said in str(refusal.value)
+
+
+RATES = {"optim.lr": [1e-3, 1e-4], "layerdrop": [0.0, 0.10], "data.tgt": ["1.10", "de"]}
+
+
+def test_a_level_is_named_by_its_number_however_it_is_written():
+    given = experiment(factors=RATES, baseline={"layerdrop": 0, "optim.lr": 1e-4}, exclude=[{"layerdrop": 0.1}])
+    arms, baseline = arms_of(given)
+    assert baseline == "optim.lr=0.0001,layerdrop=0.0,data.tgt=1.10"
+    grid = grid_of(arms, baseline, None)
+    assert grid.find("optim.lr=1e-3", "arm") is grid.find("1e-3", "arm") is grid.find("optim.lr=0.0010", "arm")
+    assert grid.find("optim.lr=10e-4,data.tgt=de", "arm").levels["data.tgt"] == "de"
+    assert grid.step("optim.lr=1e-3", "effect") == ("optim.lr", "0.001")
+
+
+@pytest.mark.parametrize("name", ["optim.lr=1e-5", "1e-5", "data.tgt=1.1", "1.1", "layerdrop=0.00001"])
+def test_another_number_is_no_level_and_suggests_none(name):
+    arms, baseline = arms_of(experiment(factors=RATES))
+    with pytest.raises(UserError, match="no such arm; allowed: ") as raised:
+        grid_of(arms, baseline, None).find(name, "claims.arm")
+    assert "did you mean" not in str(raised.value)
+
+
+def test_a_named_level_is_no_number():
+    arms, baseline = arms_of(experiment(factors={"rate": {"1.10": [], "2": ["layerdrop=0.2"]}}))
+    with pytest.raises(UserError, match=r"rate=2\.0: no such arm"):
+        grid_of(arms, baseline, None).find("rate=2.0", "claims.arm")

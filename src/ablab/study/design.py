@@ -1,9 +1,10 @@
 """Designs: from factors and levels to arms. Each arm is a name and the words that define it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 
+from ablab.config.schema import all_fields, text_of
 from ablab.errors import UserError, choices
 from ablab.fields import as_typed
 from ablab.study.experiment import Experiment, Level
@@ -133,13 +134,32 @@ def _excluded(chosen: Chosen, experiment: Experiment, levels: Levels) -> bool:
 
 
 def _checked(key: str, given: Mapping[str, Level], levels: Levels) -> dict[str, str]:
-    for factor, level in given.items():
+    found = {}
+    for factor, value in given.items():
         if factor not in levels:
             raise UserError(f"{key}: {factor} is no factor; {choices(factor, levels)}")
-        if as_typed(level) not in levels[factor]:
-            known = choices(as_typed(level), levels[factor])
-            raise UserError(f"{key}: {factor} has no level {as_typed(level)}; {known}")
-    return {factor: as_typed(level) for factor, level in given.items()}
+        level = level_called(as_typed(value), factor, levels[factor])
+        if level is None:
+            known = choices(as_typed(value), levels[factor])
+            raise UserError(f"{key}: {factor} has no level {as_typed(value)}; {known}")
+        found[factor] = level
+    return found
+
+
+def level_called(name: str, factor: str, levels: Collection[str]) -> str | None:
+    """Return the level of this name, or of this number: 1e-4 is the level 0.0001. None if there is none."""
+    if name in levels:
+        return name
+    if factor not in all_fields() or text_of(factor) is not None or (number := _number(name)) is None:
+        return None
+    return next((level for level in levels if _number(level) == number), None)
+
+
+def _number(name: str) -> float | None:
+    try:
+        return float(name)
+    except ValueError:
+        return None
 
 
 def _explicit(experiment: Experiment) -> tuple[list[Arm], str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ablab.errors import UserError, choices
-from ablab.study.design import Arm, Chosen
+from ablab.study.design import Arm, Chosen, level_called
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,20 @@ class Grid:
         left = name
         while left:
             # A level may contain commas.
-            word = next((word for word in words if left == word or left.startswith(f"{word},")), None)
-            if word is None:
+            word = next((word for word in words if left == word or left.startswith(f"{word},")), left.partition(",")[0])
+            step = words.get(word) or self._by_number(word)
+            if step is None:
                 return None
-            factor, level = words[word]
-            found[factor] = level
+            found[step[0]] = step[1]
             left = left[len(word) + 1 :]
         return found
+
+    def _by_number(self, word: str) -> tuple[str, str] | None:
+        """Return factor and level of `optim.lr=1e-4`, or of `1e-4` if one factor alone has it, by the number."""
+        factor, _, name = word.rpartition("=")
+        called = {each: level_called(name, each, self.levels_of(each)) for each in self.usual if factor in ("", each)}
+        found = [(each, level) for each, level in called.items() if level is not None]
+        return found[0] if len(found) == 1 else None
 
     def step(self, name: str, key: str) -> tuple[str, str]:
         """Return factor and level of `norm=scalenorm`, of `scalenorm`, or of `norm` where only one is not usual."""
