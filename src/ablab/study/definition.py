@@ -20,6 +20,7 @@ from ablab.study.extending import added_so_far, check_followed
 from ablab.study.grid import grid_of
 from ablab.study.search_definition import confirming
 from ablab.study.study import Study, digest_of
+from ablab.study.study_file import StudyFile, check_own
 from ablab.study.tuning import tuned_of
 from ablab.study.tuning_study import (
     check_scales_when_tuned,
@@ -57,7 +58,10 @@ def define(words: tuple[str, ...]) -> Study:
     if named:
         if named[-1].is_sweep_override():
             raise UserError(f"{named[-1].input_line}: allowed: one experiment at a time")
-        return replace(_declared(str(named[-1].value()), others), typed=words)
+        study = replace(_declared(str(named[-1].value()), others), typed=words)
+        for one in filter(None, (study, study.trials)):
+            check_own(one.file, one.folder, one.outputs)
+        return study
     return replace(_ad_hoc(others), typed=words)
 
 
@@ -102,7 +106,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             usual = list(cells_of(arms, seeds[:1], common, naming=True))
             check_all_measured(compared.claims, usual)
             settings = settings_to_try(experiment.tune, arms, common)
-            trials = tuning_study(path.stem, experiment, settings, arms, seeds, common)
+            trials = tuning_study(StudyFile(path, experiment), settings, arms, seeds, common)
             records = records_of(trials)
             if records is None:
                 check_scales_when_tuned(experiment.tune, compared.claims, usual, trials, len(settings))
@@ -129,6 +133,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         looks=looks,
         tuned=tuned,
         trials=trials,
+        file=StudyFile(path, experiment),
     )
     return study if looks is None else replace(study, cells=added_so_far(study, looks))
 

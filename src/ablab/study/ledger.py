@@ -27,6 +27,7 @@ from ablab.store.records import now
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
+from ablab.study.study_file import check_own, is_edit
 
 
 class State(str, Enum):
@@ -123,25 +124,30 @@ def state_of(
     return State.INTERRUPTED if (folder.path / "recipe.yaml").exists() else State.PLANNED
 
 
-def register(study: Study) -> None:
+def register(study: Study) -> bool:
     """Write down claims and seeds that are new, and how many runs had ended by then.
+
+    Return whether they are those of a file that was edited since.
 
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
     # Two launches at once would each read the register without the other's entry, and one would be lost.
     with writing_in(study.folder), FileLock(study.folder / ".registered.lock"):
-        _register(study)
+        check_own(study.file, study.folder, study.outputs)
+        return _register(study)
 
 
-def _register(study: Study) -> None:
+def _register(study: Study) -> bool:
     path = study.folder / "registered.json"
     complete(study.outputs, path)
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
     declared = _declared(study)
     found = conditions(study)
-    if not known or known[-1]["digest"] != declared["digest"] or _is_known_now(known, found):
+    is_new = not known or known[-1]["digest"] != declared["digest"] or _is_known_now(known, found)
+    if is_new:
         entry = {
             **declared,
+            **({} if study.file is None else study.file.registered(study.outputs)),
             "conditions": found,
             "judged": judged(study),
             "registered": now(),
@@ -157,6 +163,7 @@ def _register(study: Study) -> None:
             for cell in study.cells
         ],
     )
+    return is_new and is_edit(study.file, known)
 
 
 def _is_known_now(known: Sequence[Mapping[str, Any]], found: Mapping[str, str]) -> bool:

@@ -1,7 +1,7 @@
 """Definition of a search, typed or declared: its space, settings and name. No trial is begun here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from ablab.search.settings import OBJECTIVES, Dimensions, Interval, Settings
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
 from ablab.store.scores import Recipe, alike, unlike
 from ablab.study.experiment import Experiment
+from ablab.study.study_file import StudyFile
 
 REPORT = "search.json"
 """File name of a search's results, in the study's folder."""
@@ -43,6 +44,8 @@ class SearchStudy:
     """Fresh seeds for the winner of a declared search."""
     recipes: Sequence[Recipe] = field(default=(), compare=False, repr=False)
     """Of trials at the corners of the space."""
+    file: StudyFile | None = None
+    """The file that declares it."""
 
     @cached_property
     def digest(self) -> str:
@@ -133,8 +136,9 @@ def _check_objectives(objectives: Sequence[str], recipes: Sequence[Recipe], pref
             raise UserError(f"{prefix}objectives=[{name}]: {reason}; allowed: {alike(OBJECTIVES, recipes)}")
 
 
-def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:
+def declared(file: StudyFile, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:
     """Make the search that a file's `search:` block declares."""
+    experiment = file.experiment
     block = experiment.search
     assert block is not None
     for key in OF_EXPERIMENTS:
@@ -145,7 +149,8 @@ def declared(label: str, experiment: Experiment, common: Sequence[str], seeds: S
             f"seeds: {block.training_seed} is search.training_seed, on which the winner was chosen; allowed: others"
         )
     block.check("search.")
-    return search(label, block, space_of(block.space, "search.space"), common, experiment, seeds)
+    found = search(file.path.stem, block, space_of(block.space, "search.space"), common, experiment, seeds)
+    return replace(found, file=file)
 
 
 def space_of(dimensions: Dimensions, place: str) -> Space:

@@ -17,6 +17,7 @@ from ablab.study.experiment_file import find, read
 from ablab.study.grid import grid_of
 from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Study
+from ablab.study.study_file import StudyFile, check_own
 from ablab.study.typed import check_of_runs, line_beside, parse_words, planned_seeds, seeds_of
 
 if TYPE_CHECKING:
@@ -63,20 +64,21 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
     try:
         check_of_runs(experiment.common)
         claims = _claims(experiment, ARMS)
-        found = declared(path.stem, experiment, (*experiment.common, *common), seeds)
+        found = declared(StudyFile(path, experiment), (*experiment.common, *common), seeds)
         for claim in claims:
             check_measured(claim, found.base)
             check_scale(claim, found.recipes)  # the winner may be any of them
-        return found
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+    check_own(found.file, found.folder, Path(found.base.config.outputs))
+    return found
 
 
 def announced(search: SearchStudy) -> Study:
     """Return the study that will follow a declared search, as far as it is known before: its claims and its seeds."""
     cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
     claims = [] if search.experiment is None else _claims(search.experiment, ARMS)
-    return Study(search.name, ARMS, USUAL, list(search.seeds), cells, search.experiment, claims)
+    return Study(search.name, ARMS, USUAL, list(search.seeds), cells, search.experiment, claims, file=search.file)
 
 
 def confirming(name: str, path: Path, experiment: Experiment, overrides: Sequence["Override"]) -> Study:
@@ -97,7 +99,7 @@ def confirming(name: str, path: Path, experiment: Experiment, overrides: Sequenc
         check_distinct(claims, cells)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return Study(path.stem, arms, USUAL, seeds, cells, experiment, claims)
+    return Study(path.stem, arms, USUAL, seeds, cells, experiment, claims, file=found.file)
 
 
 def _claims(experiment: Experiment, arms: Sequence[Arm]) -> list[Settled]:

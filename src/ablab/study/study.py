@@ -12,6 +12,7 @@ from ablab.statistics.looks import Looks
 from ablab.study.claims import Settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
+from ablab.study.study_file import StudyFile
 from ablab.study.tuning import Tuned
 
 
@@ -110,6 +111,8 @@ class Study:
     """What tuning tried for each arm, and chose."""
     trials: "Study | None" = None
     """The tuning study that ran before."""
+    file: StudyFile | None = None
+    """The file that declares it."""
     looks: Looks | None = None
     """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
 

@@ -81,7 +81,8 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
-    register(study)
+    if register(study):
+        console.say(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
     _set_aside(board, policy, console)
     console.rich.print(summary(list(board.entries.values())))
     before = _done(board)

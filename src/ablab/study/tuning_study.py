@@ -12,10 +12,11 @@ from ablab.study.both_ways import Compared, both_ways, tuned_alone
 from ablab.study.cells import cells_of, check_scales
 from ablab.study.claims import Settled, check_scale
 from ablab.study.design import Arm
-from ablab.study.experiment import TUNING_METRICS, Experiment, Tune
+from ablab.study.experiment import TUNING_METRICS, Tune
 from ablab.study.grid import Grid
 from ablab.study.search import space_of
 from ablab.study.study import Cell, Study
+from ablab.study.study_file import StudyFile
 from ablab.study.tuning import Tuned, score_of, settings_of, trial_arms
 
 
@@ -38,21 +39,21 @@ def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> l
 
 
 def tuning_study(
-    name: str,
-    experiment: Experiment,
+    file: StudyFile,
     settings: Sequence[tuple[str, ...]],
     arms: Sequence[Arm],
     seeds: Sequence[int],
     common: Sequence[str],
 ) -> Study:
     """Return the tuning study, which runs before the experiment's own."""
-    tune = experiment.tune
+    tune = file.experiment.tune
     assert tune is not None
     if shared := sorted(set(tune.seeds) & set(seeds)):
         raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
     trials = trial_arms(arms, settings)
     cells = list(cells_of(trials, tune.seeds, common, naming=True))
-    return Study(f"{name}-tuning", trials, trials[0].name, tune.seeds, cells, experiment, is_tuning=True)
+    name = f"{file.path.stem}-tuning"
+    return Study(name, trials, trials[0].name, tune.seeds, cells, file.experiment, is_tuning=True, file=file)
 
 
 def check_scales_when_tuned(
