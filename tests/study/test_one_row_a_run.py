@@ -123,3 +123,53 @@ def test_arms_are_one_as_far_as_their_seeds_go():
     )
     assert found["plain"] == found["pruned"] == found["again"]
     assert len({found[name] for name in ("plain", "other", "unknown", "too")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"factors": {"norm": ["pre", "post"], "outputs": ["a", "b"]}}, "outputs is runtime: it names no run"),
+        ({"factors": {"trainer.threads": [1, 2]}}, "trainer.threads is runtime"),
+        ({"factors": {"place": {"here": [], "there": ["logger=none"]}}}, "logger is runtime"),
+        ({"design": "arms", "arms": {"a": ["norm=pre"], "b": ["norm=pre", "trainer=ddp"]}}, "trainer is runtime"),
+        ({"factors": {"decoding.beam_size": [1, 4]}, "metric": "valid_loss"}, "which valid_loss cannot see"),
+    ],
+)
+def test_arms_that_differ_by_nothing_that_is_compared_are_refused(tmp_path, monkeypatch, content, why):
+    with pytest.raises(UserError, match=f" are the same runs: .*{why}"):
+        declared(tmp_path, monkeypatch, **content)
+
+
+@pytest.mark.parametrize("words", ["outputs=a,b", "trainer=cpu,ddp", "logger.name=a,b"])
+def test_so_they_are_on_the_line(words):
+    with pytest.raises(UserError, match=r"are the same runs: .* is runtime: it names no run"):
+        define((words,))
+
+
+JUDGED = [{"arm": "4", "expect": "less", "metric": "test_bleu"}]
+"""A claim that sees how runs are decoded."""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"factors": {"decoding.beam_size": [1, 4]}},
+        {"factors": {"pruning": ["none", "every_other"]}, "metric": "valid_loss"},
+        {"factors": {"decoding.beam_size": [1, 4]}, "metric": "valid_loss", "claims": JUDGED},
+        {"design": "arms", "arms": {"a": ["norm=pre"], "b": ["norm=post", "trainer.threads=2"]}},
+    ],
+)
+def test_arms_that_differ_by_what_is_compared_are_arms(tmp_path, monkeypatch, content):
+    assert len(declared(tmp_path, monkeypatch, **content).arms) == 2
+
+
+def test_one_study_has_one_store(tmp_path, monkeypatch):
+    arms = {"a": ["norm=pre", "outputs=oa"], "b": ["norm=post", "outputs=ob"]}
+    with pytest.raises(UserError, match="outputs: the arms lie in oa and ob; allowed: one store for all arms"):
+        declared(tmp_path, monkeypatch, design="arms", arms=arms)
+
+
+def test_a_claim_about_validation_sees_no_test_set(tmp_path, monkeypatch):
+    claims = [{"arm": "4", "expect": "less", "metric": "valid_loss"}]
+    with pytest.raises(UserError, match=r"same effect as those of decoding\.beam_size=1"):
+        declared(tmp_path, monkeypatch, factors={"decoding.beam_size": [1, 4]}, claims=claims)

@@ -154,6 +154,9 @@ of that depth, or with `heads` heads.
 METRICS = (*SCORES, *COSTS, *OF_ARMS)
 """All names of metrics that are not users' own."""
 
+OF_TRAINING = ("valid_bleu", "valid_loss", "training_speed", "memory", "failures")
+"""Metrics that are known when training ends: no test set and no way to decode changes them."""
+
 MONITORED = {"valid_loss": "loss", "valid_bleu": "bleu"}
 """Metrics by which training may select weights, and their values of training.monitor."""
 

@@ -1,15 +1,17 @@
 """Cells of a study, one run each: composed from the words of its arms, with each run under one arm."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ablab.config import Composed, compose_arm
 from ablab.config.former import key_of
+from ablab.config.schema import all_fields
 from ablab.errors import UserError
-from ablab.fields import flatten
+from ablab.fields import Role, flatten
 from ablab.plan import plan
-from ablab.store.scores import Recipe
+from ablab.search.space import EVALUATION_GROUPS, RUNTIME_GROUPS
+from ablab.store.scores import OF_TRAINING, Recipe
 from ablab.study.claims import OF_CURVES, Settled, check_measured, check_scale
 from ablab.study.design import Arm
 from ablab.study.study import Cell, by_arm, united
@@ -60,6 +62,48 @@ def one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str,
     names = united([arm.name for arm in arms], by_arm(cells, lambda cell: cell.key))
     once = {(names[cell.arm], cell.seed): cell for cell in reversed(cells)}
     return names, [replace(cell, arm=arm) for (arm, _), cell in reversed(once.items())]
+
+
+def check_differ(arms: Sequence[Arm], cells: Sequence[Cell], metrics: Collection[str]) -> None:
+    """Raise UserError for arms that differ by nothing that `metrics` see, such as where their runs are computed.
+
+    Arms that are one run since a setting of the model has no effect in them are no error: they are united.
+    """
+    judged = not set(metrics) <= set(OF_TRAINING)
+    first = {cell.arm: cell for cell in reversed(cells)}
+    found: dict[tuple[object, ...], tuple[Arm, list[str]]] = {}
+    for arm in arms:
+        planned = first[arm.name].planned
+        unseen = [word for word in arm.words if _is_unseen(key_of(word), all_fields(type(planned.config.data)), judged)]
+        others = tuple(word for word in arm.words if word not in unseen)
+        ids = (planned.run_id, planned.evaluation_id, planned.curve_id) if judged else (planned.run_id,)
+        other, before = found.setdefault((ids, others), (arm, unseen))
+        if before != unseen:
+            raise UserError(_null_arm(other, arm, [word for word in unseen if word not in before] or before, metrics))
+    if len(stores := {str(cell.planned.outputs) for cell in first.values()}) > 1:
+        raise UserError(f"outputs: the arms lie in {' and '.join(sorted(stores))}; allowed: one store for all arms")
+
+
+def _is_unseen(key: str, fields: Mapping[str, Role], judged: bool) -> bool:
+    """Return whether a key decides no run and, unless evaluations are `judged`, no more than how one is judged.
+
+    Pruning is always seen: the report draws the curves of every arm.
+    """
+    if key.partition(".")[0] == "pruning":
+        return False
+    is_evaluation = key in EVALUATION_GROUPS or fields.get(key) is Role.EVALUATION
+    return key in RUNTIME_GROUPS or fields.get(key) is Role.RUNTIME or (is_evaluation and not judged)
+
+
+def _null_arm(one: Arm, other: Arm, words: Sequence[str], metrics: Collection[str]) -> str:
+    """Return why two arms are the same: the first of the words in which they differ."""
+    key = key_of(words[0])
+    if key in RUNTIME_GROUPS or all_fields().get(key) is Role.RUNTIME:
+        why = f"{key} is runtime: it names no run; allowed: one value for all arms"
+    else:
+        blind = ", ".join(sorted(metrics))
+        why = f"{key} decides how a run is judged, which {blind} cannot see; allowed with metric: test_bleu"
+    return f"{one.name} and {other.name} are the same runs: {why}"
 
 
 def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
@@ -117,4 +161,6 @@ def _seen(claim: Settled, cell: Cell) -> str:
     """Return what decides a run's score in the claim's metric."""
     if claim.metric in OF_CURVES:
         return cell.key
+    if claim.metric in OF_TRAINING:
+        return cell.planned.run_id
     return f"{cell.planned.run_id} {cell.planned.evaluation_id}"

@@ -12,7 +12,7 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.garbage import uncollected
 from ablab.study.both_ways import Compared
-from ablab.study.cells import cells_of, check_all_measured, check_distinct, one_arm_a_run, united_arms
+from ablab.study.cells import cells_of, check_all_measured, check_differ, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, asked, settled
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment_file import find, read
@@ -81,6 +81,7 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
         arms.append(Arm(",".join(varied) or "one arm", combination))
     seeds = seeds_of(overrides, [1])
     cells = list(cells_of(arms, seeds, ()))
+    check_differ(arms, cells, ["test_bleu"])
     names, cells = one_arm_a_run(arms, cells)
     return Study(f"s{digest_of(cells)}", united_arms(arms, names), names[arms[0].name], seeds, cells, None)
 
@@ -115,6 +116,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             compared = compared_when_tuned(experiment.tune, compared, tuned, grid)
         cells = list(cells_of(compared.arms, seeds, common, naming=True))
         check_all_measured(compared.claims, cells)
+        check_differ(compared.arms, cells, {experiment.metric, *(claim.metric for claim in compared.claims)})
         check_distinct(compared.claims, cells)
         if looks is not None:
             check_followed(compared.claims, experiment.error)

@@ -9,7 +9,7 @@ from ablab.fields import flatten
 from ablab.search.space import checked
 from ablab.store.records import Record
 from ablab.study.both_ways import Compared, both_ways, tuned_alone
-from ablab.study.cells import cells_of, check_scales
+from ablab.study.cells import cells_of, check_differ, check_scales
 from ablab.study.claims import Settled, check_scale
 from ablab.study.design import Arm
 from ablab.study.experiment import TUNING_METRICS, Tune
@@ -52,6 +52,7 @@ def tuning_study(
         raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
     trials = trial_arms(arms, settings)
     cells = list(cells_of(trials, tune.seeds, common, naming=True))
+    check_differ(trials, cells, ["test_bleu"])
     name = f"{file.path.stem}-tuning"
     return Study(name, trials, trials[0].name, tune.seeds, cells, file.experiment, is_tuning=True, file=file)
 
