@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.data.keys import has_both_sides, is_blank, key, near_key, readable
-from ablab.data.vocabulary import _usual
+from ablab.data.normalization import USUAL, normalizer
 
 ODD = (
     "\x00\x01\t\x0b\x1c\x85\xa0\xad\u0301\u0344\u061c\u1680\u200b\u200c\u200d\u2028\u2060\u2581\u3000\ufeff\uff5e\ufffd"
@@ -19,7 +19,7 @@ texts = st.text(
 
 def as_read(sentences):
     """The sentences as SentencePiece normalises them before it cuts them into pieces."""
-    return _usual()._processor.normalize(sentences)
+    return normalizer(USUAL).normalize(sentences)
 
 
 @pytest.mark.parametrize("form", ["{}", "a{}b", " {} "])

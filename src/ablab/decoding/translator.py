@@ -77,7 +77,7 @@ class DecodingConfig:
         Few of them were at their end.
         """
         lengths = zip(sources, map(len, translations), strict=True)
-        return sum(bool(words) and length >= words + self.max_extra_tokens for words, length in lengths)
+        return len([words for words, length in lengths if words and length >= words + self.max_extra_tokens])
 
     def batch_tokens(self, device: torch.device) -> int:
         """Return the most source positions per batch."""
