@@ -256,6 +256,24 @@ def test_every_field_that_names_nothing_was_tried():
     assert fields <= tried | untried
 
 
+ZEROS = ["layerdrop", "layerdrop_encoder", "training.label_smoothing", "schedule.min_lr", "optim.weight_decay"]
+ZEROS += [f"model.{which}dropout" for which in ("", "embedding_", "attention_", "activation_", "word_")]
+OPTIONS_OF_ZEROS = {"schedule.min_lr": "schedule=plateau", "optim.weight_decay": "optim=adamw"}
+
+
+@pytest.mark.parametrize("key", ZEROS)
+def test_zero_has_no_sign(key):
+    option = OPTIONS_OF_ZEROS.get(key, "")
+    assert _id(f"{option} {key}=-0.0") == _id(f"{option} {key}=0.0") == _id(f"{option} {key}=0")
+    assert "-0.0" not in _name(f"{option} {key}=-0.0")
+
+
+def test_zero_has_no_sign_in_an_evaluation():
+    one, other = (compose([f"decoding.length_penalty={zero}"]).config for zero in ("-0.0", "0"))
+    assert identity.evaluation(one) == identity.evaluation(other)
+    assert str(one.decoding.length_penalty) == "0.0"
+
+
 @pytest.mark.parametrize("case", WITHOUT_EFFECT)
 def test_a_setting_without_effect_names_nothing(case):
     one, other = WITHOUT_EFFECT[case]

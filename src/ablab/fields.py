@@ -165,6 +165,15 @@ def is_group(kind: object) -> TypeGuard[type[Group]]:
     return isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, Group)
 
 
+def unsigned(value: Any) -> Any:
+    """Return plain values with 0.0 for -0.0, which is equal to it and would name another run."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, Mapping):
+        return {key: unsigned(inside) for key, inside in value.items()}
+    return [unsigned(inside) for inside in value] if isinstance(value, list) else value
+
+
 class Text(Enum):
     """The values of a field of text: `ONE` name, a `LIST` of names, or `ONE_OR_MORE`."""
 

@@ -83,3 +83,11 @@ def test_an_option_has_the_fields_that_were_added_to_it_later():
 def test_bytes_that_are_no_text_are_refused():
     with pytest.raises(UserError, match=r"data.path=/caf\\udce9: not UTF-8"):
         reopen(recorded(), ["data.path=/caf\udce9"])
+
+
+def test_text_is_what_was_typed_and_other_values_are_as_in_yaml():
+    words = ["logger.project=1.10", "logger.tags=[1e3,no,'null']", "logger.name=null", "decoding.length_penalty=-0.0"]
+    config = reopen(recorded(), words)
+    logger = config.logger
+    assert (logger.project, logger.tags, logger.name) == ("1.10", ["1e3", "no", "null"], None)
+    assert str(config.decoding.length_penalty) == "0.0"

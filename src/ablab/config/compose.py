@@ -13,7 +13,7 @@ from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
 from ablab.data.corpus import Corpus
 from ablab.errors import UserError, first_error
-from ablab.fields import Group, as_typed, flatten
+from ablab.fields import Group, as_typed, flatten, unsigned
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -60,15 +60,16 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     overrides = parse(arguments)
     check(overrides, all_fields())
     typed = values_of(overrides)
-    base, written, resolved = (flatten(values) for values in (typed.base, typed.written, typed.resolved))
+    meant = unsigned(typed.resolved)
+    base, written, resolved = (flatten(values) for values in (typed.base, typed.written, meant))
     # A field may have become a mapping, by an interpolation; validation refuses it.
     changes = {key: resolved.get(key) for key, value in written.items() if base.get(key) != value}
-    values = shrink(typed.resolved) if typed.resolved["smoke"] else typed.resolved
+    values = shrink(meant) if meant["smoke"] else meant
     config = validate(values)
     unread = dict(_without_effect(overrides, typed.unread, typed.choices, config))
     idle = {override.key_or_group for override in overrides if override.input_line in unread}
     changes = {key: value for key, value in changes.items() if key not in idle}
-    asked = with_options(Config, typed.resolved)["data"] if config.smoke else None
+    asked = with_options(Config, meant)["data"] if config.smoke else None
     has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in written.values())
     return Composed(config, typed.choices, changes, unread, asked, has_seed)
 

@@ -8,9 +8,10 @@ from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import class_of, corpus_class, defaults_of, readers
 from ablab.config.options import OPTIONS
-from ablab.config.schema import OF_A_SWEEP, Config, all_fields
+from ablab.config.schema import OF_A_SWEEP, Config, all_fields, text_of
 from ablab.errors import UserError, check_text, choices
-from ablab.fields import Role
+from ablab.fields import Role, unsigned
+from ablab.plain_yaml import read_yaml, take_for_text
 
 OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
 
@@ -104,13 +105,11 @@ def open_fields(data: Mapping[str, Any]) -> list[str]:
 
 
 def _parsed(key: str, value: str) -> Any:
-    from omegaconf import OmegaConf
     from yaml import YAMLError
 
     try:
-        parsed: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
-        return parsed["value"]
-    except YAMLError:
+        return unsigned(read_yaml(value, (lambda node: None) if text_of(key) is None else take_for_text))
+    except (ValueError, YAMLError):
         raise UserError(f"{key}={value}: cannot be read as a value; allowed: as in YAML, such as [3,2,1]") from None
 
 
