@@ -112,3 +112,12 @@ def test_a_bad_setting_of_a_translation_is_refused_in_one_line(key, value, allow
     run = SimpleNamespace(path="nowhere", folder=SimpleNamespace(outputs=Path()))
     with pytest.raises(ablab.Error, match=f"^{key}={value}: allowed: {allowed}$"):
         Run.translate(run, ["a"], **{key: value})
+
+
+def test_a_study_is_found_by_any_name_in_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("experiments").mkdir()
+    Path("experiments", "1.10=a, b.yaml").write_text("question: why\nseeds: [1]\nfactors: {norm: [pre, post]}\n")
+    Path("my store, 1").mkdir()
+    with pytest.raises(ablab.Error, match=r"1\.10.*: none of its runs has .* my store, 1"):
+        ablab.open("my store, 1").study("1.10=a, b")

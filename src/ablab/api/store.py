@@ -99,8 +99,10 @@ class Store:
         Error where there is no such file, or none of its runs has begun here.
         """
         from ablab.api.study import study_of  # a report's statistics, which lists of runs do without
+        from ablab.config.grammar import spelled  # it imports Hydra, which lists of runs do without
 
-        return study_of((f"experiment={name}", *words, f"outputs={self.path}"))
+        named, store = spelled("experiment", name), spelled("outputs", str(self.path))
+        return study_of((f"experiment={named}", *words, f"outputs={store}"))
 
     @property
     def studies(self) -> list[str]:

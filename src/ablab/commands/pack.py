@@ -19,12 +19,14 @@ from ablab.study.definition import define
 
 def pack(arguments: Sequence[str]) -> int:
     """Write the archive, and say where it lies and what it holds."""
+    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+
     options, words = split_words(PackOptions, arguments)
     outputs = Path(options.outputs)
     if (options.runs is None) == (not words):
         raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
     if options.runs is None:
-        study = define((*words, f"outputs={outputs}"))
+        study = define((*words, f"outputs={spelled('outputs', str(outputs))}"))
         selections = [of_study(one) for one in (study, study.trials) if one is not None]
     else:
         selections = [of_runs(options.runs, outputs)]

@@ -23,6 +23,8 @@ from ablab.study.definition import define
 
 def verify(arguments: Sequence[str]) -> int:
     """Check the digests of all that the runs rest on, and score their translations again; return 0 if all hold."""
+    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+
     options, words = split_words(VerifyOptions, arguments)
     given = [key for key in ("run", "runs", "archive") if getattr(options, key) is not None]
     if len(given) + bool(words) != 1:
@@ -31,7 +33,7 @@ def verify(arguments: Sequence[str]) -> int:
     if options.archive is not None:
         told = _archive(Path(options.archive), console)
     else:
-        told = _selected(options, [*words, f"outputs={options.outputs}"], console)
+        told = _selected(options, [*words, f"outputs={spelled('outputs', str(options.outputs))}"], console)
     console.say(
         "All of it holds." if told.holds else "Not all of it holds: the first broken link of each run stands above."
     )
