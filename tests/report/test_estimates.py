@@ -84,8 +84,7 @@ def test_pruned_models_are_compared_by_their_pairs_alone(selection):
 def test_a_study_keeps_the_way_under_which_it_was_registered(reported, tmp_path):
     outputs = reported.study.outputs
     for declared in ("moderated", "paired"):
-        path = tmp_path / declared / "claims.yaml"
-        path.parent.mkdir()
+        path = tmp_path / f"{declared}.yaml"
         path.write_text(f"{EXPERIMENT}error: {declared}\n")
         selection = of_study(replace(define((f"experiment={path}", f"outputs={outputs}")), name=reported.study.name))
         assert selection.error == declared
