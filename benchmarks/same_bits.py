@@ -1,4 +1,4 @@
-"""Whether two checkouts give equal bits: 20 steps of five arms, then their translations, pruning curves and analyses.
+"""Whether two checkouts give equal ids and bits: 20 steps of ten arms, their translations, pruning curves and analyses.
 
     python benchmarks/same_bits.py [another checkout ...]
 
@@ -21,6 +21,20 @@ ARMS = {
     "muon": ("optim=muon",),
     "bfloat16": ("training.precision=bf16",),
     "post-norm, word dropout": ("norm=post", "model.word_dropout=0.1", "trainer.micro_batches=2"),
+    "fixnorm, xavier, learned": ("norm=fixnorm", "init=xavier", "position=learned", "training.select=averaged"),
+    "rmsnorm, rope, swiglu, qk": ("norm=rmsnorm", "position=rope", "feed_forward=swiglu", "attention_norm=qk"),
+    "sandwich, dyt, gelu, cosine": (
+        *("placement=sandwich", "norm=dyt", "feed_forward=gelu", "optim=adamw"),
+        *("schedule=cosine", "optim.lr=0.001"),
+    ),
+    "deepnorm, plateau, two tables": (
+        *("placement=deepnorm", "optim=plateau", "optim.lr=0.001", "model.tie=none", "data.joint_vocab=false"),
+        "model.output_bias=true",
+    ),
+    "rates, V-shape, wsd, mean": (
+        *("layerdrop=0.3", "layerdrop_rates=linear", "drophead=vshape", "schedule=wsd", "optim.lr=0.001"),
+        *("training.select=averaged_last", "training.average_every=5", "data.lowercase=true"),
+    ),
 }
 LINE = (
     *("training.max_steps=20", "training.valid_every=10", "optim.warmup_steps=10", "optim.batch_tokens=512"),
@@ -55,10 +69,11 @@ def add(name, value):
     else:
         digest.update(f"{name} {value!r}".encode())
 
+record = json.loads((run / "record.json").read_text())
 last = torch.load(run / "checkpoints" / "last.pt", weights_only=True)
 add("model", last["model"])
 add("optimizer", last["optimizer"]["state"])
-add("validations", json.loads((run / "record.json").read_text())["validations"])
+add("validations", [[each[key] for key in ("step", "loss", "bleu")] for each in record["validations"]])
 bits = [digest.hexdigest()[:16]]
 (whole,) = (path for path in (run / "evaluations").glob("*.txt"))
 add("translations", whole.read_text())
@@ -81,7 +96,7 @@ try:
     codes = [code_digest(stage) for stage in ("training", "evaluation", "curve", "analysis")]
 except TypeError:  # a checkout of a time when there was one for all
     codes = [code_digest()] * 4
-print(json.dumps([*bits, *codes]))
+print(json.dumps([record["run_id"], *bits, *codes]))
 """
 
 
@@ -91,14 +106,17 @@ def main() -> int:
     found = {checkout: _of(checkout) for checkout in checkouts}
     for arm in ARMS:
         for checkout, arms in found.items():
-            print(f"{arm:<32}{'  '.join(arms[arm][:4])}  {checkout}", flush=True)
+            print(f"{arm:<32}{'  '.join(arms[arm][:5])}  {checkout}", flush=True)
+    if len({str([arms[arm][0] for arm in ARMS]) for arms in found.values()}) > 1:
+        print("run ids: NOT EQUAL")
+        return 1
     for number, stage in enumerate(("training", "evaluation", "curve", "analysis")):
-        bits = [[arms[arm][number] for arm in ARMS] for arms in found.values()]
-        digests = sorted({arms["default"][4 + number] for arms in found.values()})
+        bits = [[arms[arm][1 + number] for arm in ARMS] for arms in found.values()]
+        digests = sorted({arms["default"][5 + number] for arms in found.values()})
         same = all(each == bits[0] for each in bits)
         print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'} under {' and '.join(digests)}")
         if same and len(digests) > 1:
-            proof = "benchmarks/same_bits.py: 20 steps of five arms"
+            proof = f"benchmarks/same_bits.py: 20 steps of {len(ARMS)} arms"
             print(json.dumps({"stage": stage, "digests": digests, "proof": proof}))
         if not same:
             return 1
@@ -106,7 +124,7 @@ def main() -> int:
 
 
 def _of(checkout: Path) -> dict[str, list[str]]:
-    """By arm: bits up to each stage, and the digests of the code of each stage."""
+    """By arm: run id, bits up to each stage, and the digests of the code of each stage."""
     found = {}
     for arm, words in ARMS.items():
         with tempfile.TemporaryDirectory(prefix="ablab-same-bits-") as outputs:
