@@ -2,7 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+Say = Callable[[str], None]
+"""Tells a person a line. Code digests leave out a statement that only calls a parameter of this type."""
 
 RANGE_FROM = 6
 """Consecutive numbers from which they are named by the first and the last."""

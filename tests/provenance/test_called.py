@@ -14,7 +14,7 @@ import jaxtyping
 import pytest
 
 import ablab
-from ablab.provenance.roots import OUTSIDE, UNUSED, roots
+from ablab.provenance.roots import OUTSIDE, SILENT, UNUSED, roots
 from ablab.syntax.definitions import Sources, reached
 from ablab.syntax.modules import Package
 from ablab.syntax.scopes import bindings
@@ -123,7 +123,7 @@ def _wrapped(function, calls):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_whatever_is_called_is_digested_or_listed(stage, called):
-    sources = Sources(Package(PACKAGE), OUTSIDE)
+    sources = Sources(Package(PACKAGE), OUTSIDE, SILENT)
     digested = {key.dotted for key in reached(sources, roots(stage), UNUSED.get(stage, ()))}
     assert len(called[stage] & digested) > 50  # or nothing was watched
     modules = {key.module for key in reached(sources, roots(stage))}

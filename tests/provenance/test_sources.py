@@ -11,7 +11,7 @@ import ablab
 from ablab.provenance import numerical_versions, other_code, other_judge, other_origin, provenance
 from ablab.provenance.code import code
 from ablab.provenance.equal import TABLE, joined, same_code
-from ablab.provenance.roots import OUTSIDE, ROOTS, UNUSED, roots
+from ablab.provenance.roots import OUTSIDE, ROOTS, SILENT, UNUSED, roots
 from ablab.syntax.definitions import Sources, code_of, reached
 from ablab.syntax.modules import Package
 
@@ -26,7 +26,7 @@ class Copy:
 
     def digests(self) -> tuple[str, str]:
         """Of training and of evaluation."""
-        sources = Sources(Package(self.folder), OUTSIDE)
+        sources = Sources(Package(self.folder), OUTSIDE, SILENT)
         found = [code_of(reached(sources, roots(s), UNUSED.get(s, ()))) for s in ("training", "evaluation")]
         return found[0].digest, found[1].digest
 
@@ -52,6 +52,13 @@ def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
     for path in copy.folder.rglob("*.py"):
         path.write_text(path.read_text(encoding="utf-8").replace("ablab.model.layerdrop", "ablab.model.dropped_layers"))
     assert copy.digests() == NOW
+
+
+def test_only_a_call_that_tells_a_person_something_is_left_out(copy):
+    copy.edit("data/prepared.py", "preparing {corpus.kind}", "now preparing {corpus.kind}")
+    assert copy.digests() == NOW
+    copy.edit("data/prepared.py", "store: Path, say: Say", "store: Path, say: Counting")
+    assert copy.digests()[0] != NOW[0]
 
 
 def test_training_and_evaluation_are_told_apart(copy):

@@ -49,8 +49,16 @@ import ast, hashlib, json, sys
 from ablab.provenance.code import code
 from ablab.syntax.scopes import bindings
 from ablab.syntax.canonical import canonical
+from ablab.syntax.readers import NOTHING, Read
+EVERYTHING = Read(True, True, True, True, True)
 body = ast.parse(sys.stdin.read()).body
-forms = [canonical(each, bindings(body), lambda name: ["from", name]) for each in body]
+class Outside:
+    silent = frozenset()
+    def refer(self, name, line):
+        return ["from", name]
+    def note(self, name, line):
+        pass
+forms = [canonical(each, bindings(body), Outside(), read) for each in body for read in (NOTHING, EVERYTHING)]
 print(json.dumps([forms, {stage: code(stage).digest for stage in ("training", "evaluation", "curve", "analysis")}]))
 """
 

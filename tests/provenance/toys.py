@@ -89,7 +89,8 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 
 def code_in(package: Path, *roots: str, outside: tuple[str, ...] = ("toy.screen",)) -> Code:
     """Of the package in a folder, by the roots given or `train`."""
-    return code_of(reached(Sources(Package(package), outside), roots or ("toy.model.train",)))
+    sources = Sources(Package(package), outside, silent=("toy.screen.Say", "toy.screen.Screen.say"))
+    return code_of(reached(sources, roots or ("toy.model.train",)))
 
 
 def edited(name: str, before: str, after: str) -> dict[str, str]:

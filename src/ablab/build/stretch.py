@@ -1,6 +1,5 @@
 """Start or continuation of a training in this process: its threads, and whether it may continue the checkpoint."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,12 @@ from ablab.provenance import code_digest, numerical_versions, other_code, other_
 from ablab.store.records import Stretch
 from ablab.training.checkpoints import load_last
 from ablab.training.state import TrainingState
+from ablab.wording import Say
 
 WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)"
 
 
-def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Callable[[str], None]) -> Stretch:
+def begin_stretch(config: Config, run_id: str, checkpoints: Path, say: Say) -> Stretch:
     """Set the number of threads and return the stretch of training that begins.
 
     The threads are those of the checkpoint unless the configuration gives a number. Raises OtherCodeError if the

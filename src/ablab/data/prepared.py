@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +27,7 @@ from ablab.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import half_written, json_digest, read_json, read_lines, sha256
+from ablab.wording import Say
 
 PREPARATION = 2
 """Version of the preparation; raise it when the same corpus would come out differently, so that it is prepared anew."""
@@ -98,7 +99,7 @@ def characters(lines: Iterable[str]) -> int:
     return sum(map(len, lines))
 
 
-def prepare(corpus: Corpus, store: Path, say: Callable[[str], None], counting: Counting = unseen) -> Prepared:
+def prepare(corpus: Corpus, store: Path, say: Say, counting: Counting = unseen) -> Prepared:
     """Return the corpus's folder below `store`; prepare it if missing or damaged. Safe in concurrent processes."""
     folder = store / corpus_id(corpus)
     store.mkdir(parents=True, exist_ok=True)

@@ -9,12 +9,18 @@ from pathlib import Path
 
 import ablab
 from ablab.errors import UserError
+from ablab.files import json_digest, sha256
+from ablab.parts.files import NEEDS_FILES, hidden, needed_files
 from ablab.parts.folders import part_folders
 from ablab.syntax.definitions import Definition, Key, Sources, code_of, reached
 from ablab.syntax.modules import Folder, Package
-from ablab.syntax.signature import Signature, SignatureError, signature
+from ablab.syntax.readers import NOTHING
+from ablab.syntax.signature import Signature, SignatureError, literal_of, signature, with_bases
 
 OWN = Package(Path(ablab.__file__).parent)
+
+CORPUS = ("ablab.data.corpus", "Corpus")
+"""The module and name of the class from which every corpus derives."""
 
 
 @dataclass(frozen=True)
@@ -46,23 +52,41 @@ class Part:
     @cached_property
     def definitions(self) -> Mapping[Key, Definition]:
         """All definitions that the part reaches in its folder or package, itself among them."""
-        return reached(Sources(self.package, ()), [self.target])
+        read = NOTHING
+        while True:
+            sources = Sources(self.package, read=read)
+            found = reached(sources, [self.target])
+            # What is read of its text may name more, which may read more.
+            if (now := read | sources.read_by(found)) == read:
+                return found
+            read = now
+
+    @cached_property
+    def files(self) -> Mapping[str, Path]:
+        """The files that the part says it reads, by their path relative to `folder`."""
+        named = self.signature.constants.get(NEEDS_FILES)
+        if named is None and (found := self.signature.module.definitions.get(NEEDS_FILES)) is not None:
+            named = literal_of(found[-1])
+        return {} if named is None else needed_files(self.target, named, self.file, self.folder)
 
     @cached_property
     def code(self) -> str:
-        """12 hex digits of these definitions, and the version, if any.
+        """12 hex digits of these definitions and files, and the version, if any.
 
-        Comments, docstrings, annotations and where a definition stands do not count.
+        Comments and where a definition stands do not count. Docstrings, annotations and messages of errors do only if
+        something of the part may read them.
         """
         digest = code_of(self.definitions).digest
+        if self.files:
+            digest = json_digest([digest, {place: sha256(path) for place, path in self.files.items()}], len(digest))
         return digest if self.version is None else f"{digest} {self.version}"
 
     def sources(self) -> dict[str, Path]:
-        """Return the files that hold what the part is made of, and the one it is named by, by their relative path."""
+        """Return the files that hold what the part is made of or reads, and the one it is named by."""
         named_by = self.target.rpartition(".")[0]
         names = {named_by, self.signature.module.name, *(key.module for key in self.definitions)}
         files = [file for name in sorted(names) if (file := self.package.file_of(name)) is not None]
-        return {str(file.relative_to(self.folder)): file for file in files}
+        return {**{str(file.relative_to(self.folder)): file for file in files}, **self.files}
 
 
 def find_part(target: str) -> Part:
@@ -86,6 +110,8 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
     if isinstance(part.package, Folder):
         try:
             _check_imports(part)
+            if part.version is None:
+                _check_hidden(part)
         except SyntaxError as error:
             raise UserError(f"_target_={target}: {error.filename}, line {error.lineno}: {error.msg}") from None
     return part
@@ -134,3 +160,23 @@ def _check_imports(part: Part) -> None:
                     f"{place}: from {target.removesuffix('.*')} import * hides what {part.target} is made of; "
                     "allowed: the names"
                 )
+
+
+def _check_hidden(part: Part) -> None:
+    """Refuse a part of the study's own that reads a file or runs code which its source does not name.
+
+    A corpus may read: the digest of its text belongs to the recipe.
+    """
+    if part.files:
+        return
+    for module, line, words in hidden(part.definitions, reads=not _is_corpus(part)):
+        raise UserError(
+            f"_target_={part.target}: {part.package.file_of(module)}, line {line}: {words}, so that an edit of it "
+            f'would go unseen; allowed: import statements, or {NEEDS_FILES} = ["<file>", ...] in the class or beside '
+            "the function"
+        )
+
+
+def _is_corpus(part: Part) -> bool:
+    bases = with_bases(part.target, [part.package, OWN]) if part.signature.is_class else []
+    return any(module.name == CORPUS[0] and each.name == CORPUS[1] for module, each in bases)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import ablab
-from ablab.provenance.roots import OUTSIDE, UNUSED, Stage, roots
+from ablab.provenance.roots import OUTSIDE, SILENT, UNUSED, Stage, roots
 from ablab.syntax.definitions import Code, Sources, code_of, reached
 from ablab.syntax.modules import Package
 
@@ -27,4 +27,4 @@ def code_digest(stage: Stage = "training") -> str:
 
 @cache
 def _sources() -> Sources:
-    return Sources(Package(Path(ablab.__file__).parent), OUTSIDE)
+    return Sources(Package(Path(ablab.__file__).parent), OUTSIDE, SILENT)

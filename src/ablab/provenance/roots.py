@@ -46,6 +46,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.plan": "says what a run is before it begins",
     "ablab.store": "holds results and finds them; roots name what of it decides one",
     "ablab.console": "watches",
+    "ablab.wording.Say": "tells a person a line",
     "ablab.tracking": "watches",
     "ablab.analysis.plot": "draws",
     "ablab.analysis.plot_matrices": "draws",
@@ -59,6 +60,9 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.data.download": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""
+
+SILENT = ("ablab.wording.Say", "ablab.console.Console.say")
+"""Types and methods that only tell a person a line: a statement that only calls one is no part of a digest."""
 
 UNUSED: Mapping[Stage, Mapping[str, str]] = {
     "training": {

@@ -20,6 +20,7 @@ from ablab.store.artefacts import Axis
 from ablab.store.records import Record
 from ablab.store.saved_model import of_run
 from ablab.training.validation import true_loss
+from ablab.wording import Say
 
 BEGIN, END = "<s>", "</s>"
 
@@ -30,7 +31,7 @@ class Opened:
 
     planned: Planned
     record: Record
-    say: Callable[[str], None]
+    say: Say
 
     @cached_property
     def _loaded(self) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:

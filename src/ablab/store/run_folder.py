@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import half_written, read_json, read_lines, sha256, write_json, write_lines, write_text
+from ablab.files import half_written, read_json, read_lines, replacing, sha256, write_json, write_lines, write_text
 from ablab.parts.find import Part
 from ablab.plain_yaml import checked
 from ablab.store.chain import complete
@@ -124,7 +124,8 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         for group, part in parts.items():
             for place, source in part.sources().items():
-                write_text(self.parts / place, source.read_text(encoding="utf-8"))
+                with replacing(self.parts / place) as temporary:
+                    shutil.copyfile(source, temporary)
             origin = {"target": part.target, "code": part.code, "from": str(part.folder)}
             write_json(self.parts / f"{group}.json", origin)
         write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))

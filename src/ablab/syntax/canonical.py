@@ -1,44 +1,54 @@
 """The canonical form of a definition: its syntax tree without anything that cannot affect a number.
 
-Docstrings, comments, annotations, positions and error messages are left out, and a name is replaced by its target, so
-that neither the module nor an alias counts. The form is the same on every version of Python, unlike that of `ast.dump`.
+Comments and positions are left out, and so are docstrings, annotations and messages of errors that no code reads. A
+name is replaced by its target, so that neither the module nor an alias counts. The form is the same on every version of
+Python, unlike that of `ast.dump`.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from ablab.syntax.scopes import COMPREHENSIONS, LOCAL, Scopes, Targets
+from ablab.syntax.readers import MARKS, NOTHING, Read, has_order
+from ablab.syntax.scopes import COMPREHENSIONS, FUNCTIONS, LOCAL, Scopes, Targets, bindings, dotted_name
 
 Tree = Any
 """Lists, strings and null: what JSON can write."""
 
-Refer = Callable[[str], Tree]
-"""Maps a dotted name outside the definition, such as `ablab.seeding.derive` or `numpy.load`, to its form."""
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+class Outside(Protocol):
+    """What stands around a definition."""
 
-SKIPPED = {"ctx", "kind", "type_comment", "type_params", "annotation", "returns"}
+    silent: frozenset[str]
+    """Dotted names of functions and types that tell a person something: a statement that only calls one is left out."""
+
+    def refer(self, dotted: str, line: int) -> Tree:
+        """Return the form of a dotted name outside the definition, such as `ablab.seeding.derive` or `numpy.load`."""
+
+    def note(self, name: str, line: int) -> None:
+        """Note a use of `builtins.<name>`, or of `.<name>`, an attribute of something that only running tells."""
+
+
+SKIPPED = {"ctx", "kind", "type_comment", "type_params"}
 """Fields that affect no number, or that only some versions of Python have."""
 
-READ_BY_DATACLASSES = ("ClassVar", "InitVar", "KW_ONLY")
-"""Annotations in a class that carry more meaning than a type."""
-
-SPOKEN = "say"
-"""A statement that only calls a function or method of this name prints a line; the form leaves it out."""
+TYPES = {"annotation", "returns"}
+"""Fields that affect a number only where code reads them."""
 
 
-def canonical(statement: ast.stmt, names: Mapping[str, Targets], refer: Refer) -> list[tuple[str, Tree]]:
+def canonical(
+    statement: ast.stmt, names: Mapping[str, Targets], outside: Outside, read: Read = NOTHING
+) -> list[tuple[str, Tree]]:
     """Return the parts of a top-level statement, by name: methods apart from their class, in the order of their names.
 
-    `names`: what the module's own names are bound to.
+    A class in which the order may matter stays whole. `names`: what the module's own names are bound to.
     """
-    form = _Form(Scopes(names), refer)
+    form = _Form(Scopes(names), outside, read)
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return []
-    if isinstance(statement, ast.AnnAssign) and statement.value is None:
+    if isinstance(statement, ast.AnnAssign) and statement.value is None and not read.types:
         return []
-    if not isinstance(statement, ast.ClassDef):
+    if not isinstance(statement, ast.ClassDef) or read.order or has_order(statement, names):
         return [(getattr(statement, "name", ""), form.of(statement))]
     methods = sorted((s for s in statement.body if isinstance(s, FUNCTIONS)), key=lambda method: method.name)
     frame = [s for s in statement.body if not isinstance(s, FUNCTIONS)]
@@ -51,8 +61,10 @@ def canonical(statement: ast.stmt, names: Mapping[str, Targets], refer: Refer) -
 class _Form:
     """Builds the canonical form of one definition, scope by scope."""
 
-    def __init__(self, scopes: Scopes, refer: Refer) -> None:
-        self.scopes, self.refer = scopes, refer
+    def __init__(self, scopes: Scopes, outside: Outside, read: Read) -> None:
+        self.scopes, self.outside, self.read = scopes, outside, read
+        self._skipped = SKIPPED if read.types else SKIPPED | TYPES
+        self._types: list[Mapping[str, str]] = []
 
     def of(self, node: object) -> Tree:
         """Return the form of a node or of a field's value."""
@@ -74,16 +86,18 @@ class _Form:
             return self._comprehension(node)
         if isinstance(node, ast.AnnAssign):
             return self._annotated(node)
-        if isinstance(node, ast.Raise):
+        if isinstance(node, ast.Raise) and not self.read.words:
             return ["Raise", *(self.of(_wordless(each)) for each in (node.exc, node.cause))]
-        if isinstance(node, ast.Assert):
+        if isinstance(node, ast.Assert) and not self.read.words:
             return ["Assert", self.of(node.test)]
         return self._plain(node)
 
     def _plain(self, node: ast.AST, without: Sequence[str] = ()) -> Tree:
         """Return the node's class and its non-empty fields by name."""
         fields = sorted((name, value) for name, value in ast.iter_fields(node) if name not in without)
-        kept = [(name, value) for name, value in fields if name not in SKIPPED and value is not None and value != []]
+        kept = [
+            (name, value) for name, value in fields if name not in self._skipped and value is not None and value != []
+        ]
         return [type(node).__name__, *([name, self.of(value)] for name, value in kept)]
 
     def _statements(self, nodes: Sequence[object]) -> Iterator[object]:
@@ -91,11 +105,21 @@ class _Form:
         for node in nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
                 continue
-            if isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _prints(node.value)):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and not self.read.docs:
+                continue
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and self._is_silent(node.value):
                 continue
             if isinstance(node, ast.AnnAssign) and node.value is None and not self.scopes.in_class:
                 continue
             yield node
+
+    def _is_silent(self, call: ast.Call) -> bool:
+        """Return whether a call only tells something: what is called, or the type of the parameter called, says so."""
+        first, *rest = dotted_name(call.func).split(".")
+        typed = next((types[first] for types in reversed(self._types) if first in types), None)
+        if typed is None:
+            typed = self.scopes.targets(first)[-1]
+        return ".".join([typed, *rest]) in self.outside.silent
 
     def _name(self, node: ast.Name | ast.Attribute) -> Tree:
         """Resolve a chain of attributes. If its first name comes from outside, the chain is one dotted name."""
@@ -105,12 +129,22 @@ class _Form:
             chain.insert(0, first.attr)
             first = first.value
         if not isinstance(first, ast.Name):
+            self._note(chain, node.lineno)
             return _attributes(self.of(first), chain)
-        trees = [
-            _attributes(["Name", first.id], chain) if target == LOCAL else self.refer(".".join([target, *chain]))
-            for target in self.scopes.targets(first.id)
-        ]
+        if self.scopes.is_builtin(first.id):
+            self.outside.note(f"builtins.{first.id}", node.lineno)
+        trees = []
+        for target in self.scopes.targets(first.id):
+            if target == LOCAL:
+                self._note(chain, node.lineno)
+                trees.append(_attributes(["Name", first.id], chain))
+            else:
+                trees.append(self.outside.refer(".".join([target, *chain]), node.lineno))
         return trees[0] if len(trees) == 1 else ["any", *trees]
+
+    def _note(self, attributes: Sequence[str], line: int) -> None:
+        for attribute in attributes:
+            self.outside.note(f".{attribute}", line)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Tree:
         """Return the form of a function. Decorators and default values belong to the enclosing scope."""
@@ -118,9 +152,21 @@ class _Form:
         around += [[None if default is None else self.of(default) for default in node.args.kw_defaults]]
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
         body = node.body if isinstance(node.body, list) else [node.body]
-        with self.scopes.entered(body, bound=[each.arg for each in arguments if each is not None]):
+        if self.read.types and (returned := getattr(node, "returns", None)) is not None:
+            around.append(self.of(returned))
+        given = [each for each in arguments if each is not None]
+        self._types.append(
+            {each.arg: self._type_of(each.annotation) for each in given} | dict.fromkeys(bindings(body), "")
+        )
+        with self.scopes.entered(body, bound=[each.arg for each in given]):
             inner = [self._plain(node.args, without=["defaults", "kw_defaults"]), self.of(body)]
+        self._types.pop()
         return [type(node).__name__, getattr(node, "name", ""), *around, *inner]
+
+    def _type_of(self, annotation: ast.expr | None) -> str:
+        """Return the dotted name of a type from elsewhere; empty for any other."""
+        first, *rest = dotted_name(annotation).split(".") if annotation is not None else [""]
+        return ".".join([self.scopes.targets(first)[-1], *rest])
 
     def class_of(self, node: ast.ClassDef, body: Sequence[ast.stmt]) -> Tree:
         """Return the form of a class with some of the statements of its body."""
@@ -139,12 +185,13 @@ class _Form:
     def _annotated(self, node: ast.AnnAssign) -> Tree:
         """Return the form of an annotated assignment: a field inside a class, a plain assignment outside."""
         if not self.scopes.in_class:
-            assert node.value is not None
-            return ["Assign", ["targets", [self.of(node.target)]], ["value", self.of(node.value)]]
+            types = [self.of(node.annotation)] if self.read.types else []
+            return ["Assign", ["targets", [self.of(node.target)]], ["value", self.of(node.value)], *types]
         marks = {part.id for part in ast.walk(node.annotation) if isinstance(part, ast.Name)}
         marks |= {part.attr for part in ast.walk(node.annotation) if isinstance(part, ast.Attribute)}
-        marked = [mark for mark in READ_BY_DATACLASSES if mark in marks]
-        return ["AnnAssign", marked, self.of(node.target), self.of(node.value)]
+        marked = [mark for mark in MARKS if mark in marks]
+        types = [self.of(node.annotation)] if self.read.types else []
+        return ["AnnAssign", marked, self.of(node.target), self.of(node.value), *types]
 
     def _text(self, node: ast.JoinedStr) -> Tree:
         """Return the form of an f-string. Adjacent constants are joined: their split depends on Python's version."""
@@ -168,13 +215,6 @@ def _attributes(tree: Tree, chain: Sequence[str]) -> Tree:
 def _constant(value: object) -> Tree:
     """Return the type and digits of a constant: 0.0, 0 and False are distinct."""
     return ["Constant", type(value).__name__, value if isinstance(value, str) else repr(value)]
-
-
-def _prints(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func
-    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)) == SPOKEN
 
 
 def _wordless(node: ast.expr | None) -> ast.expr | None:

@@ -1,17 +1,23 @@
 """Definitions of a package, what each of them names, and one digest for all that some roots reach."""
 
+import ast
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from ablab.syntax.canonical import canonical
 from ablab.syntax.modules import Module, Package
+from ablab.syntax.readers import NOTHING, Read, read_by
 
 EFFECTS = "(module level)"
 """Name for the statements of a module that bind nothing."""
+
+ORDER = "(order)"
+"""Name for the order of a module's statements, where it matters."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +41,15 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Definition:
-    """One definition: `parts`, its canonical form with methods apart; `uses`, the definitions it names, in order."""
+    """One definition: `parts`, its canonical form with methods apart; `uses`, the definitions it names, in order.
+
+    `others`: the lines at which it names what is not of the package: `numpy.load`, `builtins.open`, or `.open`, an
+    attribute of something that only running tells.
+    """
 
     parts: Sequence[tuple[str, Any]]
     uses: Sequence[Key]
+    others: Mapping[str, int]
 
 
 def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()) -> dict[Key, Definition]:
@@ -59,10 +70,15 @@ def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()
 
 
 class Sources:
-    """The definitions of a package, except those in or below the dotted names `outside`."""
+    """The definitions of a package, except those in or below the dotted names `outside`.
 
-    def __init__(self, package: Package, outside: Iterable[str]) -> None:
-        self.package, self.outside = package, frozenset(outside)
+    `silent`: functions and types that only tell a person something. `read`: what the code reads of its own text.
+    """
+
+    def __init__(
+        self, package: Package, outside: Iterable[str] = (), silent: Iterable[str] = (), read: Read = NOTHING
+    ) -> None:
+        self.package, self.outside, self.silent, self.read = package, frozenset(outside), frozenset(silent), read
         self.definition = cache(self._definition)
 
     def keys_of_root(self, dotted: str) -> list[Key]:
@@ -75,37 +91,81 @@ class Sources:
     def effects(self, key: Key) -> list[Key]:
         """Return what the definition's module does when it is imported, if anything.
 
-        These are statements that bind nothing and, in code that is not ablab's, what decorators may register: the code
-        that looks it up need not name it.
+        These are statements that bind nothing. In code that is not ablab's, they are also those of the modules that it
+        imports, definitions that do more than define, and what decorators may register: the code that looks it up need
+        not name it.
         """
         module = self._module(key)
-        names = [] if self.package.strict else self.package.registered(module)
-        return [Key(key.module, name) for name in (*([EFFECTS] if module.effects else []), *names)]
+        if self.package.strict:
+            return [Key(key.module, EFFECTS)] if module.effects else []
+        return [Key(each.name, name) for each in self.package.imported_by(module) for name in self._effects(each)]
+
+    def _effects(self, module: Module) -> Iterator[str]:
+        if module.effects:
+            yield EFFECTS
+        if module.order:
+            yield ORDER
+        if self.read.module:
+            yield from sorted(module.definitions)
+        else:
+            yield from self.package.registered(module)
+            yield from module.acting
+
+    def statements(self, key: Key) -> Sequence[ast.stmt]:
+        """Return the statements of a definition: a name bound more than once has several."""
+        module = self._module(key)
+        return module.effects if key.name == EFFECTS else module.definitions.get(key.name, ())
 
     def _definition(self, key: Key) -> Definition:
         """Return its form and what it uses. A name bound more than once includes all of these statements."""
-        module = self._module(key)
-        uses: list[Key] = []
+        if key.name == ORDER:
+            return Definition([(ORDER, list(self._module(key).order))], [], {})
+        names, around = self._module(key).names, _Around(self)
+        forms = [
+            (name or key.name, tree)
+            for each in self.statements(key)
+            for name, tree in canonical(each, names, around, self.read)
+        ]
+        imports = [target for target in names.get(key.name, ()) if target != key.dotted]
+        return Definition(
+            [*forms, *((key.name, around.refer(each, 0)) for each in imports)], around.uses, around.others
+        )
 
-        def refer(dotted: str) -> Any:
-            owner = None if _is_within(dotted, self.outside) else self.package.owner(dotted)
-            if owner is None:
-                return ["from", dotted] if dotted.partition(".")[0] != self.package.name else ["outside"]
-            if _is_within(f"{owner[0].name}.{owner[1]}", self.outside):
-                return ["outside"]
-            keys = _keys(*owner)
-            uses.extend(keys)
-            return ["of", *(key.name for key in keys), *owner[2]]
-
-        statements = module.effects if key.name == EFFECTS else module.definitions[key.name]
-        forms = [(name or key.name, tree) for each in statements for name, tree in canonical(each, module.names, refer)]
-        imports = [target for target in module.names.get(key.name, ()) if target != key.dotted]
-        return Definition([*forms, *((key.name, refer(target)) for target in imports)], uses)
+    def read_by(self, found: Iterable[Key]) -> Read:
+        """Return what these definitions read of their own text."""
+        found = list(found)
+        every = [read_by(each, self._module(key), self.package) for key in found for each in self.statements(key)]
+        return reduce(or_, every, NOTHING)
 
     def _module(self, key: Key) -> Module:
         module = self.package.module(key.module)
         assert module is not None
         return module
+
+
+class _Around:
+    """What a definition names outside itself."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources, self.silent = sources, sources.silent
+        self.uses: list[Key] = []
+        self.others: dict[str, int] = {}
+
+    def refer(self, dotted: str, line: int) -> Any:
+        """Return the form of a dotted name: of a definition here, or from elsewhere."""
+        package, outside = self.sources.package, self.sources.outside
+        owner = None if _is_within(dotted, outside) else package.owner(dotted)
+        if owner is None:
+            self.note(dotted, line)
+            return ["from", dotted] if dotted.partition(".")[0] != package.name else ["outside"]
+        if _is_within(f"{owner[0].name}.{owner[1]}", outside):
+            return ["outside"]
+        keys = _keys(*owner)
+        self.uses.extend(keys)
+        return ["of", *(key.name for key in keys), *owner[2]]
+
+    def note(self, name: str, line: int) -> None:
+        self.others.setdefault(name, line)
 
 
 def _keys(module: Module, name: str, attributes: Sequence[str]) -> list[Key]:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from ablab.syntax.acts import acts, is_guard, order_of
 from ablab.syntax.scopes import LOCAL, Targets, bindings
+
+IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 @dataclass
@@ -14,13 +17,18 @@ class Module:
     """A parsed module.
 
     `names`: the dotted targets that its own names may be bound to. `definitions`: the statements that bind each name,
-    except names that only an import binds. `effects`: statements that bind nothing.
+    except names that only an import binds. `effects`: statements that bind nothing. `acting`: definitions that do more
+    than define when the module is imported. `order`: what its statements bind whose order matters. `imports`: dotted
+    names that the module, or a function of it, imports.
     """
 
     name: str
     names: Mapping[str, Targets]
     definitions: Mapping[str, list[ast.stmt]]
     effects: list[ast.stmt] = field(default_factory=list)
+    acting: Sequence[str] = ()
+    order: Sequence[str] = ()
+    imports: Sequence[str] = ()
 
 
 class Package:
@@ -62,10 +70,31 @@ class Package:
             for each in bound:
                 if LOCAL in names[each] or len(names[each]) > 1:
                     definitions.setdefault(each, []).append(statement)
-            if not bound and _acts(statement):
+            if not bound and not _is_idle(statement, names):
                 effects.append(statement)
+        acting = [each for each, statements in definitions.items() if any(acts(one, names) for one in statements)]
+        imports = {target for node in ast.walk(tree) if isinstance(node, IMPORTS) for target in _imported(node)}
         dotted = {each: tuple(target or f"{name}.{each}" for target in targets) for each, targets in names.items()}
-        return Module(name, dotted, definitions, effects)
+        order = order_of(tree.body, names)
+        return Module(name, dotted, definitions, effects, sorted(acting), order, sorted(imports))
+
+    def imported_by(self, module: Module) -> list[Module]:
+        """Return the modules of the package that run when this one is imported: itself, and all that they import.
+
+        Of an installed package, itself alone: the version stands for the others, which may be thousands.
+        """
+        if {"site-packages", "dist-packages"} & set(self.folder.parts):
+            return [module]
+        found: dict[str, Module] = {}
+        waiting = [module.name]
+        while waiting:
+            parts = waiting.pop().split(".")
+            for size in range(1, len(parts) + 1):
+                name = ".".join(parts[:size])
+                if name not in found and (there := self.module(name)) is not None:
+                    found[name] = there
+                    waiting += there.imports
+        return [found[name] for name in sorted(found)]
 
     def registered(self, module: Module) -> list[str]:
         """Return the definitions that a decorator of these modules takes, which may enter them into a registry."""
@@ -163,20 +192,12 @@ def _make_absolute(tree: ast.Module, package: str) -> None:
             node.module, node.level = ".".join([*above, *([node.module] if node.module else [])]), 0
 
 
-def _acts(statement: ast.stmt) -> bool:
-    """Return whether a module's statement does something when the module is imported."""
-    if isinstance(statement, ast.If) and _names_in(statement.test) & {"__name__", "TYPE_CHECKING"}:
-        return False
-    return not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+def _is_idle(statement: ast.stmt, names: Mapping[str, Targets]) -> bool:
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_text or is_guard(statement, names)
 
 
-def _names_in(expression: ast.expr) -> set[str]:
-    return set(_identifiers(expression))
-
-
-def _identifiers(expression: ast.expr) -> Iterator[str]:
-    for node in ast.walk(expression):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the dotted names of an import; a module's submodule cannot be told from its attribute."""
+    for alias in node.names:
+        yield alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"

@@ -16,6 +16,7 @@ BINDING = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
     *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
 )
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 
 
@@ -48,11 +49,18 @@ class Scopes:
 
     def targets(self, name: str) -> Targets:
         """Return the possible targets of a name; a builtin name is LOCAL."""
+        return self._bound(name) or self._names.get(name, (LOCAL,))
+
+    def is_builtin(self, name: str) -> bool:
+        """Return whether nothing in the module binds a name that is visible here, so that it is Python's own."""
+        return self._bound(name) is None and name not in self._names
+
+    def _bound(self, name: str) -> Targets | None:
         for depth, scope in enumerate(reversed(self._stack)):
             # Functions do not see the names of the enclosing class.
             if name in scope.bound and (depth == 0 or not scope.is_class):
                 return scope.bound[name]
-        return self._names.get(name, (LOCAL,))
+        return None
 
 
 def bindings(nodes: Sequence[ast.AST]) -> dict[str, Targets]:
@@ -94,3 +102,29 @@ def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
         else:
             first = alias.name.partition(".")[0]
             yield first, first
+
+
+def dotted_name(node: ast.expr) -> str:
+    """Return `a.b.c` as it is written; empty for anything that does not begin with a name."""
+    chain: list[str] = []
+    while isinstance(node, ast.Attribute):
+        chain.insert(0, node.attr)
+        node = node.value
+    return ".".join([node.id, *chain]) if isinstance(node, ast.Name) else ""
+
+
+def executed(node: ast.AST, *, deep: bool = True) -> Iterator[ast.AST]:
+    """Yield the nodes below a node, or right below it, without annotations; with `deep`, the node too."""
+    children = [
+        each
+        for name, value in ast.iter_fields(node)
+        if name not in ("annotation", "returns")
+        for each in (value if isinstance(value, list) else [value])
+        if isinstance(each, ast.AST)
+    ]
+    if not deep:
+        yield from children
+        return
+    yield node
+    for child in children:
+        yield from executed(child)

@@ -98,6 +98,21 @@ def definition(dotted: str, packages: Sequence[Package]) -> tuple[Module, ast.Cl
     raise SignatureError(f"there is no {dotted}")
 
 
+def with_bases(dotted: str, packages: Sequence[Package]) -> list[tuple[Module, ast.ClassDef]]:
+    """Return a class and its bases, as far as they lie in these packages, each with its module."""
+    module, statement = definition(dotted, packages)
+    return list(_with_bases(module, statement, packages)) if isinstance(statement, ast.ClassDef) else []
+
+
+def literal_of(statement: ast.stmt) -> Any:
+    """Return the literal value that an assignment binds; its text if it is computed."""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+    try:
+        return ast.literal_eval(value or ast.unparse(statement))
+    except (ValueError, SyntaxError):
+        return ast.unparse(statement)
+
+
 def _with_bases(
     module: Module, statement: ast.ClassDef, packages: Sequence[Package]
 ) -> Iterator[tuple[Module, ast.ClassDef]]:

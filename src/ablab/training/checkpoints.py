@@ -23,6 +23,7 @@ from ablab.store.run_folder import CANDIDATE, LAST, PREVIOUS, SELECTED
 from ablab.training.selection import Selection, Weights, average
 from ablab.training.state import TrainingState
 from ablab.training.validation import Validation
+from ablab.wording import Say
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,7 @@ class Checkpoints:
             return sha256(temporary)
 
 
-def load_last(
-    folder: Path, *, mapped: bool = False, say: Callable[[str], None] = lambda _: None
-) -> dict[str, Any] | None:
+def load_last(folder: Path, *, mapped: bool = False, say: Say = lambda _: None) -> dict[str, Any] | None:
     """Return the last whole state in a folder, or None; `mapped`: its tensors are read from disk only on use.
 
     "sha256" is the digest of the state's file. `say` is told of a damaged one. UserError if there are states, and none
