@@ -2,8 +2,9 @@
 
     python benchmarks/same_bits.py [another checkout ...]
 
-Without another checkout it prints the digests of this one. Equal bits under different digests are worth an entry in
-`src/ablab/provenance/equal.json`, which is printed; the proof holds for this machine and these libraries.
+Without another checkout it prints the bits of this one. Equal bits under different digests of a component of the code
+are worth an entry in `src/ablab/provenance/equal.json`, which is printed; the proof holds for this machine and these
+libraries.
 """
 
 import json
@@ -11,7 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 
@@ -47,11 +50,11 @@ PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
 from ablab.cli import main
-from ablab.provenance import code_digest
+from ablab.provenance.code import code
+from ablab.store.run_folder import RunFolder
 
-code = main(["train", *sys.argv[2:]])
-if code:
-    sys.exit(code)
+if main(["train", *sys.argv[2:]]):
+    sys.exit(1)
 import torch
 
 (run,) = (path for path in (Path(sys.argv[1]) / "runs").iterdir() if path.is_dir())
@@ -92,11 +95,13 @@ for path in sorted((run / "artefacts").glob("*.json")):
     if found.get("settings"):
         add(path.name, {key: found.get(key) for key in ("series", "slices")})
 bits.append(digest.hexdigest()[:16])
+stages = ("training", "evaluation", "curve", "analysis")
 try:
-    codes = [code_digest(stage) for stage in ("training", "evaluation", "curve", "analysis")]
-except TypeError:  # a checkout of a time when there was one for all
-    codes = [code_digest()] * 4
-print(json.dumps([record["run_id"], *bits, *codes]))
+    recipe = {**RunFolder(run).recipe(), "pruning": {"kind": "greedy"}, "analysis": "heads"}
+    codes = [dict(code(stage, recipe).components) for stage in stages]
+except TypeError:  # a checkout of a time when all recipes had one digest
+    codes = [{"all": code(stage).digest} for stage in stages]
+print(json.dumps({"bits": [record["run_id"], *bits], "codes": codes}))
 """
 
 
@@ -106,25 +111,35 @@ def main() -> int:
     found = {checkout: _of(checkout) for checkout in checkouts}
     for arm in ARMS:
         for checkout, arms in found.items():
-            print(f"{arm:<32}{'  '.join(arms[arm][:5])}  {checkout}", flush=True)
-    if len({str([arms[arm][0] for arm in ARMS]) for arms in found.values()}) > 1:
+            print(f"{arm:<32}{'  '.join(arms[arm]['bits'])}  {checkout}", flush=True)
+    if len({str([arms[arm]["bits"][0] for arm in ARMS]) for arms in found.values()}) > 1:
         print("run ids: NOT EQUAL")
         return 1
     for number, stage in enumerate(("training", "evaluation", "curve", "analysis")):
-        bits = [[arms[arm][1 + number] for arm in ARMS] for arms in found.values()]
-        digests = sorted({arms["default"][5 + number] for arms in found.values()})
+        bits = [[arms[arm]["bits"][1 + number] for arm in ARMS] for arms in found.values()]
         same = all(each == bits[0] for each in bits)
-        print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'} under {' and '.join(digests)}")
-        if same and len(digests) > 1:
-            proof = f"benchmarks/same_bits.py: 20 steps of {len(ARMS)} arms"
-            print(json.dumps({"stage": stage, "digests": digests, "proof": proof}))
+        print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'}")
         if not same:
             return 1
+        for digests in _changed([arms[arm]["codes"][number] for arms in found.values()] for arm in ARMS):
+            proof = f"benchmarks/same_bits.py: 20 steps of {len(ARMS)} arms"
+            print(json.dumps({"stage": stage, "digests": digests, "proof": proof}))
     return 0
 
 
-def _of(checkout: Path) -> dict[str, list[str]]:
-    """By arm: run id, bits up to each stage, and the digests of the code of each stage."""
+def _changed(arms: Iterable[Sequence[Mapping[str, str]]]) -> list[list[str]]:
+    """Return the digests of each component of the code that differs between the checkouts."""
+    found = []
+    for checkouts in arms:
+        for name in sorted(set.intersection(*map(set, checkouts))):
+            digests = sorted({components[name] for components in checkouts})
+            if len(digests) > 1 and digests not in found:
+                found.append(digests)
+    return found
+
+
+def _of(checkout: Path) -> dict[str, dict[str, Any]]:
+    """By arm: the run id with the bits up to each stage, and the digests of the code's components for each stage."""
     found = {}
     for arm, words in ARMS.items():
         with tempfile.TemporaryDirectory(prefix="ablab-same-bits-") as outputs:

@@ -102,7 +102,7 @@ class _Maker:
         self.scores = [score(texts, references) for texts in self.texts]
         self.counts = np.array([found.sentences for found in self.scores])
         self.blocks = [[_rows([row]) for row in found.sentences] for found in self.scores]
-        self.provenance = provenance()
+        self.provenance = provenance({})
         self.recipes: dict[str, str] = {}
 
     def run(self, cell: Cell) -> dict[str, str]:
@@ -181,7 +181,7 @@ class _Maker:
     def _record(self, cell: Cell, condition: str, bleu: float, rng: np.random.Generator) -> dict[str, Any]:
         seconds = 100 + 10 * rng.random()
         loss = 3 - bleu / 50
-        kept = {"code": code_digest("training"), "versions": self.provenance["versions"], "threads": 2}
+        kept = {"code": code_digest("training", {}), "versions": self.provenance["versions"], "threads": 2}
         return {
             "schema_version": 2,
             "run_id": cell.planned.run_id,

@@ -9,7 +9,7 @@ from ablab.console import Console
 from ablab.errors import OtherCodeError, PartError, UserError
 from ablab.parts.load import failure_of, place_of
 from ablab.plan import Planned
-from ablab.provenance import other_origin
+from ablab.provenance import of_other_version, other_origin
 from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record
@@ -29,7 +29,7 @@ def run(planned: Planned, console: Console) -> Record | None:
             console.say(f"The earlier run was moved to {aside}")
         record = folder.record()
         if record is not None:
-            _say_it_is_finished(record, console)
+            _say_it_is_finished(planned, record, console)
         if record is None or planned.lacks_evaluation(record) or planned.lacks_curve(record):
             with _blaming_parts(planned):
                 record = _completed(planned, record, console, beating)
@@ -92,11 +92,13 @@ def _prepared(planned: Planned, console: Console) -> "Work":
 def _is_to_be_replaced(planned: Planned) -> bool:
     if planned.config.rerun == "stale":
         record = planned.folder.record()
-        return record is not None and other_origin(record.provenance, record.stretches) is not None
+        return record is not None and other_origin(record.provenance, planned.recipe, record.stretches) is not None
     return planned.config.rerun
 
 
-def _say_it_is_finished(record: Record, console: Console) -> None:
+def _say_it_is_finished(planned: Planned, record: Record, console: Console) -> None:
     console.say(f"{record.run_id} {record.state} on {record.ended[:10]}: nothing is trained again")
-    if (origin := other_origin(record.provenance, record.stretches)) is not None:
+    if (older := of_other_version(record.provenance["code"], *(each.code for each in record.stretches))) is not None:
+        console.say(f"It was trained by {older}")
+    if (origin := other_origin(record.provenance, planned.recipe, record.stretches)) is not None:
         console.say(f"It was trained with other code or versions: {origin}; rerun=true trains it again")

@@ -14,7 +14,9 @@ import jaxtyping
 import pytest
 
 import ablab
-from ablab.provenance.roots import OUTSIDE, SILENT, UNUSED, roots
+from ablab.config import compose
+from ablab.identity import curve, recipe
+from ablab.provenance.roots import CHOSEN, OUTSIDE, SILENT, UNUSED, roots
 from ablab.syntax.definitions import Sources, reached
 from ablab.syntax.modules import Package
 from ablab.syntax.scopes import bindings
@@ -123,10 +125,13 @@ def _wrapped(function, calls):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_whatever_is_called_is_digested_or_listed(stage, called):
-    sources = Sources(Package(PACKAGE), OUTSIDE, SILENT)
-    digested = {key.dotted for key in reached(sources, roots(stage), UNUSED.get(stage, ()))}
+    sources = Sources(Package(PACKAGE), OUTSIDE, SILENT, registries=CHOSEN)
+    config = compose(list(ARM)).config
+    components = roots(stage, {**recipe(config), "pruning": curve(config)["pruning"]}, sources)
+    places = [root for each in components.values() for root in each]
+    digested = {key.dotted for key in reached(sources, places, UNUSED.get(stage, ()))}
     assert len(called[stage] & digested) > 50  # or nothing was watched
-    modules = {key.module for key in reached(sources, roots(stage))}
+    modules = {key.module for key in reached(sources, places)}
     assert called[stage] - digested - modules == set()
 
 

@@ -188,8 +188,8 @@ def test_a_name_that_is_nowhere_is_an_error_not_a_gap(tmp_path):
 
 
 def test_what_is_new_changed_or_gone_is_named():
-    now = dict(code("training").definitions)
+    now = dict(code("training", {}).definitions)
     then = {**now, "derive": "00000000", "Forgotten": "11111111"}
     del then["Dropout.forward"]
-    assert changed_definitions("training", then) == ["Dropout.forward", "Forgotten", "derive"]
-    assert changed_definitions("training", now) == []
+    assert changed_definitions(now, then) == ["Dropout.forward", "Forgotten", "derive"]
+    assert changed_definitions(now, now) == []

@@ -1,5 +1,6 @@
 """The digests of this package's own sources, under edits of a copy; and the table of those that are one."""
 
+import ast
 import json
 import re
 import shutil
@@ -8,26 +9,47 @@ from pathlib import Path
 import pytest
 
 import ablab
-from ablab.provenance import numerical_versions, other_code, other_judge, other_origin, provenance
-from ablab.provenance.code import code
-from ablab.provenance.equal import TABLE, joined, same_code
-from ablab.provenance.roots import OUTSIDE, ROOTS, SILENT, UNUSED, roots
-from ablab.syntax.definitions import Sources, code_of, reached
+from ablab import identity
+from ablab.config import Config, compose
+from ablab.parts.shipped import shipped_conf
+from ablab.provenance import (
+    Made,
+    numerical_versions,
+    of_other_version,
+    other_code,
+    other_judge,
+    other_origin,
+    provenance,
+    same_code,
+)
+from ablab.provenance.code import code, code_from
+from ablab.provenance.equal import TABLE, joined
+from ablab.provenance.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
+from ablab.syntax.definitions import Sources, reached
 from ablab.syntax.modules import Package
+
+RECIPE = identity.recipe(compose(["pruning=none"]).config)
 
 
 class Copy:
-    """Of the package, to be edited."""
+    """Of the package and its options, to be edited."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "ablab"
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.conf = folder / "ablab", folder / "conf"
         unneeded = shutil.ignore_patterns("__pycache__", "page")
         shutil.copytree(Path(ablab.__file__).parent, self.folder, ignore=unneeded)
+        shutil.copytree(shipped_conf(), self.conf)
+        monkeypatch.setattr("ablab.provenance.roots.shipped_targets", self._targets)
 
-    def digests(self) -> tuple[str, str]:
+    def _targets(self, group: str) -> dict[str, str]:
+        texts = [path.read_text(encoding="utf-8") for path in (self.conf / group).glob("*.yaml")]
+        found = (re.search(r"_target_: *(\S+)\s+kind: *(\S+)", text) for text in texts)
+        return {each[2]: each[1] for each in found if each}
+
+    def digests(self, **recipe) -> tuple[str, str]:
         """Of training and of evaluation."""
-        sources = Sources(Package(self.folder), OUTSIDE, SILENT)
-        found = [code_of(reached(sources, roots(s), UNUSED.get(s, ()))) for s in ("training", "evaluation")]
+        sources = Sources(Package(self.folder), OUTSIDE, SILENT, registries=CHOSEN)
+        found = [code_from(sources, stage, {**RECIPE, **recipe}) for stage in ("training", "evaluation")]
         return found[0].digest, found[1].digest
 
     def edit(self, name: str, before: str, after: str) -> None:
@@ -37,20 +59,20 @@ class Copy:
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Copy:
-    return Copy(tmp_path)
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    return Copy(tmp_path, monkeypatch)
 
 
-NOW = (code("training").digest, code("evaluation").digest)
+NOW = (code("training", RECIPE).digest, code("evaluation", RECIPE).digest)
 
 
 def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
     copy.edit("report/latex.py", '"""', '"""Another word. ')
     copy.edit("console.py", "step {task.completed:,.0f}", "at step {task.completed:,.0f}")
-    copy.edit("model/layerdrop.py", "import torch", "# A comment.\nimport torch")
-    (copy.folder / "model" / "layerdrop.py").rename(copy.folder / "model" / "dropped_layers.py")
+    copy.edit("model/dropout.py", "import torch", "# A comment.\nimport torch")
+    (copy.folder / "model" / "dropout.py").rename(copy.folder / "model" / "dropped_units.py")
     for path in copy.folder.rglob("*.py"):
-        path.write_text(path.read_text(encoding="utf-8").replace("ablab.model.layerdrop", "ablab.model.dropped_layers"))
+        path.write_text(path.read_text(encoding="utf-8").replace("ablab.model.dropout", "ablab.model.dropped_units"))
     assert copy.digests() == NOW
 
 
@@ -69,40 +91,115 @@ def test_training_and_evaluation_are_told_apart(copy):
 
 
 def test_the_model_is_part_of_both(copy):
-    copy.edit("model/norms.py", "self.eps", "2 * self.eps")
+    copy.edit("model/embedding.py", "return", "return 2 *")
     assert all(one != other for one, other in zip(copy.digests(), NOW, strict=True))
+
+
+def test_an_option_that_the_recipe_does_not_name_is_no_part_of_it(copy):
+    """A new norm, an edit of another one, an option that is gone, and a new entry of a dictionary of kinds."""
+    text = (copy.folder / "model/norms.py").read_text(encoding="utf-8")
+    (copy.folder / "model/norms.py").write_text(f"{text}\n\nclass Unused(LayerNorm):\n    pass\n", encoding="utf-8")
+    (copy.conf / "norm/unused.yaml").write_text("_target_: ablab.model.norms.Unused\nkind: unused\n")
+    copy.edit("model/norms.py", "self.eps", "2 * self.eps")
+    (copy.conf / "norm/dyt.yaml").unlink()
+    copy.edit("model/layerdrop.py", "RATES = {", 'RATES = {"none": learned_rates, ')
+    copy.edit("training/optimisers.py", "ITERATIONS = ", "ITERATIONS = 1 + ")
+    assert copy.digests() == NOW
+    rates = {"layerdrop": {"encoder": 0.1, "decoder": 0.1, "rates": "none"}}
+    assert copy.digests(**rates)[0] not in (NOW[0], copy.digests()[0])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "edit"),
+    [
+        ({"norm": {"kind": "rmsnorm"}}, ("model/norms.py", "self.eps", "2 * self.eps")),
+        ({"optim": {"kind": "muon"}}, ("training/optimisers.py", "ITERATIONS = ", "ITERATIONS = 1 + ")),
+        ({"layerdrop": {"rates": "linear"}}, ("model/layerdrop.py", "def linear_rates", "@print\ndef linear_rates")),
+    ],
+)
+def test_an_option_that_the_recipe_names_is_part_of_it(recipe, edit, copy):
+    before = copy.digests(**recipe)
+    assert before[0] != NOW[0]
+    copy.edit(*edit)
+    assert copy.digests(**recipe)[0] != before[0]
+
+
+def test_a_kind_that_recipes_leave_out_is_known():
+    marked = {group: Config.marks()[group].formerly for groups in GROUPS.values() for group in groups}
+    assert {group: mark.value["kind"] for group, mark in marked.items() if mark is not None} == FORMERLY
+
+
+def test_every_dictionary_of_kinds_is_chosen_from_by_a_setting():
+    """A dictionary whose values are definitions would bring all of them into every digest that names it."""
+    sources = Sources(Package(Path(ablab.__file__).parent), OUTSIDE, SILENT, registries=CHOSEN)
+    for stage, spine in ROOTS.items():
+        for key in reached(sources, spine, UNUSED.get(stage, ())):
+            for each in sources.statements(key):
+                value = getattr(each, "value", None)
+                if isinstance(each, (ast.Assign, ast.AnnAssign)) and isinstance(value, ast.Dict):
+                    own = [used.name for used in sources.definition(key).uses if used.name != key.name]
+                    assert not own, f"{key.dotted} names {own}: name it in CHOSEN, with the setting that chooses"
+
+
+def test_a_part_from_outside_brings_what_it_uses_of_ablab(copy, tmp_path, monkeypatch):
+    (tmp_path / "study").mkdir()
+    monkeypatch.chdir(tmp_path / "study")
+    text = "from ablab.model import norms\n\nclass Mine(norms.RMSNorm):\n    pass\n"
+    Path("own_norms_of_a_study.py").write_text(text)
+    recipe = {"norm": {"_target_": "own_norms_of_a_study.Mine", "code": "0"}}
+    before = copy.digests(**recipe)
+    copy.edit("model/norms.py", "self.eps", "2 * self.eps")
+    assert copy.digests(**recipe)[0] != before[0]
 
 
 # What differs, in words
 
 
 def test_nothing_is_said_of_what_is_the_same():
-    assert other_origin(provenance()) is None
-    assert other_judge(provenance()) is None
+    assert other_origin(provenance(RECIPE), RECIPE) is None
+    assert other_judge(provenance(RECIPE), RECIPE) is None
 
 
 def test_other_code_is_named_by_what_changed():
-    definitions = dict(code("training").definitions)
+    definitions = dict(code("training", RECIPE).definitions)
     del definitions["derive"]
-    assert other_code("training", "0" * 12, definitions) == "code differs in derive (training)"
+    assert other_code("training", RECIPE, Made("2:0"), definitions) == "code differs in derive (training)"
     many = dict.fromkeys(definitions, "00000000")
-    assert re.fullmatch(r"code differs in ([^,]+, ){3}\S+ and \d+ more \(training\)", other_code("training", "0", many))
-    assert other_code("training", "0" * 12, {}) == f"code {'0' * 12} (training)"
-    assert other_code("training", NOW[0], {}) is None
+    assert re.fullmatch(
+        r"code differs in ([^,]+, ){3}\S+ and \d+ more \(training\)", other_code("training", RECIPE, Made("2:0"), many)
+    )
+    assert other_code("training", RECIPE, Made("2:0"), {}) == "code 2:0 (training)"
+    assert other_code("training", RECIPE, Made(NOW[0]), {}) is None
 
 
-def test_a_record_of_an_older_version_comes_from_elsewhere():
-    recorded = {"code": "a" * 12, "commit": "b" * 40, "versions": numerical_versions()}
-    assert other_origin(recorded) == f"code {'a' * 12} (training) (commit {'b' * 8})"
-    assert other_judge(recorded) is not None
+def test_a_record_of_other_code_comes_from_elsewhere():
+    recorded = {"code": "2:a", "evaluation_code": "2:a", "commit": "b" * 40, "versions": numerical_versions()}
+    assert other_origin(recorded, RECIPE) == f"code 2:a (training) (commit {'b' * 8})"
+    assert other_judge(recorded, RECIPE) is not None
+    assert of_other_version(recorded["code"]) is None
+
+
+def test_a_digest_of_an_older_version_cannot_be_compared_which_is_not_changed():
+    recorded = {"code": "a" * 12, "versions": numerical_versions()}
+    assert other_origin(recorded, RECIPE) is None
+    assert other_judge(recorded, RECIPE) is None
+    assert of_other_version(recorded["code"]) == "code that cannot be compared (digest version 1)"
+
+
+def test_two_recipes_are_of_one_code_if_all_that_they_share_is():
+    one, other = (code("training", {**RECIPE, "norm": {"kind": kind}}) for kind in ("layernorm", "scalenorm"))
+    assert one.digest != other.digest
+    assert same_code(Made(one.digest, one.components), Made(other.digest, other.components))
+    for name in ("spine", "optim=adam"):
+        assert not same_code(Made(one.digest, {**one.components, name: "2:0"}), Made(other.digest, other.components))
 
 
 def test_only_libraries_that_decide_numbers_count():
-    recorded = provenance()
+    recorded = provenance(RECIPE)
     recorded["versions"] = {**recorded["versions"], "wandb": "0.0.1", "hydra-core": "0.0.1"}
-    assert other_origin(recorded) is None
+    assert other_origin(recorded, RECIPE) is None
     recorded["versions"]["numpy"] = "0.0.1"
-    assert other_origin(recorded) == "numpy 0.0.1"
+    assert other_origin(recorded, RECIPE) == "numpy 0.0.1"
 
 
 # Digests that are proved to be one
@@ -115,11 +212,12 @@ def test_entries_that_share_a_digest_are_one():
 
 
 def test_what_the_table_says_is_one_is_not_elsewhere(monkeypatch):
-    recorded = {**provenance(), "code": "0" * 12}
-    assert not same_code("0" * 12, NOW[0])
-    assert other_origin(recorded) is not None
-    monkeypatch.setattr("ablab.provenance.equal.equals", lambda: joined([{"digests": ["0" * 12, NOW[0]]}]))
-    assert other_origin(recorded) is None
+    components = code("training", RECIPE).components
+    recorded = {**provenance(RECIPE), "code": "2:0", "components": {"training": {**components, "spine": "2:1"}}}
+    assert other_origin(recorded, RECIPE) is not None
+    entries = [{"digests": ["2:1", components["spine"]]}]
+    monkeypatch.setattr("ablab.provenance.equal.equals", lambda: joined(entries))
+    assert other_origin(recorded, RECIPE) is None
 
 
 def test_the_table_that_ships_can_be_read():
@@ -127,5 +225,5 @@ def test_the_table_that_ships_can_be_read():
         assert set(entry) == {"stage", "digests", "proof"}
         assert entry["stage"] in ROOTS
         assert len(set(entry["digests"])) == len(entry["digests"]) > 1
-        assert all(re.fullmatch("[0-9a-f]{12}", digest) for digest in entry["digests"])
+        assert all(re.fullmatch("(2:)?[0-9a-f]{12}", digest) for digest in entry["digests"])
         assert entry["proof"]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ablab.syntax.definitions import Code, Sources, code_of, reached
+from ablab.syntax.definitions import Digested, Sources, code_of, reached
 from ablab.syntax.modules import Package
 
 MODEL = '''
@@ -87,7 +87,7 @@ def written(folder: Path, files: dict[str, str]) -> Path:
     return folder / "toy"
 
 
-def code_in(package: Path, *roots: str, outside: tuple[str, ...] = ("toy.screen",)) -> Code:
+def code_in(package: Path, *roots: str, outside: tuple[str, ...] = ("toy.screen",)) -> Digested:
     """Of the package in a folder, by the roots given or `train`."""
     sources = Sources(Package(package), outside, silent=("toy.screen.Say", "toy.screen.Screen.say"))
     return code_of(reached(sources, roots or ("toy.model.train",)))

@@ -18,9 +18,8 @@ from safetensors.torch import load_file
 from ablab import identity
 from ablab.cli import main
 from ablab.config import compose
-from ablab.provenance.code import code
+from ablab.provenance.code import Code, code
 from ablab.store.metrics import read_metrics
-from ablab.syntax.definitions import Code
 from tests.run.conftest import TINY, make_store, typed
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +60,7 @@ def test_the_record_says_what_was_trained(store):
     assert {"code", "versions", "machine"} <= set(record.provenance)
     (stretch,) = record.stretches
     assert (stretch.first_step, stretch.last_step, stretch.threads) == (1, 8, 1)
-    assert stretch.code == record.provenance["code"] == code("training").digest
+    assert stretch.code == record.provenance["code"] == code("training", store.run.recipe()).digest
     assert record.mixed is None
 
 
@@ -142,9 +141,15 @@ def test_again_is_fast_since_torch_stays_away(store):
     assert "nothing is trained again" in done.stdout
 
 
+def _other(stage, store, name):
+    """The code of a stage in which one definition is another."""
+    definitions = {**code(stage, store.run.recipe()).definitions, name: "0" * 8}
+    return Code("2:000000000000", {"spine": "2:000000000000"}, lambda: definitions)
+
+
 def test_other_code_is_said_in_one_line(store, monkeypatch):
-    changed = Code("0" * 12, {**code("training").definitions, "derive": "0" * 8})
-    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage: changed)
+    changed = _other("training", store, "derive")
+    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage, recipe: changed)
     lines = [line for line in typed(*store.words).out.splitlines() if "other code or versions" in line]
     assert len(lines) == 1
     assert "rerun=true" in lines[0]
@@ -153,9 +158,9 @@ def test_other_code_is_said_in_one_line(store, monkeypatch):
 
 def test_judging_by_other_code_than_that_of_the_run_is_said_and_on_record(store, monkeypatch):
     evaluations = _evaluations(store.run)
-    changed = Code("0" * 12, {**code("evaluation").definitions, "beam_search": "0" * 8})
-    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage: changed)
-    monkeypatch.setattr("ablab.stages.evaluate.code_digest", lambda stage: {"evaluation": changed.digest}[stage])
+    changed = _other("evaluation", store, "beam_search")
+    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage, recipe: changed)
+    monkeypatch.setattr("ablab.stages.evaluate.code", lambda stage, recipe: {"evaluation": changed}[stage])
     out = typed(*store.words, "decoding.beam_size=3").out
     assert out.count("Judged by other code than when it was trained: code differs in beam_search (evaluation)") == 1
     (added,) = _evaluations(store.run) - evaluations

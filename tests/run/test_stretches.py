@@ -42,10 +42,11 @@ def the_run(outputs) -> RunFolder:
 
 
 def altered(run: RunFolder, **changes) -> None:
-    """The checkpoint as if its stretch had been another; `definitions` stand beside the stretches."""
+    """The checkpoint as if its stretch had been another; `definitions` and `components` stand beside the stretches."""
     path = run.checkpoints / "last.pt"
     content = torch.load(path, weights_only=True)
-    content["definitions"] |= changes.pop("definitions", {})
+    for beside in ("definitions", "components"):
+        content[beside] |= changes.pop(beside, {})
     content["course"]["stretches"][-1] |= changes
     torch.save(content, path)
 
@@ -71,8 +72,13 @@ def _own_threads():
     torch.set_num_threads(before)
 
 
+NONE = "2:000000000000"
+"""The digest of no code."""
+
+CODE = {"code": NONE, "components": {"spine": NONE}}
+
 OTHER = {
-    "code": ({"code": "0" * 12, "definitions": {"derive": "0" * 8}}, "code differs in derive (training)", "code"),
+    "code": ({**CODE, "definitions": {"derive": "0" * 8}}, "code differs in derive (training)", "code"),
     "libraries": ({"versions": {"torch": "1.0"}}, "torch 1.0", "library versions"),
 }
 
@@ -126,15 +132,28 @@ def test_asked_to_it_goes_on_and_is_marked(what, store):
 def test_a_checkpoint_that_says_nothing_of_its_code_is_of_other_code(store):
     path = the_run(store).checkpoints / "last.pt"
     content = torch.load(path, weights_only=True)
-    del content["course"]["stretches"], content["definitions"]
+    del content["course"]["stretches"], content["definitions"], content["components"]
     torch.save(content, path)
     assert "other code (nothing is known of it)" in refused(*LINE, f"outputs={store}")
     assert typed(*LINE, f"outputs={store}", "mixed=true").code == DONE
 
 
+def test_code_of_an_older_version_of_digests_is_not_said_to_have_changed(store):
+    altered(the_run(store), code="0" * 12)
+    done = typed(*LINE, f"outputs={store}")
+    assert done.code == DONE
+    assert f"stands at step {STEP} by code that cannot be compared (digest version 1): it goes on" in done.out
+    record = the_run(store).record()
+    assert record.mixed is None
+    assert [stretch.code[:2] for stretch in record.stretches] == ["00", "2:"]
+    again = typed(*LINE, f"outputs={store}").out
+    assert "It was trained by code that cannot be compared (digest version 1)" in again
+    assert "other code" not in again
+
+
 @pytest.mark.parametrize("word", ["rerun=true", "rerun=stale"])
 def test_it_can_begin_anew(word, store):
-    altered(the_run(store), code="0" * 12)
+    altered(the_run(store), **CODE)
     assert typed(*LINE, f"outputs={store}", word).code == DONE
     (stretch,) = the_run(store).record().stretches
     assert stretch.first_step == 1
@@ -154,7 +173,7 @@ def test_the_checkpoints_threads_are_taken_over(store):
 
 def test_in_a_sweep_the_run_alone_is_refused_and_says_why(store):
     run = the_run(store)
-    altered(run, code="0" * 12)
+    altered(run, **CODE)
     with contextlib.redirect_stderr(io.StringIO()) as err:
         assert perform((*LINE, f"outputs={store}"), None) == FAILED
     failure = read_failure(run.failure)

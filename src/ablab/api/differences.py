@@ -5,6 +5,7 @@ from typing import Any
 from ablab.api.run import Run
 from ablab.errors import UserError
 from ablab.identity import differing
+from ablab.provenance import Made, comparable, made_by, same_code
 from ablab.store.records import MAY_DIFFER, Record, Strict
 from ablab.store.scores import COSTS, SCORES, unlike
 
@@ -58,13 +59,28 @@ def difference(first: Run, second: Run) -> RunDifference:
 def _elsewhere(first: Run, second: Run) -> list[Pair]:
     facts = [_facts(run.record) if run.record is not None else {} for run in (first, second)]
     keys = [key for key in facts[0] if key in facts[1] and facts[0][key] != facts[1][key]]
-    return [Pair(key=key, first=facts[0][key], second=facts[1][key]) for key in keys]
+    return [*_code(first, second), *(Pair(key=key, first=facts[0][key], second=facts[1][key]) for key in keys)]
+
+
+def _code(first: Run, second: Run) -> list[Pair]:
+    """Return the training code of both, where it differs in what both recipes use, or cannot be compared."""
+    if first.record is None or second.record is None:
+        return []
+    one, other = (made_by(run.record.provenance, "training") for run in (first, second) if run.record)
+    if same_code(one, other):
+        return []
+    if not comparable(one.digest, other.digest):
+        return [Pair(key="training code (cannot be compared)", first=one.digest, second=other.digest)]
+    shared = [name for name in one.components if name in other.components]
+    parts = [name for name in shared if not same_code(Made(one.components[name]), Made(other.components[name]))]
+    words = f" ({', '.join(parts)})" if parts else ""
+    return [Pair(key=f"training code{words}", first=one.digest, second=other.digest)]
 
 
 def _facts(record: Record) -> dict[str, Any]:
     """Return what a result depends on besides its recipe, and what tells where it was made."""
     provenance, last = record.provenance, record.stretches[-1] if record.stretches else None
-    facts: dict[str, Any] = {"training code": provenance.get("code"), "commit": provenance.get("commit")}
+    facts: dict[str, Any] = {"commit": provenance.get("commit")}
     facts |= {f"{name} version": version for name, version in provenance.get("versions", {}).items()}
     facts |= {words: getattr(last, name) for name, words in MAY_DIFFER.items() if last and name != "versions"}
     facts |= {"processor": provenance.get("machine", {}).get("processor")}

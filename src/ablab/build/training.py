@@ -14,9 +14,11 @@ from ablab.config.kinds import chosen_part
 from ablab.data.prepared import Prepared
 from ablab.data.steps import TrainingSteps
 from ablab.decoding.translator import DecodingConfig
+from ablab.identity import recipe
 from ablab.model.place import Place
 from ablab.model.transformer import Transformer
 from ablab.parts.load import construct
+from ablab.provenance import code
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compile import compile_layers
@@ -114,6 +116,7 @@ def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
         folder,
         Selection(training.select, training.monitor, training.average_last, every),
         seconds_apart=None if minutes is None else 60 * minutes,
+        code=code("training", recipe(config)),
     )
 
 

@@ -1,10 +1,10 @@
 """Differences between a result's code and libraries and the current ones, as one-line messages."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from ablab.provenance.code import code
-from ablab.provenance.equal import same_code
+from ablab.provenance.code import VERSION, code, version_of
+from ablab.provenance.equal import Made, same_code
 from ablab.provenance.machine import versions
 from ablab.provenance.roots import Stage
 
@@ -32,7 +32,19 @@ def numerical_versions() -> dict[str, str]:
     return {name: found for name, found in versions().items() if name in NUMERICAL}
 
 
-def other_origin(recorded: Mapping[str, Any], stretches: Iterable[Trained] = ()) -> str | None:
+def made_by(recorded: Mapping[str, Any], stage: Literal["training", "evaluation"], digest: str | None = None) -> Made:
+    """Return the code that the provenance of a record names for a stage, or the code of this digest.
+
+    The record knows the components of its own digest alone.
+    """
+    own = str(recorded.get("code" if stage == "training" else "evaluation_code") or "")
+    known = recorded.get("components", {}).get(stage, {})
+    return Made(own, known) if digest in (None, own) else Made(str(digest))
+
+
+def other_origin(
+    recorded: Mapping[str, Any], recipe: Mapping[str, Any], stretches: Iterable[Trained] = ()
+) -> str | None:
     """Describe the code or versions of a run's training that differ from the current ones; None if none do.
 
     `recorded`: the provenance of its record. `stretches`: of its training, if recorded.
@@ -40,7 +52,8 @@ def other_origin(recorded: Mapping[str, Any], stretches: Iterable[Trained] = ())
     known = {recorded["code"]: recorded.get("definitions", {}).get("training", {})}
     trained = [(recorded["code"], recorded.get("versions", {})), *((s.code, s.versions) for s in stretches)]
     for digest, libraries in trained:
-        if (changed := other_code("training", digest, known.get(digest, {}))) is not None:
+        made = made_by(recorded, "training", digest)
+        if (changed := other_code("training", recipe, made, known.get(digest, {}))) is not None:
             commit = recorded.get("commit")
             return changed + (f" (commit {commit[:8]})" if commit else "")
         if (changed := other_versions(libraries)) is not None:
@@ -48,25 +61,32 @@ def other_origin(recorded: Mapping[str, Any], stretches: Iterable[Trained] = ())
     return None
 
 
-def other_code(stage: Stage, digest: str | None, definitions: Mapping[str, str]) -> str | None:
+def of_other_version(*digests: str | None) -> str | None:
+    """Return `code that cannot be compared (digest version 1)` if a digest is not of the current version; else None."""
+    others = sorted({version_of(str(digest)) for digest in digests} - {VERSION})
+    return f"code that cannot be compared (digest version {' and '.join(others)})" if others else None
+
+
+def other_code(stage: Stage, recipe: Mapping[str, Any], made: Made, definitions: Mapping[str, str]) -> str | None:
     """Return `code differs in Dropout.forward, inverse_sqrt (training)`; None if it does not differ.
 
-    `digest` and `definitions` are the recorded ones; without definitions, the message names only the digest.
+    `made` and `definitions` are the recorded ones; without definitions, the message names only the digest. Code whose
+    digest is of another version cannot be compared, and is not said to differ.
     """
-    if digest is not None and same_code(digest, code(stage).digest):
+    now = code(stage, recipe)
+    if of_other_version(made.digest) or same_code(made, Made(now.digest, now.components)):
         return None
-    changed = changed_definitions(stage, definitions) if definitions else []
+    changed = changed_definitions(now.definitions, definitions, gone=stage == "training") if definitions else []
     if not changed:
-        return f"code {digest or 'of an older version'} ({stage})"
+        return f"code {made.digest} ({stage})"
     more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
     return f"code differs in {', '.join(changed[:NAMED])}{more} ({stage})"
 
 
-def changed_definitions(stage: Stage, definitions: Mapping[str, str]) -> list[str]:
-    """Return the names of definitions that changed since then, are new, or are gone from training."""
-    now = code(stage).definitions
-    gone = set(definitions) - set(now) if stage == "training" else set()
-    return sorted(gone.union(name for name, digest in now.items() if definitions.get(name) != digest))
+def changed_definitions(now: Mapping[str, str], then: Mapping[str, str], *, gone: bool = True) -> list[str]:
+    """Return the names of definitions that changed since then, are new, or, if asked for, are gone."""
+    lost = set(then) - set(now) if gone else set()
+    return sorted(lost.union(name for name, digest in now.items() if then.get(name) != digest))
 
 
 def other_versions(libraries: Mapping[str, str]) -> str | None:
@@ -76,9 +96,9 @@ def other_versions(libraries: Mapping[str, str]) -> str | None:
     return ", ".join(other) or None
 
 
-def other_judge(recorded: Mapping[str, Any]) -> str | None:
+def other_judge(recorded: Mapping[str, Any], recipe: Mapping[str, Any]) -> str | None:
     """Return a message if the evaluation code has changed since the run was trained; else None."""
     known = recorded.get("definitions", {})
     definitions = {**known.get("training", {}), **known.get("evaluation", {})}
-    changed = other_code("evaluation", recorded.get("evaluation_code"), definitions)
+    changed = other_code("evaluation", recipe, made_by(recorded, "evaluation"), definitions)
     return changed and f"Judged by other code than when it was trained: {changed}; on record"

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,13 +24,14 @@ PACKAGES = (
 )
 
 
-def provenance() -> dict[str, Any]:
+def provenance(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return code digests, commit and uncommitted changes (in a checkout), versions, and the machine."""
-    training, evaluation = code("training"), code("evaluation")
+    training, evaluation = code("training", recipe), code("evaluation", recipe)
     return {
         "ablab": ablab.__version__,
         "code": training.digest,
         "evaluation_code": evaluation.digest,
+        "components": {"training": dict(training.components), "evaluation": dict(evaluation.components)},
         "definitions": {
             "training": dict(training.definitions),
             # Without those of training, which are most of them.

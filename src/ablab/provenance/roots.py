@@ -1,9 +1,12 @@
 """Roots of each stage's code digest, and the definitions they name that affect no number."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal
 
+from ablab.parts.find import find_part
 from ablab.parts.shipped import shipped_targets
+from ablab.syntax.definitions import Sources
 
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
@@ -15,7 +18,19 @@ GROUPS: Mapping[Stage, tuple[str, ...]] = {
     "curve": (*OF_MODEL, "data", "pruning"),
     "analysis": (*OF_MODEL, "data"),
 }
-"""Groups whose parts, ablab's own, each stage constructs from their YAML files: no name in its code leads to one."""
+"""Groups whose parts each stage constructs as the recipe names them: no name in its code leads to one."""
+
+FORMERLY: Mapping[str, str] = {"feed_forward": "relu"}
+"""The kinds that recipes leave out, since there was no other before their group existed."""
+
+CHOSEN: Mapping[str, str] = {
+    "ablab.model.layerdrop.RATES": "layerdrop.rates",
+    "ablab.stages.train.DTYPES": "training.precision",
+    "ablab.build.pruning.HEAD_STRATEGIES": "pruning.kind",
+    "ablab.stages.analyse.MAKERS": "analysis",
+    "ablab.stages.looks.LOOKS": "analysis",
+}
+"""Dictionaries from which the recipe chooses one entry, with the setting that does. No other entry is in a digest."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
@@ -30,9 +45,51 @@ ROOTS: Mapping[Stage, tuple[str, ...]] = {
 }
 
 
-def roots(stage: Stage) -> tuple[str, ...]:
-    """Return the dotted names from which everything that decides a stage's numbers is reached."""
-    return (*ROOTS[stage], *(target for group in GROUPS[stage] for target in shipped_targets(group).values()))
+SPINE = "spine"
+
+
+def roots(stage: Stage, recipe: Mapping[str, Any], sources: Sources) -> dict[str, tuple[str, ...]]:
+    """Return the dotted names from which everything that decides a stage's numbers is reached, by component.
+
+    `recipe`: plain values; for a curve, with `pruning`, and for an analysis, with its name as `analysis`. Of a part
+    from outside, whose own code belongs to the recipe, they are what it uses of ablab.
+    """
+    found = {SPINE: ROOTS[stage]}
+    for group in GROUPS[stage]:
+        option = recipe.get(group, {})
+        kind = option.get("kind", option.get("_target_", FORMERLY.get(group)))
+        target = shipped_targets(group).get(str(kind))
+        if target is not None:
+            found[f"{group}={kind}"] = (target,)
+        elif "_target_" in option and (used := tuple(_used_by(str(kind), sources))):
+            found[f"{group}={kind}"] = used
+    for registry, setting in CHOSEN.items():
+        value = _value(recipe, setting)
+        if value is not None and sources.has_entry(registry, value) and _is_asked(stage, setting, recipe):
+            found[f"{setting}={value}"] = (f"{registry}[{value}]",)
+    return found
+
+
+def _is_asked(stage: Stage, setting: str, recipe: Mapping[str, Any]) -> bool:
+    """Return whether a stage reads a setting that chooses an entry."""
+    if setting == "pruning.kind":
+        return stage == "curve" and recipe["pruning"].get("what", "layers") == "heads"
+    return setting != "training.precision" or stage == "training"
+
+
+def _value(recipe: Mapping[str, Any], setting: str) -> str | None:
+    found: Any = recipe
+    for key in setting.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _used_by(target: str, sources: Sources) -> Iterator[str]:
+    """Yield what a part from outside names of ablab."""
+    named = {name for each in find_part(target).definitions.values() for name in each.others}
+    for name in sorted(each for each in named if sources.package.holds(each)):
+        with suppress(LookupError):
+            yield from sources.definitions_of(name)
 
 
 OUTSIDE: Mapping[str, str] = {

@@ -123,6 +123,7 @@ def _card(
     folder: RunFolder, whole: SavedModel, curve: Curve, point: Point, kept: Kept | Heads, weights_digest: str
 ) -> ModelCard:
     architecture = whole.architecture.model_dump(serialize_as_any=True)
+    recipe = folder.recipe()
     architecture["model"] |= {"encoder_layers": len(point.encoder), "decoder_layers": len(point.decoder)}
     return ModelCard(
         name=f"{folder.run_id}/{kept.name}",
@@ -131,11 +132,11 @@ def _card(
         heads=point.heads,
         chosen_by=curve.label,
         run_id=folder.run_id,
-        recipe=folder.recipe(),
+        recipe=recipe,
         parameters=point.parameters,
         valid_loss=point.valid_loss,
         valid_bleu=point.valid_bleu,
         sha256=weights_digest,
-        provenance_code=code_digest("curve"),
+        provenance_code=code_digest("curve", {**recipe, "pruning": curve.settings["pruning"]}),
         ended=now(),
     )

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.identity import differing
-from ablab.provenance import representative
 from ablab.report.document import ArmLine, RunLine
 from ablab.report.estimates import span
 from ablab.report.evidence import EVEN, convergence, off_scale
 from ablab.report.metrics import BLEU, MEASURES, Measure, Progress
-from ablab.report.origins import odd, unlike
+from ablab.report.origins import codes_of, odd, unlike, versions_of
 from ablab.report.runs import ArmRuns, Run
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
@@ -125,9 +124,9 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
         )
     if any(run.record.schema_version != SCHEMA for run in arm.runs if run.record):
         notes.append("trained under an older SCHEMA: the same settings give other numbers today")
-    code = {representative(str(run.record.provenance.get("code"))) for run in arm.runs if run.record}
-    if len(code) > 1:
-        notes.append(f"from {len(code)} versions of the code")
+    code = versions_of([codes_of(run.record)[-1] for run in arm.runs if run.record])
+    if code > 1:
+        notes.append(f"from {code} versions of the code")
     return notes
 
 

@@ -1,11 +1,11 @@
 """Provenance of runs: differences in code, libraries, threads and device between the sides of a comparison."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ablab.provenance import NUMERICAL, representative
+from ablab.provenance import NUMERICAL, Made, comparable, made_by, of_other_version, same_code
 from ablab.report.runs import ArmRuns, Run
-from ablab.store.records import Record
+from ablab.store.records import Curve, Evaluation, Record
 
 Facts = Mapping[str, object]
 """Provenance by the names that the report uses."""
@@ -29,26 +29,54 @@ def odd(run: Run) -> str | None:
     if run.record is None:
         return None
     notes = [] if run.record.mixed is None else [f"mixed: {run.record.mixed} changed during training"]
-    trained_with = run.record.provenance.get("evaluation_code")
-    if trained_with is not None and run.evaluation is not None:
-        judged = run.evaluation.provenance_code
-        if representative(judged) != representative(trained_with):
-            notes.append("judged by other code than when it was trained")
+    if (older := of_other_version(*{made.digest for made in codes_of(run.record)})) is not None:
+        notes.append(f"made by {older}")
+    trained_with = made_by(run.record.provenance, "evaluation")
+    if run.evaluation is not None and trained_with.digest and _differ([trained_with], [_judge(run.evaluation)]):
+        notes.append("judged by other code than when it was trained")
     return "; ".join(notes) or None
 
 
 def _differing(ours: Facts, theirs: Facts) -> list[str]:
     """Return the facts that both sides know and that differ."""
-    return [name for name in ours if name in theirs and ours[name] != theirs[name]]
+    return [name for name in ours if name in theirs and _differ(ours[name], theirs[name])]
+
+
+def _differ(one: object, other: object) -> bool:
+    """Return whether two facts differ. Code is a list; what cannot be compared is not said to differ."""
+    if not isinstance(one, list) or not isinstance(other, list):
+        return one != other
+    known = [(a, b) for a in one for b in other if comparable(a.digest, b.digest)]
+    return any(not same_code(a, b) for a, b in known)
+
+
+def codes_of(record: Record) -> list[Made]:
+    """Return the code of all stretches of training, or of the record where it lists no stretches."""
+    digests: list[str | None] = [stretch.code for stretch in record.stretches]
+    digests = digests or [None]
+    return [made_by(record.provenance, "training", digest) for digest in dict.fromkeys(digests)]
+
+
+def versions_of(codes: Sequence[Made]) -> int:
+    """Return the number of versions of the code among these that differ from each other."""
+    found: list[Made] = []
+    for each in codes:
+        if all(_differ([each], [other]) for other in found):
+            found.append(each)
+    return len(found)
+
+
+def _judge(evaluation: Evaluation | Curve) -> Made:
+    return Made(evaluation.provenance_code, evaluation.components)
 
 
 def _facts(run: Run) -> Facts:
     assert run.record is not None
     facts: dict[str, object] = {**_of_training(run.record)}
     if run.evaluation is not None:
-        facts["evaluation code"] = representative(run.evaluation.provenance_code)
+        facts["evaluation code"] = [_judge(run.evaluation)]
     for curve in run.curves:
-        facts[f"{'head ' * curve.of_heads}curve code"] = representative(curve.provenance_code)
+        facts[f"{'head ' * curve.of_heads}curve code"] = [_judge(curve)]
     return facts
 
 
@@ -56,7 +84,7 @@ def _of_training(record: Record) -> Facts:
     """Return the facts of all stretches of training, or of the record where it lists no stretches."""
     if record.stretches:
         return {
-            "code": {representative(stretch.code) for stretch in record.stretches},
+            "code": codes_of(record),
             "library versions": {_numerical(stretch.versions) for stretch in record.stretches},
             "threads": {stretch.threads for stretch in record.stretches},
             "device": {stretch.device for stretch in record.stretches},
@@ -64,7 +92,7 @@ def _of_training(record: Record) -> Facts:
     runtime, machine = record.runtime, record.provenance.get("machine", {})
     device = runtime.get("device")
     return {
-        "code": {representative(str(record.provenance.get("code")))},
+        "code": codes_of(record),
         "library versions": {_numerical(record.provenance.get("versions", {}))},
         "threads": {runtime.get("threads")},
         "device": {machine.get("processor", device) if device == "cpu" else device},

@@ -29,7 +29,7 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
     with callbacks.counting("looking inside", passes) as advance:
         for each in lacking:
             artefact = MAKERS[each.settings["analysis"]](opened, each.settings, advance)
-            made = {"code": code_digest("analysis"), "ended": now()}
+            made = {"code": _code(planned, each), "ended": now()}
             artefact = artefact.model_copy(update={"settings": dict(each.settings), "provenance": made})
             path = planned.folder.artefacts / f"{each.key}.json"
             picture = path.with_suffix(".png")
@@ -39,6 +39,10 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             callbacks.on_picture(record.cost.steps, key, partial(Path, picture), caption, of)
             # Last, so that an artefact that can be read has been drawn.
             write_artefact(path, artefact)
+
+
+def _code(planned: Planned, wanted: Wanted) -> str:
+    return code_digest("analysis", {**planned.recipe, "analysis": wanted.settings["analysis"]})
 
 
 def _scales(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:

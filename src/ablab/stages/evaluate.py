@@ -12,7 +12,7 @@ from ablab.data.overlap import Overlap
 from ablab.data.prepared import Prepared, characters
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.plan import Planned
-from ablab.provenance import code_digest, other_judge
+from ablab.provenance import code, other_judge
 from ablab.scoring import Scoring, looks_tokenised, score
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.saved_model import of_run
@@ -57,6 +57,7 @@ class Evaluator:
         seconds = time.perf_counter() - began
         loss, loss_per_character = self._loss(translator, encoded)
         scores = score(hypotheses, self.references, Scoring(**settings.get("scoring", {})))
+        made = code("evaluation", self.planned.recipe)
         evaluation = Evaluation(
             evaluation_id=evaluation_id,
             settings=settings,
@@ -75,7 +76,8 @@ class Evaluator:
             sentences_per_second=len(self.sources) / seconds,
             references=self.text,
             statistics=scores.sentences,
-            provenance_code=code_digest("evaluation"),
+            provenance_code=made.digest,
+            components=dict(made.components),
             ended=now(),
             test_sets=self.sets if len(self.sets) > 1 else None,
         )
@@ -116,7 +118,7 @@ class Evaluator:
 def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:
     """Translate the test set with the selected weights, score it, and store the evaluation."""
     callbacks.on_stage("evaluating")
-    if (changed := other_judge(record.provenance)) is not None:
+    if (changed := other_judge(record.provenance, planned.recipe)) is not None:
         callbacks.on_message(changed)
     device = set_threads(planned.config.trainer)
     translator = Translator(*load_model(of_run(planned.folder, record), device))

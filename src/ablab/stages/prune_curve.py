@@ -13,7 +13,7 @@ from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
 from ablab.files import read_json, write_json
 from ablab.plan import Planned
-from ablab.provenance import code_digest, other_judge
+from ablab.provenance import code, other_judge
 from ablab.pruning.curve_files import picture, write_artefacts
 from ablab.pruning.heads import Heads, Importance, head_counts
 from ablab.pruning.strategies import Kept, targets
@@ -33,7 +33,7 @@ Chosen = Sequence[tuple[str, Kept | Heads]]
 
 def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
     """Measure the curve that the configuration asks for. Scores measured earlier are reused."""
-    if (changed := other_judge(record.provenance)) is not None:
+    if (changed := other_judge(record.provenance, planned.recipe)) is not None:
         callbacks.on_message(changed)
     bench = _Bench.begin(planned, record, callbacks)
     chosen = bench.choose()
@@ -47,6 +47,7 @@ def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
             advance(1)
         speeds = bench.speeds(distinct, advance)
     full = speeds[bench.whole]
+    made = code("curve", {**planned.recipe, "pruning": planned.curve["pruning"]})
     return Curve(
         curve_id=planned.curve_id,
         settings=planned.curve,
@@ -55,7 +56,8 @@ def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
         combinations=combinations,
         points=[bench.point(name, kept, evaluations[kept], scores[kept], speeds[kept], full) for name, kept in chosen],
         timing={"rounds": ROUNDS, "sentences": bench.timed, "threads": torch.get_num_threads()},
-        provenance_code=code_digest("curve"),
+        provenance_code=made.digest,
+        components=dict(made.components),
         ended=now(),
     )
 

@@ -31,7 +31,7 @@ from ablab.files import sha256
 from ablab.identity import condition_id
 from ablab.parts.load import load
 from ablab.plan import Planned
-from ablab.provenance import code, fast_bfloat16, provenance
+from ablab.provenance import fast_bfloat16, provenance, read_sources
 from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
 from ablab.stages.console_callback import epochs_line
 from ablab.stages.worker import WorkerSpec
@@ -50,7 +50,7 @@ from ablab.training.trainer import fit
 from ablab.training.validation import Validation, Validator
 from ablab.training.workers import WorkerGroup, lead
 
-code("training")  # digest of the code just imported: a server of processes outlives edits of the sources
+read_sources()  # of the code just imported: a server of processes outlives edits of the sources
 
 
 @dataclass
@@ -86,7 +86,7 @@ def prepare_training(planned: Planned, console: Console) -> Work:
     for group, part in outside_parts(planned.config).items():
         load(part)
         console.say(f"{group} is {part.target} of {part.file} ({part.code})")
-    stretch = begin_stretch(planned.config, planned.run_id, planned.folder.checkpoints, console.say)
+    stretch = begin_stretch(planned.config, planned.run_id, planned.recipe, planned.folder.checkpoints, console.say)
     if _emulates_bfloat16(planned.config):
         console.say(
             "training.precision=bf16: this processor emulates bfloat16, far slower than training.precision=fp32"
@@ -223,7 +223,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
             "threads": torch.get_num_threads(),
             "device": torch.cuda.get_device_name() if config.trainer.accelerator == "gpu" else "cpu",
         },
-        provenance=provenance(),
+        provenance=provenance(planned.recipe),
         config=config.model_dump(serialize_as_any=True),
         stretches=_stretches(work),
         metrics=sha256(planned.folder.metrics),

@@ -42,7 +42,7 @@ class OfPruned(Outline):
     """Stands for an evaluation of a pruned model, which no list tells."""
 
 
-ORIGIN = ("code", "versions", "commit")
+ORIGIN = ("code", "components", "versions", "commit")
 """Entries of provenance that an outline has, besides the definitions of the training code."""
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from ablab.config.former import of_schema_1
 from ablab.lines import one_line
-from ablab.provenance import same_code
+from ablab.provenance import Made, comparable, same_code
 
 SCHEMA: Literal[2] = 2
 """Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
@@ -135,7 +135,8 @@ MAY_DIFFER = {
 def mixture(stretches: Sequence[Stretch]) -> str | None:
     """Return what changed from the first stretch of a training on, such as `code, threads`; None if nothing did."""
     pairs = [(stretches[0], stretch) for stretch in stretches[1:]]
-    code = ["code"] if any(not same_code(one.code, other.code) for one, other in pairs) else []
+    changed_code = [comparable(a.code, b.code) and not same_code(Made(a.code), Made(b.code)) for a, b in pairs]
+    code = ["code"] if any(changed_code) else []
     changed = [
         words
         for name, words in MAY_DIFFER.items()
@@ -227,8 +228,9 @@ class Evaluation(Strict):
     `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
     set. `hypotheses`, `n_best`: SHA-256 of the file of hypotheses, and of that of the n best; older evaluations have
     none, nor has one that kept the best alone. `at_limit`: translations that reached the length limit; None for older
-    evaluations. `overlap`: of the test set with training (`train`) and validation
-    (`valid`); None where the corpus is gone, or older than this count.
+    evaluations. `overlap`: of the test set with training (`train`) and validation (`valid`); None where the corpus is
+    gone, or older than this count. `provenance_code`: digest of the code that evaluated; `components`: what it is made
+    of, by name; older evaluations have none.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -253,6 +255,7 @@ class Evaluation(Strict):
     overlap: dict[Literal["train", "valid"], SharedSentences] | None = None
     statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
     provenance_code: str
+    components: dict[str, str] = {}
     ended: str
 
     @model_validator(mode="after")
@@ -292,7 +295,7 @@ class Curve(Strict):
     """Quality against depth, or against heads, of one run under one pruning strategy.
 
     `combinations`: the number of sets of layers or heads that the strategy scored on validation before it chose; a
-    search overfits.
+    search overfits. `provenance_code`, `components`: as of an evaluation.
     """
 
     schema_version: Literal[1, 2] = SCHEMA
@@ -304,6 +307,7 @@ class Curve(Strict):
     points: list[Point]
     timing: dict[str, Any]
     provenance_code: str
+    components: dict[str, str] = {}
     ended: str
 
     @field_validator("settings")

@@ -59,7 +59,9 @@ class Entry:
     @property
     def other_origin(self) -> str | None:
         """The other code or library versions the run comes from; None where all are the present ones."""
-        return None if self.record is None else other_origin(self.record.provenance, self.record.stretches)
+        if self.record is None:
+            return None
+        return other_origin(self.record.provenance, self.cell.planned.recipe, self.record.stretches)
 
     @property
     def is_refused(self) -> bool:

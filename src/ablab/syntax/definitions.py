@@ -21,7 +21,7 @@ ORDER = "(order)"
 
 
 @dataclass(frozen=True)
-class Code:
+class Digested:
     """A code digest of 12 hex digits, and 8 hex digits by the name of each function, method, class or constant."""
 
     digest: str
@@ -72,21 +72,48 @@ def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()
 class Sources:
     """The definitions of a package, except those in or below the dotted names `outside`.
 
-    `silent`: functions and types that only tell a person something. `read`: what the code reads of its own text.
+    `silent`: functions and types that only tell a person something. `registries`: dictionaries without their entries,
+    each of which is a definition by itself, `<dotted name>[<key>]`. `read`: what the code reads of its own text.
     """
 
     def __init__(
-        self, package: Package, outside: Iterable[str] = (), silent: Iterable[str] = (), read: Read = NOTHING
+        self,
+        package: Package,
+        outside: Iterable[str] = (),
+        silent: Iterable[str] = (),
+        *,
+        registries: Iterable[str] = (),
+        read: Read = NOTHING,
     ) -> None:
         self.package, self.outside, self.silent, self.read = package, frozenset(outside), frozenset(silent), read
+        self.registries = frozenset(registries)
         self.definition = cache(self._definition)
 
     def keys_of_root(self, dotted: str) -> list[Key]:
         """Return the definitions of a root, even if it stands in `outside`; LookupError if it is no definition."""
-        owner = self.package.owner(dotted)
+        name, bracket, entry = dotted.partition("[")
+        owner = self.package.owner(name)
         if owner is None or not owner[1]:
             raise LookupError(f"{dotted} is no definition of {self.package.name}")
-        return _keys(*owner)
+        return [Key(owner[0].name, f"{owner[1]}[{entry}")] if bracket else _keys(*owner)
+
+    def definitions_of(self, dotted: str) -> list[str]:
+        """Return the dotted name of a definition, or of all in a module; LookupError if there is no such name."""
+        owner = self.package.owner(dotted)
+        return [] if owner is None else [key.dotted for key in _keys(*owner)]
+
+    def has_entry(self, registry: str, entry: str) -> bool:
+        """Return whether a dictionary of the package has an entry of this name."""
+        module, _, name = registry.rpartition(".")
+        return entry in self._entries(Key(module, name))
+
+    def _entries(self, key: Key) -> dict[str, ast.expr]:
+        """Return the entries of a dictionary that a module writes out, without those that it takes from others."""
+        (statement,) = self._module(key).definitions[key.name]
+        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+        assert isinstance(value, ast.Dict), f"{key.dotted} is no dictionary"
+        pairs = zip(value.keys, value.values, strict=True)
+        return {str(each.value): entry for each, entry in pairs if isinstance(each, ast.Constant)}
 
     def effects(self, key: Key) -> list[Key]:
         """Return what the definition's module does when it is imported, if anything.
@@ -114,6 +141,11 @@ class Sources:
     def statements(self, key: Key) -> Sequence[ast.stmt]:
         """Return the statements of a definition: a name bound more than once has several."""
         module = self._module(key)
+        if key.dotted in self.registries:
+            return ()
+        name, bracket, entry = key.name.partition("[")
+        if bracket:
+            return [ast.Expr(self._entries(Key(key.module, name))[entry.removesuffix("]")])]
         return module.effects if key.name == EFFECTS else module.definitions.get(key.name, ())
 
     def _definition(self, key: Key) -> Definition:
@@ -179,7 +211,7 @@ def _is_within(dotted: str, places: frozenset[str]) -> bool:
     return any(".".join(parts[:size]) in places for size in range(1, len(parts) + 1))
 
 
-def code_of(definitions: Mapping[Key, Definition]) -> Code:
+def code_of(definitions: Mapping[Key, Definition]) -> Digested:
     """Return one digest for all definitions, and one for each part by name."""
     colours = {key: _hash([key.name, each.parts]) for key, each in definitions.items()}
     while True:
@@ -196,7 +228,7 @@ def code_of(definitions: Mapping[Key, Definition]) -> Code:
         for name, tree in each.parts:
             named.setdefault(name, []).append(_hash(tree))
     parts = {name: _hash(sorted(hashes))[:8] for name, hashes in sorted(named.items())}
-    return Code(_hash(sorted(colours.values()))[:12], parts)
+    return Digested(_hash(sorted(colours.values()))[:12], parts)
 
 
 def _hash(content: object) -> str:

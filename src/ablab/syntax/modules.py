@@ -40,6 +40,12 @@ class Package:
     def __init__(self, folder: Path, *, strict: bool = True) -> None:
         self.folder, self.name, self.strict = folder, folder.name, strict
         self.module = cache(self._parse)
+        self._contents: Mapping[Path, bytes] = {}
+
+    def as_now(self) -> "Package":
+        """Read all files, so that later edits are not seen, and return the package."""
+        self._contents = {path: path.read_bytes() for path in self.folder.rglob("*.py")}
+        return self
 
     def holds(self, dotted: str) -> bool:
         """Return whether the first part of a dotted name is one of these modules."""
@@ -60,7 +66,8 @@ class Package:
         path = self.file_of(name)
         if path is None:
             return None
-        tree = ast.parse(path.read_bytes(), str(path))
+        content = self._contents.get(path)
+        tree = ast.parse(path.read_bytes() if content is None else content, str(path))
         _make_absolute(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])
         names = bindings(tree.body)
         definitions: dict[str, list[ast.stmt]] = {}

@@ -136,6 +136,6 @@ def _origin(planned: Planned) -> dict[str, Any]:
         return {key: known.get(key) for key in ("commit", "code", "evaluation_code")}
     return {
         "commit": provenance.commit(),
-        "code": provenance.code_digest("training"),
-        "evaluation_code": provenance.code_digest("evaluation"),
+        "code": provenance.code_digest("training", planned.recipe),
+        "evaluation_code": provenance.code_digest("evaluation", planned.recipe),
     }

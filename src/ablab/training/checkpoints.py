@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ablab.errors import UserError
 from ablab.files import replacing, sha256
-from ablab.provenance import code
+from ablab.provenance import Code
 from ablab.store.run_folder import CANDIDATE, LAST, PREVIOUS, SELECTED
 from ablab.training.selection import Selection, Weights, average
 from ablab.training.state import TrainingState
@@ -41,12 +41,13 @@ class Checkpoints:
     """The checkpoint folder of a run, and the rule that selects weights. Files hold only tensors and plain data.
 
     `seconds_apart`: the longest time between saves, in seconds; None: no limit, saves follow validations and snapshots.
-    `candidates`: by step, the SHA-256 of each file of weights that the last state may need.
+    `code`: that trains. `candidates`: by step, the SHA-256 of each file of weights that the last state may need.
     """
 
     folder: Path
     selection: Selection
     seconds_apart: float | None
+    code: Code = field(default_factory=lambda: Code(""))
     candidates: dict[int, str] = field(default_factory=dict, init=False)
     _is_whole: bool = field(default=False, init=False)
 
@@ -85,7 +86,8 @@ class Checkpoints:
             "model": dict(model),
             "optimizer": dict(optimizer),
             "course": state.as_dict(),
-            "definitions": dict(code("training").definitions),
+            "definitions": dict(self.code.definitions),
+            "components": dict(self.code.components),
             "candidates": dict(candidates),
         }
         with replacing(self.folder / LAST) as temporary:
