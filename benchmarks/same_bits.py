@@ -31,7 +31,14 @@ ARMS = {
         *("schedule=cosine", "optim.lr=0.001"),
     ),
     "deepnorm, plateau, two tables": (
-        *("placement=deepnorm", "optim=plateau", "optim.lr=0.001", "model.tie=none", "data.joint_vocab=false"),
+        *(
+            "placement=deepnorm",
+            "init=deepnorm",
+            "optim=plateau",
+            "optim.lr=0.001",
+            "model.tie=none",
+            "data.joint_vocab=false",
+        ),
         "model.output_bias=true",
     ),
     "rates, V-shape, wsd, mean": (
