@@ -6,9 +6,19 @@ import pytest
 
 from benchmarks.architecture import __main__ as command
 from benchmarks.architecture.names import QUESTIONS, RUN, names
-from benchmarks.architecture.sources import StaleNameError, definition, first_sentence, modules, reduced, tree
+from benchmarks.architecture.numbers import LIMITS, floors, numbers
+from benchmarks.architecture.sources import (
+    StaleNameError,
+    definition,
+    first_sentence,
+    modules,
+    package,
+    reduced,
+    tree,
+)
 
 PACKAGES = sorted(name for name, path in modules().items() if path.name == "__init__.py")
+NUMBERS = numbers()
 
 
 def test_the_page_is_up_to_date(capsys):
@@ -43,7 +53,7 @@ def test_check_tells_a_stale_page_in_one_line(monkeypatch, tmp_path, capsys):
 
 
 def test_a_name_that_is_gone_is_told_in_one_line():
-    with pytest.raises(StaleNameError, match=r"no ablab\.runs\.run; nearest: ablab\.run\.run,") as told:
+    with pytest.raises(StaleNameError, match=r"no ablab\.runs\.run; nearest: ablab\.run\.run") as told:
         definition("ablab.runs.run")
     assert "\n" not in str(told.value)
 
@@ -65,3 +75,35 @@ def test_a_graph_is_reduced_to_the_edges_that_no_longer_path_implies():
 )
 def test_first_sentence(docstring, sentence):
     assert first_sentence(docstring) == sentence
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_no_number_of_the_house_is_above_its_limit(name):
+    assert NUMBERS[name] <= LIMITS[name], "lower it, or raise the limit and give the reason in the commit"
+
+
+def test_the_numbers_are_printed_beside_their_limits(capsys):
+    assert command.main(["--numbers"]) == 0
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["now", "limit"]
+    assert [row.rsplit(maxsplit=2)[0].strip() for row in rows] == list(LIMITS)
+
+
+def test_a_floor_is_one_above_the_highest_that_it_imports_and_a_circle_is_on_one():
+    arrows = {"a": {"b", "d"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
+    assert floors(arrows) == {"a": 3, "b": 2, "c": 2, "d": 1}
+
+
+@pytest.mark.parametrize(
+    ("module", "room"),
+    [
+        ("ablab", "ablab"),
+        ("ablab.errors", "errors"),
+        ("ablab.commands.options.base", "commands"),
+        ("ablab.transformer", "transformer"),
+        ("ablab.transformer.scoring", "transformer.scoring"),
+        ("ablab.transformer.model.norms", "transformer.model"),
+    ],
+)
+def test_a_room_is_a_package_and_in_a_wing_a_package_inside(module, room):
+    assert package(module) == room

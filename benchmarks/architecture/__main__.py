@@ -1,11 +1,14 @@
 """Writes docs/architecture.md from the sources; with `--check` it only says whether the page is stale.
 
-python -m benchmarks.architecture [--check]
+With `--numbers` it prints the numbers of the house beside their limits instead.
+
+python -m benchmarks.architecture [--check | --numbers]
 """
 
 import sys
 from collections.abc import Sequence
 
+from benchmarks.architecture.numbers import table
 from benchmarks.architecture.page import page
 from benchmarks.architecture.sources import ROOT, StaleNameError
 
@@ -15,10 +18,13 @@ PAGE = ROOT / "docs" / "architecture.md"
 def main(arguments: Sequence[str]) -> int:
     """Write the page, or with --check compare it; 1 where it is stale or cannot be made."""
     try:
-        text = page()
+        text = table() if "--numbers" in arguments else page()
     except StaleNameError as error:
         print(error, file=sys.stderr)
         return 1
+    if "--numbers" in arguments:
+        print(text)
+        return 0
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8")
         return 0

@@ -1,5 +1,8 @@
 """Order of the packages: what may import what, and what loads no heavy library. A test holds the code to both."""
 
+WINGS = ("transformer",)
+"""Packages whose own packages are rooms, each with a level of its own."""
+
 LEVELS = (
     ("ablab",),
     (

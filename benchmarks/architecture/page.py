@@ -132,14 +132,18 @@ def _graph(edges: Mapping[str, set[str]]) -> Iterator[str]:
         boxed = len(inside) > 1
         if boxed:
             yield f'    subgraph level{number}["level {number}"]'
-        yield from (f'    {"    " * boxed}at_{name.strip("_")}["{name}"]' for name in inside)
+        yield from (f'    {"    " * boxed}{_node(name)}["{name}"]' for name in inside)
         if boxed:
             yield "    end"
     for level in reversed(LEVELS):
         for name in level:
             for target in sorted(edges[name]):
-                yield f"    at_{name.strip('_')} --> at_{target.strip('_')}"
+                yield f"    {_node(name)} --> {_node(target)}"
     yield "```"
+
+
+def _node(name: str) -> str:
+    return f"at_{name.strip('_').replace('.', '_')}"
 
 
 def _imports(edges: Mapping[str, set[str]]) -> Iterator[str]:

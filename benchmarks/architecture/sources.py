@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.architecture.levels import LEVELS
+from benchmarks.architecture.levels import LEVELS, WINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src"
@@ -82,12 +82,13 @@ def definition(name: str) -> Definition:
 
 
 def package(module: str) -> str:
-    """Return the package or top-level module of `ablab` that a module belongs to."""
-    return module.split(".")[1] if "." in module else module
+    """Return the room of a module: its package or top-level module of `ablab`, in a wing as in `transformer.model`."""
+    parts = module.split(".")
+    return ".".join(parts[1:3] if parts[1:2] and parts[1] in WINGS else parts[1:2]) or module
 
 
 def of_package(name: str) -> dict[str, Path]:
-    """Return the modules of a package or top-level module."""
+    """Return the modules of a room."""
     return {
         module: path
         for module, path in modules().items()
