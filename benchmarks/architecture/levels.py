@@ -4,7 +4,7 @@ WINGS = ("transformer",)
 """Packages whose own packages are rooms, each with a level of its own."""
 
 LEVELS = (
-    ("ablab",),
+    ("ablab", "former"),
     (
         "errors",
         "fields",
@@ -52,6 +52,7 @@ LIGHT = (
         "fields",
         "files",
         "fonts",
+        "former",
         "lines",
         "plain_yaml",
         "parts",

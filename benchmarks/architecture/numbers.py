@@ -15,10 +15,10 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 356,
-    "lines": 41_772,
-    "entries at the top": 45,
-    "arrows between rooms": 251,
+    "files over 12 lines": 357,
+    "lines": 41_835,
+    "entries at the top": 46,
+    "arrows between rooms": 255,
     "floors": 17,
     "files that name a score": 65,
     "modules with one importer": 87,

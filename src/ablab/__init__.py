@@ -1,11 +1,16 @@
 """Ablation studies of encoder-decoder Transformers in machine translation."""
 
+import sys
 from importlib import import_module
 from typing import Any
+
+from ablab.former import Finder
 
 __version__ = "0.1.0"
 
 __all__ = ["Error", "__version__", "open"]
+
+sys.meta_path.insert(0, Finder())  # first: the path of a package would find a second copy of its modules
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError, choices
+from ablab.former import current
 from ablab.parts.folders import user_confs
 from ablab.parts.shipped import PRIMARY, shipped_conf, shipped_targets
 from ablab.plain_yaml import read_yaml
@@ -106,7 +107,7 @@ def with_kind(group: str, fields: Mapping[str, Any], where: object = "") -> dict
     """
     if TARGET not in fields:
         return dict(fields)
-    target = str(fields[TARGET])
+    target = current(str(fields[TARGET]))
     shipped = next((kind for kind, each in shipped_targets(group).items() if each == target), None)
     kind = fields.get("kind", shipped or target)
     if kind != (shipped or target):

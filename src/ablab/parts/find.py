@@ -10,6 +10,7 @@ from pathlib import Path
 import ablab
 from ablab.errors import UserError
 from ablab.files import json_digest, sha256
+from ablab.former import current
 from ablab.parts.files import NEEDS_FILES, hidden, needed_files
 from ablab.parts.folders import part_folders
 from ablab.syntax.definitions import Definition, Key, Sources, code_of, reached
@@ -17,7 +18,15 @@ from ablab.syntax.modules import Folder, Package
 from ablab.syntax.readers import NOTHING
 from ablab.syntax.signature import Signature, SignatureError, literal_of, signature, with_bases
 
-OWN = Package(Path(ablab.__file__).parent)
+
+class Own(Package):
+    """ablab's own modules, which parts from outside may still name as they were."""
+
+    def file_of(self, name: str) -> Path | None:
+        return super().file_of(current(name))
+
+
+OWN = Own(Path(ablab.__file__).parent)
 
 CORPUS = ("ablab.data.corpus", "Corpus")
 """The module and name of the class from which every corpus derives."""

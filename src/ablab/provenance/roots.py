@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
+from ablab.former import current
 from ablab.parts.find import find_part
 from ablab.parts.shipped import shipped_targets
 from ablab.syntax.definitions import Sources
@@ -86,7 +87,7 @@ def _value(recipe: Mapping[str, Any], setting: str) -> str | None:
 
 def _used_by(target: str, sources: Sources) -> Iterator[str]:
     """Yield what a part from outside names of ablab."""
-    named = {name for each in find_part(target).definitions.values() for name in each.others}
+    named = {current(name) for each in find_part(target).definitions.values() for name in each.others}
     for name in sorted(each for each in named if sources.package.holds(each)):
         with suppress(LookupError):
             yield from sources.definitions_of(name)
@@ -94,6 +95,7 @@ def _used_by(target: str, sources: Sources) -> Iterator[str]:
 
 OUTSIDE: Mapping[str, str] = {
     "ablab.errors": "errors end a run; they decide no number of one that goes on",
+    "ablab.former": "finds modules by the names that they had",
     "ablab.provenance": "says where numbers come from",
     "ablab.syntax": "reads sources",
     "ablab.parts": "finds and imports parts; the recipe says which",

@@ -9,6 +9,7 @@ from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
+from ablab.former import former
 from ablab.syntax.canonical import canonical
 from ablab.syntax.modules import Module, Package
 from ablab.syntax.readers import NOTHING, Read, read_by
@@ -189,7 +190,7 @@ class _Around:
         owner = None if _is_within(dotted, outside) else package.owner(dotted)
         if owner is None:
             self.note(dotted, line)
-            return ["from", dotted] if dotted.partition(".")[0] != package.name else ["outside"]
+            return ["from", former(dotted)] if dotted.partition(".")[0] != package.name else ["outside"]
         if _is_within(f"{owner[0].name}.{owner[1]}", outside):
             return ["outside"]
         keys = _keys(*owner)

@@ -1,0 +1,46 @@
+"""Former names of modules that parts from outside import: they lead to the modules of today, and no run is renamed."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+FORMER: Mapping[str, str] = {}
+"""By the name that a package or module had, the name that it has."""
+
+
+def current(dotted: str) -> str:
+    """Return the dotted name that leads, today, to what this one led to."""
+    return _renamed(dotted, FORMER)
+
+
+def former(dotted: str) -> str:
+    """Return the dotted name that code digests of parts from outside have for this one: as it was at first."""
+    return _renamed(dotted, {after: before for before, after in FORMER.items()})
+
+
+def _renamed(dotted: str, names: Mapping[str, str]) -> str:
+    found = (name for name in names if f"{dotted}.".startswith(f"{name}."))
+    return next((names[name] + dotted.removeprefix(name) for name in found), dotted)
+
+
+class Finder(MetaPathFinder):
+    """Finds a module by a name that it had."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        name = current(fullname) if fullname.startswith("ablab.") else fullname
+        return None if name == fullname else ModuleSpec(fullname, _Imported(name))
+
+
+class _Imported(Loader):
+    """Hands over the module itself, so that it is never run twice."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = import_module(self.name)
