@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 357,
-    "lines": 41_835,
+    "lines": 41_841,
     "entries at the top": 46,
-    "arrows between rooms": 255,
+    "arrows between rooms": 254,
     "floors": 17,
     "files that name a score": 65,
     "modules with one importer": 87,

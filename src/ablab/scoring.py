@@ -96,6 +96,14 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring 
     return value
 
 
+def sentence_chrf(hypothesis: str, reference: str) -> float:
+    """Return chrF of one sentence, to compare it with another translation."""
+    from sacrebleu.metrics import CHRF
+
+    value: float = CHRF().sentence_score(hypothesis, [reference]).score
+    return value
+
+
 def looks_tokenised(sentences: Sequence[str]) -> bool:
     """Return whether most sentences that end with a full stop have a space before it, so that scores would mislead."""
     ends = [sentence.rstrip() for sentence in sentences if sentence.rstrip().endswith(".")]

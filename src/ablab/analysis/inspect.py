@@ -15,6 +15,7 @@ from ablab.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.model.modes import evaluating
 from ablab.model.norms import ScaleNorm
 from ablab.model.residual import Residual, Sandwich
+from ablab.model.tokens import BOS
 from ablab.model.transformer import Transformer
 
 
@@ -69,6 +70,19 @@ def draw_attention(
     axes.set_title(title)
     figure.colorbar(image, label="attention weight")
     write_picture(path, figure)
+
+
+def draw_translation(
+    model: Transformer, src: Sequence[int], found: Sequence[int], pieces: tuple[list[str], list[str]], path: Path
+) -> None:
+    """Draw what a translation attends to in its source, in the last layer, as a mean over heads.
+
+    `src` ends with its end of sentence; `found` and both lists of pieces have none.
+    """
+    device = next(model.parameters()).device
+    maps = cross_attention(model, torch.tensor([src], device=device), torch.tensor([[BOS, *found]], device=device))
+    rows, columns = [*pieces[1], "</s>"], [*pieces[0], "</s>"]
+    draw_attention(maps[-1].mean(dim=0), rows, columns, path, "Cross-attention, last layer, mean of heads")
 
 
 def attentions(model: Transformer, site: str) -> list[Attention]:

@@ -22,12 +22,10 @@ def export(arguments: Sequence[str]) -> int:
     if saved.former:
         console.say(saved.former)
 
-    import torch
-
-    from ablab.build import load_model
+    from ablab.build import device_of, load_model
     from ablab.export.ctranslate2 import to_ctranslate2
 
-    model, tokenizers = load_model(saved, torch.device("cpu"))
+    model, tokenizers = load_model(saved, device_of("cpu"))
     to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)
     megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     console.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")

@@ -100,13 +100,11 @@ def _by_ctranslate2(
 
     folder = export_folder(saved, "ctranslate2", "float32")
     if not folder.exists():
-        import torch
-
-        from ablab.build import load_model
+        from ablab.build import device_of, load_model
         from ablab.export.ctranslate2 import to_ctranslate2
 
         console.say(f"{saved.name} is exported to {folder}")
-        to_ctranslate2(*load_model(saved, torch.device("cpu")), folder, quantization="float32")
+        to_ctranslate2(*load_model(saved, device_of("cpu")), folder, quantization="float32")
     translator = CTranslate2Translator(folder)
 
     def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
@@ -139,22 +137,10 @@ def _say(options: TranslateOptions, found: Sequence[Sequence[tuple[float, str]]]
 
 
 def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Sequence[int]], console: Console) -> None:
-    import torch
+    from ablab.analysis import draw_translation
 
-    from ablab.analysis import cross_attention, draw_attention
-    from ablab.model.tokens import BOS
-
-    device = next(translator.model.parameters()).device
     for number, ids in enumerate(translations):
         src = encoded.tokens[encoded.offsets[number] : encoded.offsets[number + 1]].tolist()
-        maps = cross_attention(
-            translator.model, torch.tensor([src], device=device), torch.tensor([[BOS, *ids]], device=device)
-        )
-        draw_attention(
-            maps[-1].mean(dim=0),
-            [*translator.target.pieces(ids), "</s>"],
-            [*translator.source.pieces(src[:-1]), "</s>"],
-            folder / f"{number + 1}.png",
-            "Cross-attention, last layer, mean of heads",
-        )
+        pieces = translator.source.pieces(src[:-1]), translator.target.pieces(ids)
+        draw_translation(translator.model, src, ids, pieces, folder / f"{number + 1}.png")
     console.say(f"Cross-attention pictures: {folder}")

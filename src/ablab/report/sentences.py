@@ -71,8 +71,6 @@ def _gaps(arm: list[list[int]], baseline: list[list[int]]) -> list[float]:
 
 
 def _chrf(one: str, other: str, reference: str) -> tuple[float, float]:
-    from sacrebleu.metrics import CHRF
+    from ablab.scoring import sentence_chrf
 
-    metric = CHRF()
-    ours, theirs = (metric.sentence_score(text, [reference]).score for text in (one, other))
-    return ours, theirs
+    return sentence_chrf(one, reference), sentence_chrf(other, reference)
