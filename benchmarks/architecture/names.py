@@ -108,7 +108,7 @@ ADDITIONS = (
         "conf/pruning",
     ),
     Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.stages.callbacks.run_callbacks",)),
-    Addition("tracker", ("ablab.tracking.tracker.Tracker",), ("ablab.tracking.open.opened",), "conf/logger"),
+    Addition("tracker", ("ablab.tracking.tracker.Tracker",), (), "conf/logger"),
     Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
     Addition(
         "report metric",

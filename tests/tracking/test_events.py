@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import dataclass
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ablab.config import compose
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.events import EVENTS, FOLDER, Events
+from ablab.tracking.open import Guarded
 from ablab.tracking.tracker import Tracker
 from tests.run.conftest import TINY, typed
 from tests.tracking.conftest import CARD
@@ -198,6 +200,7 @@ def test_a_full_disk_ends_the_telling_and_not_the_run(tmp_path):
     assert str(tmp_path / FOLDER / EVENTS) in line
 
 
-def test_the_events_take_whatever_a_tracker_is_given():
+@pytest.mark.parametrize("tracker", [Events, Guarded])
+def test_a_tracker_takes_whatever_it_is_given(tracker):
     """The base class does nothing, so a method that is missing here would be lost in silence."""
-    assert {name for name in vars(Tracker) if not name.startswith("_")} <= set(vars(Events))
+    assert {name for name, value in vars(Tracker).items() if isfunction(value)} <= set(vars(tracker))

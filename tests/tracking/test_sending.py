@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
-from ablab.tracking import sending
+from ablab.tracking import wandb
 from ablab.tracking.events import EVENTS, FOLDER, Events
-from ablab.tracking.sending import Sent
 from ablab.tracking.server import KNOWN
+from ablab.tracking.wandb import Wandb
 from tests.tracking.conftest import CARD
 
 STEPS = tuple(range(0, 60, 10))
@@ -55,7 +55,7 @@ def synced(run: Path) -> int:
 
 def test_a_run_is_sent_while_it_goes_on(serve, run, capsys):
     server, said = serve(), []
-    tracker = Sent(run, CARD, said.append)
+    tracker = Wandb(run, CARD, said.append, "online")
     tracker.log(0, {"train/loss": 1.0})
     while "rabc" not in server.runs:  # it is there before the run has ended
         time.sleep(0.05)
@@ -106,7 +106,7 @@ def test_what_was_told_offline_is_sent_once(serve, run, capsys):
 )
 def test_a_server_that_takes_nothing_costs_a_line(manner, words, serve, run):
     server, said = serve(manner), []
-    tracker = Sent(run, CARD, said.append)
+    tracker = Wandb(run, CARD, said.append, "online")
     told(tracker, run)
     assert len(said) == 1
     assert words in said[0]
@@ -120,14 +120,14 @@ def test_a_server_that_is_not_there_is_found_at_once(serve, run, monkeypatch, ca
     serve().close()
     said: list[str] = []
     began = time.monotonic()
-    told(Sent(run, CARD, said.append), run)
-    assert time.monotonic() - began < sending.FINISH_SECONDS
+    told(Wandb(run, CARD, said.append, "online"), run)
+    assert time.monotonic() - began < wandb.FINISH_SECONDS
     assert "no answer from" in said[0]
     assert synced(run) == 2
     assert "out of reach" in capsys.readouterr().err
     # A sweep has found it before: no process is started at all.
     monkeypatch.setenv(KNOWN, "no network")
-    tracker = Sent(run, CARD, said.append)
+    tracker = Wandb(run, CARD, said.append, "online")
     assert tracker._process is None
     tracker.finish(failed=False)
     assert "(no network)" in said[1]
@@ -137,9 +137,9 @@ def test_a_server_that_is_not_there_is_found_at_once(serve, run, monkeypatch, ca
 @pytest.mark.parametrize("victim", ["sender", "core"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_whatever_becomes_of_wandb_the_run_ends_soon_and_nothing_is_lost(victim, number, serve, run, monkeypatch):
-    monkeypatch.setattr(sending, "FINISH_SECONDS", 4.0)
+    monkeypatch.setattr(wandb, "FINISH_SECONDS", 4.0)
     server, said = serve(), []
-    tracker = Sent(run, CARD, said.append)
+    tracker = Wandb(run, CARD, said.append, "online")
     tracker.log(0, {"train/loss": 1.0})
     while "rabc" not in server.runs:
         time.sleep(0.05)
@@ -163,9 +163,9 @@ def test_whatever_becomes_of_wandb_the_run_ends_soon_and_nothing_is_lost(victim,
 
 @pytest.mark.slow
 def test_a_server_that_dies_in_mid_run_has_each_row_once_afterwards(serve, run, monkeypatch):
-    monkeypatch.setattr(sending, "FINISH_SECONDS", 20.0)
+    monkeypatch.setattr(wandb, "FINISH_SECONDS", 20.0)
     server, said = serve(rows=3), []
-    told(Sent(run, CARD, said.append), run)
+    told(Wandb(run, CARD, said.append, "online"), run)
     assert len(said) == 1
     server.manner, server.most_rows = "accepts", None
     assert synced(run) == 0
@@ -175,7 +175,7 @@ def test_a_server_that_dies_in_mid_run_has_each_row_once_afterwards(serve, run, 
 @pytest.mark.slow
 def test_a_slow_server_gets_everything(serve, run):
     server, said = serve("slow"), []
-    told(Sent(run, CARD, said.append), run)
+    told(Wandb(run, CARD, said.append, "online"), run)
     assert said == []
     assert_all_there_once(server)
 
@@ -239,6 +239,6 @@ def test_sessions_of_earlier_versions_are_named(tmp_path, capsys):
 @pytest.mark.slow
 def test_an_event_file_is_all_that_is_kept(serve, run):
     serve()
-    told(Sent(run, CARD, print), run)
+    told(Wandb(run, CARD, print, "online"), run)
     names = {path.name for path in (run / FOLDER).iterdir()}
     assert names == {"events.jsonl", "sent.json", "log.txt", "valid-map-20.png", ".sending.lock"}

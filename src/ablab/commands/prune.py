@@ -8,7 +8,7 @@ from ablab.commands.options.models import PruneOptions
 from ablab.commands.outputs import PrunedRun, PrunedRuns, say_json
 from ablab.config import Config
 from ablab.config.groups import default_choices
-from ablab.config.options import RulePruning, WandbLogger, removes_heads
+from ablab.config.options import RulePruning, removes_heads
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import sha256
@@ -134,9 +134,8 @@ def _save(
 
 
 def _track(planned: Planned, place: Path, console: Console) -> None:
-    """Let W&B store a saved model, if the user wants it."""
-    logger = planned.config.logger
-    if not isinstance(logger, WandbLogger) or logger.artifacts not in ("pruned", "all"):
+    """Let the tracker store a saved model, if the user wants it."""
+    if not planned.config.logger.stores("pruned"):
         return
     with open_tracker(planned, console.say) as tracker:
         files = [place / name for name in (PRUNED, CARD, *TOKENIZERS)]

@@ -17,9 +17,9 @@ from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import cards_of
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
-from ablab.tracking.sending import LOG, waited
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.tracker import RunCard
+from ablab.tracking.wandb import LOG, waited
 from ablab.wording import how_many
 
 SECONDS = 600.0

@@ -51,12 +51,13 @@ def _train(arguments: Sequence[str], size: int) -> int:
     from ablab.console import Console
     from ablab.plan import plan
     from ablab.run import run
-    from ablab.tracking.server import check_login
+    from ablab.tracking.open import tracker_of
 
     composed = compose(arguments)
     if size not in (0, devices := composed.config.trainer.devices):
         raise UserError(f"trainer.devices={devices}: torchrun's WORLD_SIZE is {size}; allowed: {size}")
     planned = plan(composed)
-    check_login(planned.config.logger)
+    logger = planned.config.logger
+    tracker_of(logger).check(logger)
     record = run(planned, Console(bars=planned.config.trainer.progress))
     return INTERRUPTED if record is None else DONE

@@ -43,7 +43,7 @@ SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "optim": (*MODEL, "parameters"),
     "pruning": ("encoder_layers", "decoder_layers", "judge", "rates"),
     "data": (),
-    "logger": (),
+    "logger": ("card", "folder", "say"),
 }
 """By group, the parameters that are no fields. `peak`: the largest learning rate. `total`: `training.max_steps`."""
 
@@ -159,12 +159,18 @@ def corpus_class(values: Mapping[str, Any]) -> type[Corpus]:
 
 
 def defaults_of(group: str, kind: str) -> dict[str, Any]:
-    """Return the defaults that the part's signature has for its fields; those of the YAML file go before."""
+    """Return the defaults of a part's fields: those of its signature, and of runtime fields that came later.
+
+    Those of the YAML file go before.
+    """
     part = part_of(group, kind)
     if part is None or group == "data":
         return {}
+    marks = OPTIONS[group].get(kind, OPTIONS[group][""]).marks()
+    late = {name: mark.formerly.value for name, mark in marks.items() if mark.formerly and mark.role is Role.RUNTIME}
     parameters = part.signature.parameters
-    return {name: parameters[name].default for name in _fields(part, group) if parameters[name].default is not MISSING}
+    own = {name: parameters[name].default for name in _fields(part, group) if parameters[name].default is not MISSING}
+    return {**late, **own}
 
 
 def option(group: str, values: Mapping[str, Any]) -> Group:

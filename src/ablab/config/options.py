@@ -4,6 +4,7 @@ The fields of a part stand in its signature, and kinds.py adds them. There are n
 them, each in one place, or the signature does.
 """
 
+import os
 import re
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -178,14 +179,40 @@ def removes_heads(pruning: Pruning) -> bool:
 
 
 class Logger(Option):
-    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `study`, `arm` and `name`."""
+    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `study`, `arm` and `name`.
+
+    `variables`: prefix of the tracker's own environment variables. `portable`: fields that go on to hold for a run that
+    came from others; where and whether something is sent is for the reader's own configuration to say.
+    """
 
     of_group = "logger"
     role: ClassVar[Role] = RUNTIME
+    variables: ClassVar[str | None] = None
+    portable: ClassVar[tuple[str, ...]] = ("name", "group", "study", "arm")
     name: Annotated[str | None, Formerly(None)]
-    group: str | None
+    group: Annotated[str | None, Formerly(None)]
     study: Annotated[str | None, Formerly(None)]
-    arm: str | None
+    arm: Annotated[str | None, Formerly(None)]
+
+    def heard(self, what: str) -> str | None:
+        """Return what the tracker's own variable says, such as WANDB_NAME, or None."""
+        return None if self.variables is None else os.environ.get(f"{self.variables}_{what}") or None
+
+    def about(self) -> dict[str, Any]:
+        """Return what the settings say of a run to the tracker."""
+        return {}
+
+    def stores(self, kind: str) -> bool:
+        """Return whether the tracker is to store models of a kind, `selected` or `pruned`."""
+        return kind in models_of(self.about().get("artifacts", "none"))
+
+
+Artifacts = Literal["none", "selected", "pruned", "all"]
+
+
+def models_of(artifacts: str) -> tuple[str, ...]:
+    """Return the kinds of models that `logger.artifacts` asks for."""
+    return {"none": (), "all": ("selected", "pruned")}.get(artifacts, (artifacts,))
 
 
 def _project(name: str) -> str:
@@ -212,15 +239,29 @@ def tag(text: str) -> str:
 LONGEST_PROJECT, NOT_IN_PROJECT, LONGEST_TAG = 128, "/\\#?%:", 64
 
 
-class WandbLogger(Logger):
+class TrackerLogger(Logger):
+    """What every tracker is told of a run: the user's words on it, and the models to store."""
+
+    portable: ClassVar[tuple[str, ...]] = (*Logger.portable, "tags", "notes", "artifacts")
+    tags: Annotated[list[Annotated[str, AfterValidator(tag)]] | None, Formerly(None)]
+    notes: Annotated[str | None, Formerly(None)]
+    artifacts: Annotated[Artifacts, Formerly("none")]
+
+    def about(self) -> dict[str, Any]:
+        return {"tags": self.tags, "notes": self.notes, "artifacts": self.artifacts}
+
+
+class WandbLogger(TrackerLogger):
     """Weights & Biases."""
 
+    variables: ClassVar[str | None] = "WANDB"
+    portable: ClassVar[tuple[str, ...]] = (*TrackerLogger.portable, "project", "entity")
     mode: Literal["offline", "online"]
     project: Annotated[str, AfterValidator(_project)]
     entity: Annotated[str, AfterValidator(_entity)] | None
-    tags: Annotated[list[Annotated[str, AfterValidator(tag)]] | None, Formerly(None)]
-    notes: Annotated[str | None, Formerly(None)]
-    artifacts: Annotated[Literal["none", "selected", "pruned", "all"], Formerly("none")]
+
+    def about(self) -> dict[str, Any]:
+        return {**super().about(), "project": self.project, "entity": self.entity}
 
 
 OPTIONS: dict[str, dict[str, type[Option]]] = {
@@ -242,6 +283,6 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
         "greedy": GreedyPruning,
         "search": SearchPruning,
     },
-    "logger": {"": Logger, "wandb": WandbLogger},
+    "logger": {"": TrackerLogger, "none": Logger, "wandb": WandbLogger},
 }
 """For each group whose options have fields of their own, what its kinds have in common; "" stands for all others."""

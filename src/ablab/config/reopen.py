@@ -7,7 +7,7 @@ from typing import Any
 from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import class_of, corpus_class, defaults_of, readers
-from ablab.config.options import OPTIONS
+from ablab.config.options import OPTIONS, Logger
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields, text_of
 from ablab.errors import UserError, check_text, choices
 from ablab.fields import Role, unsigned
@@ -89,10 +89,30 @@ def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
             for name in content:
                 if fields.get(f"{group}.{name}") is not Role.RECIPE:
                     values.setdefault(group, {}).setdefault(name, content[name])
-    if values["logger"]["kind"] == usual["logger"]["kind"] == "wandb":
-        # A folder that came from others must not decide that something is sent with one's own key.
-        values["logger"]["mode"] = usual["logger"]["mode"]
+    values["logger"] = _own_logger(values["logger"], usual["logger"])
     return values
+
+
+def _own_logger(recorded: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the recorded logger as the user's own configuration has it, or the usual one where no option here has it.
+
+    A folder that came from others must not decide where to, or with one's own key, something is sent.
+    """
+    kind = recorded["kind"]
+    own = usual if kind == usual["kind"] else _option_of("logger", kind)
+    if own is None:
+        return usual
+    found = class_of("logger", kind)
+    assert found is not None
+    assert issubclass(found, Logger)
+    kept = {name: recorded[name] for name in found.portable if name in recorded}
+    return {**{name: value for name, value in own.items() if name != "code"}, **kept}
+
+
+def _option_of(group: str, kind: str) -> dict[str, Any] | None:
+    """Return the values of the first option here of this kind, or None."""
+    names = (name for name in groups()[group] if option_values(group, name).get("kind") == kind)
+    return next((_option(group, name) for name in names), None)
 
 
 def open_fields(data: Mapping[str, Any]) -> list[str]:

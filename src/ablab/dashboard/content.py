@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ablab.config.options import WandbLogger
+from ablab.config.options import Logger
 from ablab.errors import UserError, reason
 from ablab.files import folder_name, read_json
 from ablab.program import program
@@ -14,6 +14,7 @@ from ablab.report.document import Document
 from ablab.study.study import Cell, Study
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, events_of
+from ablab.tracking.open import tracker_of
 from ablab.tracking.sender import sent
 
 DEPTH = "/test_bleu"
@@ -51,13 +52,13 @@ class Content:
 
 def content_of(study: Study, document: Document) -> Content:
     """Return what the dashboard of a study and its report shows. A run that W&B does not know draws the store's id."""
-    logger = _logger(study)
+    about = _logger(study).about()
     folders = {cell.planned.folder.path: cell.planned.run_id for cell in study.cells}
     depths = [depth for cell in _one_an_arm(study) for depth in _depths(cell.planned.folder.path)]
     return Content(
         study=study.name,
-        project=logger.project,
-        entity=logger.entity,
+        project=about["project"],
+        entity=about["entity"],
         arm=f"{STUDIES}.{key_of(study.name)}",
         runs=tuple(id_of(folder, run_id) for folder, run_id in folders.items()),
         depths=tuple(dict.fromkeys(depths)),
@@ -113,8 +114,8 @@ def last_report(study: Study) -> Document:
         raise UserError(f"{path}: cannot be read as a report ({reason(error)}); type first: {line}") from None
 
 
-def _logger(study: Study) -> WandbLogger:
+def _logger(study: Study) -> Logger:
     logger = study.cells[0].planned.config.logger
-    if not isinstance(logger, WandbLogger):
+    if not tracker_of(logger).has_dashboards:
         raise UserError(f"logger={logger.kind}: a dashboard is in W&B; allowed: logger=wandb")
     return logger

@@ -1,6 +1,5 @@
 """The definition of a study as data: arms, seeds, and the run of each pair."""
 
-import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -158,15 +157,16 @@ class Study:
         return runs
 
     def words_of(self, cell: Cell) -> list[str]:
-        """Return the words that define the run, and its study, arm and name in W&B."""
+        """Return the words that define the run, and its study, arm and name at the tracker."""
         from ablab.config.grammar import literal  # it imports Hydra, which reports do without
 
         about = {"study": self.name, "arm": cell.arm, "name": self.name_of(cell)}
         return [*cell.words, *(f"logger.{key}={literal(value)}" for key, value in about.items())]
 
     def name_of(self, cell: Cell) -> str:
-        """Return the run's name in W&B: `norm=post, seed 2`, by what differs from the baseline."""
-        asked = cell.planned.config.logger.name or os.environ.get("WANDB_NAME")
+        """Return the run's name at the tracker: `norm=post, seed 2`, by what differs from the baseline."""
+        logger = cell.planned.config.logger
+        asked = logger.name or logger.heard("NAME")
         return ", ".join([*([asked] if asked else []), self.label_of(cell.arm), f"seed {cell.seed}"])
 
     def label_of(self, arm: str) -> str:

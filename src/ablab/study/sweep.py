@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ablab.config import compose
-from ablab.config.options import WandbLogger
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
@@ -20,8 +19,7 @@ from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.study.summary import close, is_closed, table_lines
-from ablab.tracking.server import ready
-from ablab.tracking.shared import share
+from ablab.tracking.open import tracker_of
 from ablab.wording import counted, how_many
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
@@ -76,7 +74,8 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     board = Board(study)
     if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
         check_scales(study.claims, study.cells)
-    ready(study.cells[0].planned.config.logger, console.say)
+    logger = study.cells[0].planned.config.logger
+    tracker_of(logger).ready(logger, console.say)
     console.say(f"{study.name}: {how_many(len(study.arms), 'arm')}, {_planned(study)}")
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
@@ -96,7 +95,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
         going = _work(board, launch, policy, console)
     board.refresh()
     link(study)
-    _share(study, board, console)
+    _join(study, board, console)
     done = _done(board)
     if done - before or (done and not is_closed(study, board.entries)):
         close(study, board.entries, console.say)
@@ -136,15 +135,14 @@ def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> boo
             return True
 
 
-def _share(study: Study, board: Board, console: Console) -> None:
-    """Let W&B find the finished runs in this study too, where they were made for another, or alone."""
-    logger = study.cells[0].planned.config.logger
-    if not isinstance(logger, WandbLogger) or study.is_tuning:
+def _join(study: Study, board: Board, console: Console) -> None:
+    """Let the tracker show the finished runs in this study too, where they were made for another, or alone."""
+    if study.is_tuning:
         return
+    logger = study.cells[0].planned.config.logger
     ended = {cell.planned.run_id: cell for cell in study.cells if board.entries[cell.key].state in RESULTS}
-    told = [share(cell.planned.folder, study.name, cell.arm) for cell in ended.values()]
-    if any(told) and logger.mode == "online":
-        console.say(f"{sum(told)} earlier runs are in this study too: ablab sync tells W&B")
+    runs = [(cell.planned.folder, cell.arm) for cell in ended.values()]
+    tracker_of(logger).join(logger, study.name, runs, console.say)
 
 
 def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:

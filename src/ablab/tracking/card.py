@@ -1,12 +1,11 @@
-"""What W&B is to know of a run: its id there, its name, its job type, its tags and its config."""
+"""What a tracker is to know of a run: its id there, its name, its job type, its tags and its config."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ablab import provenance
-from ablab.config.options import LONGEST_TAG, Logger, WandbLogger, tag
+from ablab.config.options import LONGEST_TAG, Logger, tag
 from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.store.chain import RECORD, Chain, History
@@ -17,7 +16,7 @@ from ablab.tracking.tracker import RunCard
 BASELINE = "baseline"
 
 
-def card_of_run(planned: Planned, logger: WandbLogger) -> RunCard:
+def card_of_run(planned: Planned, logger: Logger) -> RunCard:
     """Return the card of a run; the config has the arms at its top level, to group by."""
     config = planned.config
     arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
@@ -27,7 +26,7 @@ def card_of_run(planned: Planned, logger: WandbLogger) -> RunCard:
         logger,
         planned.folder.path,
         run_id=planned.run_id,
-        name=logger.name or os.environ.get("WANDB_NAME") or spoken(planned.name),
+        name=logger.name or logger.heard("NAME") or spoken(planned.name),
         config={**arms, **named, **studies, **_origin(planned), "run_id": planned.run_id, "recipe": planned.recipe},
         tags=[*named.values(), *([] if logger.study is None else [logger.study]), *(["smoke"] if config.smoke else [])],
         group=logger.study,
@@ -35,7 +34,7 @@ def card_of_run(planned: Planned, logger: WandbLogger) -> RunCard:
 
 
 def card(
-    logger: WandbLogger,
+    logger: Logger,
     folder: Path,
     *,
     run_id: str,
@@ -47,11 +46,11 @@ def card(
 ) -> RunCard:
     """Return the card of the run or study in `folder`, with the user's tags, notes and group.
 
-    Settings win over W&B's variables, and those over the group that the run has, or else `group`. `job_type`: None
-    for a run: `train`, or `evaluate` where it was trained without W&B; it stays what it was.
-    UserError for variables that W&B would refuse.
+    Settings win over the tracker's variables, and those over the group that the run has, or else `group`.
+    `job_type`: None for a run: `train`, or `evaluate` where it was trained without a tracker; it stays what it was.
+    UserError for variables that the tracker would refuse.
     """
-    earlier = _earlier(folder, run_id)
+    earlier, about = _earlier(folder, run_id), logger.about()
     if job_type is None:
         usual = "evaluate" if not earlier and (folder / "record.json").exists() else "train"
         job_type = earlier[-1].job_type or "train" if earlier else usual
@@ -59,14 +58,14 @@ def card(
         run_id=run_id,
         name=name,
         config=dict(config),
-        tags=list(dict.fromkeys(map(as_tag, [*tags, *tags_of(logger)]))),
-        project=logger.project,
-        entity=logger.entity,
-        group=logger.group or os.environ.get("WANDB_RUN_GROUP") or (earlier[-1].group if earlier else group),
+        group=logger.group or logger.heard("RUN_GROUP") or (earlier[-1].group if earlier else group),
         job_type=job_type,
         tracker_id=id_of(folder, run_id),
-        notes=logger.notes or os.environ.get("WANDB_NOTES"),
-        artifacts=logger.artifacts,
+        **{
+            **about,
+            "tags": list(dict.fromkeys(map(as_tag, [*tags, *tags_of(logger)]))),
+            "notes": about.get("notes") or logger.heard("NOTES"),
+        },
     )
 
 
@@ -76,7 +75,7 @@ def cards_of(folder: Path) -> list[RunCard]:
 
 
 def id_of(folder: Path, run_id: str) -> str:
-    """Return the run's id at W&B: the one that it was opened with, or else the one that it will have."""
+    """Return the run's id at the tracker: the one that it was opened with, or else the one that it will have."""
     earlier = _earlier(folder, run_id)
     return earlier[-1].id_there if earlier else _new_id(folder, run_id)
 
@@ -98,16 +97,15 @@ def as_tag(text: str) -> str:
 
 
 def tags_of(logger: Logger) -> list[str]:
-    """Return the user's tags; UserError for one in WANDB_TAGS that W&B would refuse."""
-    if not isinstance(logger, WandbLogger):
-        return []
-    if logger.tags is not None:
-        return logger.tags
-    heard = os.environ.get("WANDB_TAGS", "")
+    """Return the user's tags; UserError for one in its variable that the tracker would refuse."""
+    asked: list[str] | None = logger.about().get("tags")
+    if asked is not None:
+        return asked
+    heard = logger.heard("TAGS") or ""
     try:
         return [tag(word.strip()) for word in heard.split(",")] if heard.strip() else []
     except ValueError as error:
-        raise UserError(f"WANDB_TAGS={heard}: {error}, with commas between") from None
+        raise UserError(f"{logger.variables}_TAGS={heard}: {error}, with commas between") from None
 
 
 def _earlier(folder: Path, run_id: str) -> list[RunCard]:

@@ -11,6 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from ablab.config.options import models_of
 from ablab.files import check_guards
 from ablab.tracking.tracker import RunCard, Tracker
 
@@ -45,7 +46,7 @@ class Events(Tracker):
 
     def __init__(self, folder: Path, card: RunCard, say: Callable[[str], None]) -> None:
         self._folder, self._say = folder / FOLDER, say
-        self._wanted = {"none": (), "all": ("selected", "pruned")}.get(card.artifacts, (card.artifacts,))
+        self._wanted = models_of(card.artifacts)
         self._file: FileIO | None = None
         self._told: set[tuple[object, ...]] = set()
         try:

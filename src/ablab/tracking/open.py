@@ -1,45 +1,114 @@
-"""Opening of the tracker that a configuration names."""
+"""Opening of the tracker that a configuration names; whatever it raises ends the tracking, not the run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ablab.config.options import Logger, WandbLogger
+from ablab.config.kinds import part_of
+from ablab.config.options import Logger
 from ablab.errors import UserError
+from ablab.parts.load import construct, load
 from ablab.plan import Planned
 from ablab.tracking.card import card, card_of_run
-from ablab.tracking.events import Events
-from ablab.tracking.sending import Sent
 from ablab.tracking.tracker import RunCard, Tracker, closing
 
+Say = Callable[[str], None]
+
 
 @contextmanager
-def open_tracker(planned: Planned, say: Callable[[str], None]) -> Iterator[Tracker]:
+def open_tracker(planned: Planned, say: Say) -> Iterator[Tracker]:
     """Open the run's tracker; it is always closed, and learns whether the run ended well."""
-    with _opened(planned.config.logger, planned.folder.path, say, lambda logger: card_of_run(planned, logger)) as found:
-        yield found
-
-
-@contextmanager
-def opened(logger: Logger, folder: Path, say: Callable[[str], None], **about: Any) -> Iterator[Tracker]:
-    """Open the tracker of the study in `folder`; `about`: as `card.card` takes it."""
-    with _opened(logger, folder, say, lambda logger: card(logger, folder, **about)) as found:
-        yield found
-
-
-@contextmanager
-def _opened(
-    logger: Logger, folder: Path, say: Callable[[str], None], make: Callable[[WandbLogger], RunCard]
-) -> Iterator[Tracker]:
-    """Open a tracker; with `mode=online`, its events are sent on at once. A disk without room for its id ends none."""
-    tracker = Tracker()
-    if isinstance(logger, WandbLogger):
-        try:
-            found = make(logger)
-        except (OSError, UserError) as error:
-            say(f"W&B is told nothing of {folder.name} ({error})")
-        else:
-            tracker = (Sent if logger.mode == "online" else Events)(folder, found, say)
-    with closing(tracker):
+    logger = planned.config.logger
+    with closing(_opened(logger, planned.folder.path, say, lambda: card_of_run(planned, logger))) as tracker:
         yield tracker
+
+
+@contextmanager
+def opened(logger: Logger, folder: Path, say: Say, **about: Any) -> Iterator[Tracker]:
+    """Open the tracker of the study in `folder`; `about`: as `card.card` takes it."""
+    with closing(_opened(logger, folder, say, lambda: card(logger, folder, **about))) as tracker:
+        yield tracker
+
+
+def tracker_of(logger: Logger) -> type[Tracker]:
+    """Return the class of the tracker that the option names; UserError if that is none."""
+    part = part_of("logger", logger.kind)
+    if part is None:
+        return Tracker
+    found = load(part)
+    if not (isinstance(found, type) and issubclass(found, Tracker)):
+        raise UserError(
+            f"_target_={part.target}: no tracker; allowed: a class that derives from ablab.tracking.tracker.Tracker"
+        )
+    return found
+
+
+def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunCard]) -> Tracker:
+    """Open a tracker. One that cannot be opened, as on a disk without room for its id, costs a line."""
+    part = part_of("logger", logger.kind)
+    if part is None:
+        return Tracker()
+    title = tracker_of(logger).title or logger.kind
+    problem: Exception
+    try:
+        given = {"card": make_card(), "folder": folder, "say": say}
+    except (OSError, UserError) as error:
+        problem = error
+    else:
+        try:
+            return Guarded(construct(part, {**logger.own, **given}), title, say)
+        except UserError:
+            raise
+        except Exception as error:
+            problem = error
+    say(f"{title} is told nothing of {folder.name} ({_words(problem)})")
+    return Tracker()
+
+
+class Guarded(Tracker):
+    """A tracker whose first error is said in a line and ends the tracking. UserErrors are the run's own, and pass."""
+
+    def __init__(self, tracker: Tracker, title: str, say: Say) -> None:
+        self._tracker, self.title, self._say = tracker, title, say
+        self.shows_pictures = tracker.shows_pictures
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._tell("log", step, values)
+
+    def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
+        self._tell("along", axis, x, values)
+
+    def table(
+        self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, of: str = ""
+    ) -> None:
+        self._tell("table", step, key, columns, rows, of=of)
+
+    def picture(self, step: int, key: str, path: Path, caption: str, *, of: str = "") -> None:
+        self._tell("picture", step, key, path, caption, of=of)
+
+    def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
+        self._tell("chart", step, key, figure)
+
+    def summary(self, values: Mapping[str, Any]) -> None:
+        self._tell("summary", values)
+
+    def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
+        self._tell("model", kind, name, files, digest)
+
+    def finish(self, *, failed: bool) -> None:
+        self._tell("finish", failed=failed)
+
+    def _tell(self, method: str, *values: Any, **named: Any) -> None:
+        try:
+            getattr(self._tracker, method)(*values, **named)
+        except UserError:
+            raise
+        except Exception as error:
+            self._tracker, self.shows_pictures = Tracker(), False
+            self._say(f"{self.title} misses the rest ({_words(error)})")
+
+
+def _words(error: Exception) -> str:
+    words = " ".join(str(error).split())[:200]
+    return words if isinstance(error, (OSError, UserError)) and words else f"{type(error).__name__}: {words}"

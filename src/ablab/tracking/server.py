@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ablab.config.options import Logger, WandbLogger
+from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.tracking.card import tags_of
 
@@ -45,7 +45,7 @@ def out_of_reach() -> str | None:
 def check_login(logger: Logger) -> None:
     """Raise UserError if W&B would refuse the tags, or if runs are to be sent at once without a key for its server."""
     tags_of(logger)
-    if not isinstance(logger, WandbLogger) or logger.mode != "online" or KNOWN in os.environ:
+    if logger.own.get("mode") != "online" or KNOWN in os.environ:
         return
     if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return
@@ -63,7 +63,7 @@ def ready(logger: Logger, say: Callable[[str], None]) -> None:
     Raises UserError as `check_login` does.
     """
     check_login(logger)
-    if isinstance(logger, WandbLogger) and logger.mode == "online" and (problem := out_of_reach()) is not None:
+    if logger.own.get("mode") == "online" and (problem := out_of_reach()) is not None:
         os.environ[KNOWN] = problem
         say(f"W&B is out of reach ({problem}); ablab sync sends the runs later")
 

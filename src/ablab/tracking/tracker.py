@@ -1,11 +1,14 @@
-"""Trackers: Weights & Biases, or none. The record on disk is authoritative, and a failing tracker ends no run."""
+"""The interface of trackers, such as W&B or MLflow. The record on disk is authoritative."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from ablab.config.options import Logger
+from ablab.store.run_folder import RunFolder
 
 
 class RunCard(BaseModel):
@@ -21,7 +24,7 @@ class RunCard(BaseModel):
     name: str
     config: Mapping[str, Any]
     tags: Sequence[str]
-    project: str
+    project: str = "ablab"
     entity: str | None = None
     group: str | None = None
     job_type: str | None = None
@@ -38,10 +41,32 @@ class RunCard(BaseModel):
 class Tracker:
     """Base class of trackers, whose methods do nothing: no tracker. `step` is always our optimiser step.
 
-    `of`: the id of what is logged after training, where one step and key may have several, such as curves.
+    An option of the group `logger` names a tracker. Its constructor may ask for `card`, `folder` (of the run or study)
+    and `say`; its other parameters are settings. What `check` refuses, no run begins with; whatever its other methods
+    raise ends the tracking, not the run. A run that is continued tells some steps again: they count once.
+
+    `title`: its name for people. `of`: the id of what is logged after training, where one step and key may have
+    several, such as curves.
     """
 
+    title = ""
     shows_pictures = False
+    has_dashboards = False
+
+    @classmethod
+    def check(cls, logger: Logger) -> None:
+        """Raise UserError for what the tracker would refuse, before a run begins."""
+
+    @classmethod
+    def ready(cls, logger: Logger, say: Callable[[str], None]) -> None:
+        """Check what a sweep needs, once for all its runs."""
+        cls.check(logger)
+
+    @classmethod
+    def join(
+        cls, logger: Logger, study: str, runs: Iterable[tuple[RunFolder, str]], say: Callable[[str], None]
+    ) -> None:
+        """Let people find finished runs in this study too, each under its arm; they were made for another, or alone."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Log points of curves."""

@@ -1,18 +1,25 @@
-"""A run's events, sent on while it goes on, by a process that the run never waits for but at its end, and not long."""
+"""Weights & Biases: a run's events, kept on disk, and sent on while it goes on if the user is online.
+
+A process of their own sends them. The run never waits for it but at its end, and not long.
+"""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
+from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.files import read_json
+from ablab.store.run_folder import RunFolder
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.sender import OUTCOME
-from ablab.tracking.server import KNOWN
+from ablab.tracking.server import KNOWN, check_login, ready
+from ablab.tracking.shared import share
 from ablab.tracking.tracker import RunCard
 
 FINISH_SECONDS = 30.0
@@ -21,18 +28,39 @@ FINISH_SECONDS = 30.0
 LOG = "log.txt"
 
 
-class Sent(Events):
-    """Events that a process of their own sends to W&B."""
+class Wandb(Events):
+    """The events of a run or study. `mode`: online has a process of their own send them to W&B at once."""
 
-    def __init__(self, folder: Path, card: RunCard, say: Callable[[str], None]) -> None:
+    title = "W&B"
+    has_dashboards = True
+
+    def __init__(
+        self, folder: Path, card: RunCard, say: Callable[[str], None], mode: Literal["offline", "online"]
+    ) -> None:
         super().__init__(folder, card, say)
-        self._run = folder
-        self._process = None if KNOWN in os.environ else self._started()
+        self._run, self._online = folder, mode == "online"
+        self._process = self._started() if self._online and KNOWN not in os.environ else None
+
+    @classmethod
+    def check(cls, logger: Logger) -> None:
+        check_login(logger)
+
+    @classmethod
+    def ready(cls, logger: Logger, say: Callable[[str], None]) -> None:
+        ready(logger, say)
+
+    @classmethod
+    def join(
+        cls, logger: Logger, study: str, runs: Iterable[tuple[RunFolder, str]], say: Callable[[str], None]
+    ) -> None:
+        joined = [share(run, study, arm) for run, arm in runs]
+        if any(joined) and logger.own["mode"] == "online":
+            say(f"{sum(joined)} earlier runs are in this study too: ablab sync tells W&B")
 
     def finish(self, *, failed: bool) -> None:
         """Close the events and wait for W&B to take them, at most FINISH_SECONDS."""
         super().finish(failed=failed)
-        problem = os.environ.get(KNOWN)
+        problem = os.environ.get(KNOWN) if self._online else None
         if self._process is not None:
             problem = waited(self._process, self._run, FINISH_SECONDS)
         if problem is not None:
