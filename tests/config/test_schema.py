@@ -25,7 +25,7 @@ RUNTIME = {
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches")),
     *(f"trainer.{name}" for name in ("checkpoint_every", "compile", "progress")),
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "name", "tags")),
-    *(f"logger.{name}" for name in ("notes", "artifacts", "group", "study", "arm")),
+    *(f"logger.{name}" for name in ("notes", "artifacts", "group", "study", "arm", "experiment", "tracking_uri")),
 }
 EVALUATION = {
     *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),

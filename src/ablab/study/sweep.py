@@ -19,7 +19,7 @@ from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.study.summary import close, is_closed, table_lines
-from ablab.tracking.open import tracker_of
+from ablab.tracking.open import join, tracker_of
 from ablab.wording import counted, how_many
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
@@ -142,7 +142,7 @@ def _join(study: Study, board: Board, console: Console) -> None:
     logger = study.cells[0].planned.config.logger
     ended = {cell.planned.run_id: cell for cell in study.cells if board.entries[cell.key].state in RESULTS}
     runs = [(cell.planned.folder, cell.arm) for cell in ended.values()]
-    tracker_of(logger).join(logger, study.name, runs, console.say)
+    join(logger, study.name, runs, console.say)
 
 
 def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:

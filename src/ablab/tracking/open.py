@@ -1,6 +1,6 @@
 """Opening of the tracker that a configuration names; whatever it raises ends the tracking, not the run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.parts.load import construct, load
 from ablab.plan import Planned
+from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import card, card_of_run
 from ablab.tracking.tracker import RunCard, Tracker, closing
 
@@ -42,6 +43,17 @@ def tracker_of(logger: Logger) -> type[Tracker]:
             f"_target_={part.target}: no tracker; allowed: a class that derives from ablab.tracking.tracker.Tracker"
         )
     return found
+
+
+def join(logger: Logger, study: str, runs: Iterable[tuple[RunFolder, str]], say: Say) -> None:
+    """Let the tracker show finished runs in this study too, each under its arm."""
+    kind = tracker_of(logger)
+    try:
+        kind.join(logger, study, runs, say)
+    except UserError:
+        raise
+    except Exception as error:
+        say(f"{kind.title or logger.kind} does not learn which earlier runs are in {study} ({_words(error)})")
 
 
 def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunCard]) -> Tracker:
