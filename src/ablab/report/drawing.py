@@ -1,4 +1,4 @@
-"""The drawing beside a verdict, as SVG that needs no script: seeds, interval, margin, zero and published value."""
+"""The drawings beside a verdict, as SVG that needs no script: the difference of a claim, and its path over looks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ablab.report.document import ClaimLine, SeedDifference
+from ablab.report.document import ClaimLine, FollowedLine, SeedDifference
 from ablab.report.format import interval_text, signed
 from ablab.report.published import published_differences
 
 WIDTH, HEIGHT, ASIDE = 380, 112, 22
-"""Of the drawing in its own units, and the space at its sides."""
+"""Of the drawing of a difference in its own units, and the space at its sides."""
 
 PUBLISHED, SEEDS, MEAN, AXIS = 8, 44, 62, 78
 """Heights of what is drawn: the published mark, the lowest row of seeds, the interval, and the axis."""
@@ -19,17 +19,34 @@ PUBLISHED, SEEDS, MEAN, AXIS = 8, 44, 62, 78
 RADIUS, ROWS = 4, 4
 """Of a seed's point; and rows over which points are spread that would hide each other."""
 
+LEFT, RIGHT, TOP, BOTTOM = 56, WIDTH - 12, 8, 100
+"""The frame of the drawing of a path, which leaves space for the values of its axes."""
+
+STRETCH = 1.6
+"""Range of a path's axis, in half-widths of the narrowest interval: the first ones are so wide that they would hide
+all.
+"""
+
 
 @dataclass(frozen=True)
-class Scale:
-    """The axis: values from `low` to `high` across the drawing."""
+class Axis:
+    """Values from `low` to `high` between two places of the drawing."""
 
     low: float
     high: float
+    first: int
+    last: int
+
+    @classmethod
+    def around(cls, values: Sequence[float], first: int, last: int, room: float) -> "Axis":
+        """Return an axis that shows all values, and more by a share of their range."""
+        space = room * (max(values) - min(values)) or 1.0
+        return cls(min(values) - space, max(values) + space, first, last)
 
     def at(self, value: float) -> float:
-        """Return the place of a value."""
-        return round(ASIDE + (value - self.low) / (self.high - self.low) * (WIDTH - 2 * ASIDE), 1)
+        """Return the place of a value; what lies beyond the axis ends at its end."""
+        inside = min(max(value, self.low), self.high)
+        return round(self.first + (inside - self.low) / (self.high - self.low) * (self.last - self.first), 1)
 
     @property
     def ticks(self) -> list[float]:
@@ -45,11 +62,51 @@ def drawing(claim: ClaimLine) -> Markup | None:
     if claim.difference is None:
         return None
     published = published_differences(claim)
-    scale = _scale(claim, published)
-    parts = [*_margin(claim, scale), *_axis(claim, scale), *_published(published, scale)]
-    parts += [*_seeds(claim, scale), *_mean(claim, scale)]
-    head = Markup('<svg class="drawing" viewBox="0 0 {} {}" role="img" aria-label="{}">')
-    return head.format(WIDTH, HEIGHT, alternative(claim)) + Markup("").join(parts) + Markup("</svg>")
+    axis = _axis(claim, published)
+    parts = [*_margin(claim, axis), *_frame(claim, axis), *_published(published, axis)]
+    parts += [*_seeds(claim, axis), *_mean(claim, axis)]
+    return _svg("drawing", HEIGHT, alternative(claim), parts)
+
+
+def path_drawing(claim: ClaimLine) -> Markup | None:
+    """Return the drawing of a claim's looks, with a text alternative; None where there are none."""
+    about = claim.followed
+    if about is None or not about.looks:
+        return None
+    across, up = Axis(about.first, about.last, LEFT + 14, RIGHT - 14), _path_axis(claim, about)
+    parts = [*_path_margin(claim, up), *_path_frame(claim, up), *_numbers_of_seeds(about, across)]
+    return _svg("path", BOTTOM + 32, _path_alternative(claim, about), [*parts, *_looks(claim, about, across, up)])
+
+
+def _svg(kind: str, height: int, said: str, parts: Sequence[Markup]) -> Markup:
+    head = Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(kind, WIDTH, height, said)
+    return head + Markup("").join(parts) + Markup("</svg>")
+
+
+def _rect(x: float, y: float, width: float, height: float) -> Markup:
+    rect = Markup('<rect class="margin" x="{}" y="{}" width="{}" height="{}"/>')
+    return rect.format(x, y, round(width, 1), round(height, 1))
+
+
+def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:
+    return Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(kind, x1, x2, y1, y2)
+
+
+def _text(x: float, y: float, said: object, anchor: str = "middle") -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(x, y, anchor, said)
+
+
+def _tick(value: float, digits: int) -> str:
+    return "0" if abs(value) < 1e-12 else f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _is_on_scale(claim: ClaimLine) -> bool:
+    """Return whether the margin is in the unit of what is drawn: not for ranks and shares."""
+    return bool(claim.margin) and claim.title == claim.about
+
+
+def _margins(claim: ClaimLine) -> list[float]:
+    return [-claim.margin, claim.margin] if _is_on_scale(claim) else []
 
 
 def alternative(claim: ClaimLine) -> str:
@@ -73,72 +130,113 @@ def _range(low: float, high: float) -> str:
     return f"{low:+g}" if low == high else f"{low:+g} to {high:+g}"
 
 
-def _is_on_scale(claim: ClaimLine) -> bool:
-    """Return whether the margin is in the unit of what is drawn: not for ranks and shares."""
-    return bool(claim.margin) and claim.title == claim.about
-
-
-def _scale(claim: ClaimLine, published: Sequence[tuple[float, float]]) -> Scale:
-    values = [0.0, claim.difference or 0.0, *(one.difference for one in claim.per_seed)]
+def _axis(claim: ClaimLine, published: Sequence[tuple[float, float]]) -> Axis:
+    values = [0.0, claim.difference or 0.0, *(one.difference for one in claim.per_seed), *_margins(claim)]
     values += [claim.interval.low, claim.interval.high] if claim.interval else []
-    values += [-claim.margin, claim.margin] if _is_on_scale(claim) else []
     values += [end for ends in published for end in ends]
-    room = 0.04 * (max(values) - min(values)) or 1.0
-    return Scale(min(values) - room, max(values) + room)
+    return Axis.around(values, ASIDE, WIDTH - ASIDE, room=0.04)
 
 
-def _margin(claim: ClaimLine, scale: Scale) -> Iterator[Markup]:
+def _margin(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
     if _is_on_scale(claim):
-        left, right = scale.at(-claim.margin), scale.at(claim.margin)
-        rect = Markup('<rect class="margin" x="{}" y="{}" width="{}" height="{}"/>')
-        yield rect.format(left, PUBLISHED + 8, round(right - left, 1), AXIS - PUBLISHED - 8)
+        left, right = axis.at(-claim.margin), axis.at(claim.margin)
+        yield _rect(left, PUBLISHED + 8, right - left, AXIS - PUBLISHED - 8)
 
 
-def _axis(claim: ClaimLine, scale: Scale) -> Iterator[Markup]:
-    line = Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>')
-    yield line.format("axis", ASIDE, WIDTH - ASIDE, AXIS, AXIS)
-    ticks = scale.ticks
+def _frame(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
+    yield _line("axis", ASIDE, WIDTH - ASIDE, AXIS, AXIS)
+    ticks = axis.ticks
     digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9)) if len(ticks) > 1 else claim.digits
     for tick in ticks:
-        place = scale.at(tick)
-        yield line.format("axis", place, place, AXIS, AXIS + 4)
-        text = "0" if abs(tick) < 1e-12 else f"{tick:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
-        yield Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(place, AXIS + 16, text)
-    yield line.format("zero", scale.at(0), scale.at(0), PUBLISHED + 8, AXIS)
+        place = axis.at(tick)
+        yield _line("axis", place, place, AXIS, AXIS + 4)
+        yield _text(place, AXIS + 16, _tick(tick, digits))
+    yield _line("zero", axis.at(0), axis.at(0), PUBLISHED + 8, AXIS)
     if claim.unit:
-        yield Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(WIDTH / 2, AXIS + 31, claim.unit)
+        yield _text(WIDTH / 2, AXIS + 31, claim.unit)
 
 
-def _published(published: Sequence[tuple[float, float]], scale: Scale) -> Iterator[Markup]:
+def _published(published: Sequence[tuple[float, float]], axis: Axis) -> Iterator[Markup]:
     for low, high in published:
-        left, right = scale.at(low), scale.at(high)
+        left, right = axis.at(low), axis.at(high)
         if left != right:
-            line = Markup('<line class="published" x1="{}" x2="{}" y1="{}" y2="{}"/>')
-            yield line.format(left, right, PUBLISHED, PUBLISHED)
+            yield _line("published", left, right, PUBLISHED, PUBLISHED)
         for place in dict.fromkeys((left, right)):
             yield Markup('<path class="published" d="M{} {}l5 -8h-10z"/>').format(place, PUBLISHED + 6)
 
 
-def _seeds(claim: ClaimLine, scale: Scale) -> Iterator[Markup]:
+def _seeds(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
     point = Markup('<circle class="seed" cx="{}" cy="{}" r="{}"><title>seed {}: {}</title></circle>')
-    for one, row in _spread(claim.per_seed, scale):
+    for one, row in _spread(claim.per_seed, axis):
         said = signed(one.difference, claim.digits)
-        yield point.format(scale.at(one.difference), SEEDS - 2.2 * RADIUS * row, RADIUS, one.seed, said)
+        yield point.format(axis.at(one.difference), SEEDS - 2.2 * RADIUS * row, RADIUS, one.seed, said)
 
 
-def _spread(seeds: Sequence[SeedDifference], scale: Scale) -> Iterator[tuple[SeedDifference, int]]:
+def _spread(seeds: Sequence[SeedDifference], axis: Axis) -> Iterator[tuple[SeedDifference, int]]:
     """Yield each seed with the lowest row in which it hides no other; with very many, some do."""
     ends = [-math.inf] * ROWS
     for one in sorted(seeds, key=lambda one: one.difference):
-        place = scale.at(one.difference)
+        place = axis.at(one.difference)
         row = next((row for row, end in enumerate(ends) if place - end >= 2 * RADIUS), ends.index(min(ends)))
         ends[row] = place
         yield one, row
 
 
-def _mean(claim: ClaimLine, scale: Scale) -> Iterator[Markup]:
+def _mean(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
     if claim.interval is not None:
-        left, right = scale.at(claim.interval.low), scale.at(claim.interval.high)
+        left, right = axis.at(claim.interval.low), axis.at(claim.interval.high)
         path = Markup('<path class="interval" d="M{0} {1}v10M{0} {2}H{3}M{3} {1}v10"/>')
         yield path.format(left, MEAN - 5, MEAN, right)
-    yield Markup('<path class="mean" d="M{} {}l6 6l-6 6l-6 -6z"/>').format(scale.at(claim.difference or 0.0), MEAN - 6)
+    yield Markup('<path class="mean" d="M{} {}l6 6l-6 6l-6 -6z"/>').format(axis.at(claim.difference or 0.0), MEAN - 6)
+
+
+def _path_alternative(claim: ClaimLine, about: FollowedLine) -> str:
+    looks = "; ".join(
+        f"{one.n} seeds {signed(one.difference, claim.digits)} {interval_text(one.interval, claim.digits)}"
+        for one in about.looks
+    )
+    return f"Looks so far, of those at {about.first} to {about.last} seeds: {looks}."
+
+
+def _path_axis(claim: ClaimLine, about: FollowedLine) -> Axis:
+    half = STRETCH * min((one.interval.high - one.interval.low) / 2 for one in about.looks)
+    last = about.looks[-1].difference
+    return Axis.around([0.0, *_margins(claim), last - half, last + half], BOTTOM, TOP, room=0.05)
+
+
+def _path_margin(claim: ClaimLine, up: Axis) -> Iterator[Markup]:
+    if _is_on_scale(claim):
+        top, bottom = up.at(claim.margin), up.at(-claim.margin)
+        yield _rect(LEFT, top, RIGHT - LEFT, bottom - top)
+
+
+def _path_frame(claim: ClaimLine, up: Axis) -> Iterator[Markup]:
+    yield _line("zero", LEFT, RIGHT, up.at(0.0), up.at(0.0))
+    yield _line("axis", LEFT, LEFT, TOP, BOTTOM)
+    yield _line("axis", LEFT, RIGHT, BOTTOM, BOTTOM)
+    digits = 0 if up.high - up.low > 10 else claim.digits
+    for tick in up.ticks[:: max(1, len(up.ticks) // 4)]:
+        place = up.at(tick)
+        yield _line("axis", LEFT - 4, LEFT, place, place)
+        yield _text(LEFT - 7, place + 4, _tick(tick, digits), "end")
+
+
+def _numbers_of_seeds(about: FollowedLine, across: Axis) -> Iterator[Markup]:
+    every = 1 if about.last - about.first < 14 else 5
+    for n in range(about.first, about.last + 1):
+        yield _line("axis", across.at(n), across.at(n), BOTTOM, BOTTOM + 4)
+        if (n - about.first) % every == 0:
+            yield _text(across.at(n), BOTTOM + 16, n)
+    yield _text((LEFT + RIGHT) / 2, BOTTOM + 30, "seeds")
+
+
+def _looks(claim: ClaimLine, about: FollowedLine, across: Axis, up: Axis) -> Iterator[Markup]:
+    for one in about.looks:
+        place, low, high = across.at(one.n), up.at(one.interval.low), up.at(one.interval.high)
+        # A bar without its end goes on beyond the frame.
+        ends = ((low, one.interval.low), (high, one.interval.high))
+        caps = "".join(f"M{place - 4} {y}h8" for y, value in ends if up.low < value < up.high)
+        yield Markup('<path class="interval" d="M{} {}V{}{}"/>').format(place, low, high, caps)
+        said = f"{one.n} seeds: {signed(one.difference, claim.digits)} {interval_text(one.interval, claim.digits)}"
+        point = Markup('<path class="mean" d="M{} {}l5 5l-5 5l-5 -5z"><title>{}</title></path>')
+        yield point.format(place, up.at(one.difference) - 5, said)

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 from ablab.report.alternatives import alternatives
 from ablab.report.charts import charts
 from ablab.report.document import ClaimLine, Document, Facets, Matrices
-from ablab.report.drawing import drawing
+from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import Style, styles
 from ablab.report.forest import Forest, forests
 from ablab.report.made import command, cost_words
 from ablab.report.order import arms_by_effect
 from ablab.report.page_tables import page_table
-from ablab.report.path_drawing import path_drawing
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import MAKERS
 
