@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from ablab.report.column import column_files
-from ablab.report.column_picture import LOOK, WIDTH, write_column_picture
 from ablab.report.document import Document
 from ablab.report.latex import latex
+from ablab.report.pictures import COLUMN_LOOK, COLUMN_WIDTH, write_column_picture
 from ablab.report.tables import tables
 from ablab.report.tex import breakable, escaped
 
@@ -90,10 +90,10 @@ def test_a_column_of_a_paper_holds_them(changed, document, tmp_path):
 def test_the_figure_is_as_wide_as_a_column_and_has_no_letters_below_seven_points(document, tmp_path):
     write_column_picture(document, tmp_path)
     content = (tmp_path / "column_figure.pdf").read_bytes()
-    assert f"/MediaBox [ 0 0 {WIDTH * 72:g} ".encode() in content
+    assert f"/MediaBox [ 0 0 {COLUMN_WIDTH * 72:g} ".encode() in content
     write_column_picture(document, tmp_path)
     assert (tmp_path / "column_figure.pdf").read_bytes() == content
-    assert LOOK["font.size"] >= 7
+    assert COLUMN_LOOK["font.size"] >= 7
 
 
 def test_the_column_has_the_figures_of_the_wide_tables(document):

@@ -6,11 +6,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from ablab.report import pictures as printed
-from ablab.report.column_picture import write_column_picture
 from ablab.report.document import Document
 from ablab.report.forest import forests
 from ablab.report.format import wrapped
 from ablab.report.latex import latex
+from ablab.report.pictures import write_column_picture
 from ablab.report.tables import claims_table, differences_table
 from ablab.report.text import markdown
 from tests.report.conftest import typed

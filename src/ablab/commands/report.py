@@ -20,12 +20,11 @@ from ablab.report.build import findings
 from ablab.report.charts import charts
 from ablab.report.checklist import checklist
 from ablab.report.column import column_files
-from ablab.report.column_picture import write_column_picture
 from ablab.report.document import Document
 from ablab.report.flaws import checked
 from ablab.report.latex import latex
 from ablab.report.page import page
-from ablab.report.pictures import drawn, write_pictures
+from ablab.report.pictures import drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
 from ablab.report.selection import Selection
 from ablab.report.selection_ad_hoc import of_runs, where

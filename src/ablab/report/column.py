@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ablab.report.column_picture import MARKS, MOST_ROWS, column_rows
 from ablab.report.document import ArmLine, DifferenceLine, Document
+from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.format import interval_text, number, signed
 from ablab.report.order import arms_by_effect
 from ablab.report.spoken import spoken
@@ -63,7 +63,7 @@ def column_figure(document: Document) -> str:
     if not rows:
         return ""
     marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
-    first = f" The first {MOST_ROWS} of {len(rows)}." if len(rows) > MOST_ROWS else ""
+    first = f" The first {COLUMN_ROWS} of {len(rows)}." if len(rows) > COLUMN_ROWS else ""
     caption = f"Differences in {about}: {'; '.join(marks)}.{first}"
     return "\n".join(
         [

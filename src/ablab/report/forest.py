@@ -1,10 +1,18 @@
-"""Rows of the forest plots: which differences they show, with which intervals, and what replaces a missing one."""
+"""Rows of the forest plots, of a page's width and of a column's: differences, their intervals, and what stands for a
+missing one.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ablab.report.document import ClaimLine, DifferenceLine, Document, Span
+from ablab.report.document import ClaimLine, DifferenceLine, Document, SeedDifference, Span
 from ablab.report.format import interval_text, signed
+from ablab.report.order import differences_by_effect
+from ablab.report.published import published_differences
+from ablab.report.spoken import spoken, spoken_pair
+
+COLUMN_ROWS = 14
+"""Rows that fit in a column of a paper with a caption."""
 
 
 class Estimate(NamedTuple):
@@ -17,14 +25,27 @@ class Estimate(NamedTuple):
 class ForestRow(NamedTuple):
     """A row of a forest plot.
 
-    `outcome`: a verdict, or why there is no estimate on this scale. `margin`: 0 where none is claimed.
+    `outcome`: a verdict, or why there is no estimate on this scale. `margin`: 0 where none is claimed. `published`:
+    ranges. `is_judged`: the interval is the one at which a claim is judged; while its runs are awaited, it is a plain
+    one.
     """
 
     name: str
-    estimate: Estimate | None
+    difference: float | None
+    interval: Span | None
     digits: int
     outcome: str
     margin: float = 0.0
+    per_seed: Sequence[SeedDifference] = ()
+    published: Sequence[tuple[float, float]] = ()
+    is_judged: bool = False
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The difference with its interval; None where one of them is missing."""
+        if self.difference is None or self.interval is None:
+            return None
+        return Estimate(self.difference, self.interval)
 
     @property
     def figures(self) -> str:
@@ -97,15 +118,58 @@ def _claimed(claim: ClaimLine) -> ForestRow:
     """
     name = f"{claim.arm} - {claim.baseline}"
     if claim.title != claim.about:
-        return ForestRow(name, None, claim.digits, f"{claim.verdict}, by {claim.title}")
-    return ForestRow(name, _estimate(claim), claim.digits, claim.verdict, claim.margin)
+        return ForestRow(name, None, None, claim.digits, f"{claim.verdict}, by {claim.title}")
+    return ForestRow(name, claim.difference, claim.interval, claim.digits, claim.verdict, claim.margin)
 
 
 def _compared(line: DifferenceLine, digits: int) -> ForestRow:
-    return ForestRow(line.arm, _estimate(line), digits, (line.refused or "").partition(" (")[0])
+    return ForestRow(line.arm, line.difference, line.interval, digits, (line.refused or "").partition(" (")[0])
 
 
-def _estimate(line: ClaimLine | DifferenceLine) -> Estimate | None:
-    if line.difference is None or line.interval is None:
-        return None
-    return Estimate(line.difference, line.interval)
+MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
+    ("diamonds: differences", lambda row: not row.interval),
+    ("circles: seeds", lambda row: bool(row.per_seed)),
+    ("diamonds: means, with the intervals at which claims are judged", lambda row: row.is_judged),
+    ("diamonds: means, with 95 % intervals", lambda row: bool(row.interval and not row.is_judged)),
+    ("grey: margins, within which differences do not matter", lambda row: bool(row.margin)),
+    ("triangles: published", lambda row: bool(row.published)),
+)
+"""What the caption of a column's figure says of the marks, where they are drawn."""
+
+
+def column_rows(document: Document) -> tuple[str, list[ForestRow]]:
+    """Return the measure and the rows of a column's figure.
+
+    They are those of the claims about the first measure that can be drawn, else those of all arms.
+    """
+    claims = [claim for claim in document.claims if claim.difference is not None and claim.title == claim.about]
+    claims.sort(key=lambda claim: claim.metric != document.metric)
+    if claims:
+        about = claims[0].about
+        return _in(about, claims[0].unit), [_spoken_claim(claim) for claim in claims if claim.about == about]
+    lines = [line for line in differences_by_effect(document) if line.difference is not None]
+    return _in(document.title, document.unit), [_spoken_line(line, document.digits) for line in lines]
+
+
+def _in(about: str, unit: str) -> str:
+    return about if not unit or about.endswith(unit) else f"{about} ({unit})"
+
+
+def _spoken_claim(claim: ClaimLine) -> ForestRow:
+    arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
+    name = f"{arm} \N{MINUS SIGN} {baseline}" + (f", {both}" if both else "")
+    return ForestRow(
+        name,
+        claim.difference,
+        claim.interval,
+        claim.digits,
+        claim.outcome,
+        claim.margin,
+        claim.per_seed,
+        published_differences(claim),
+        is_judged=claim.interval is not None and (claim.outcome != "provisional" or claim.followed is not None),
+    )
+
+
+def _spoken_line(line: DifferenceLine, digits: int) -> ForestRow:
+    return ForestRow(spoken(line.arm), line.difference, line.interval, digits, "", per_seed=line.per_seed)

@@ -1,4 +1,4 @@
-"""The report's pictures on paper: forest plots and curves of the arms, as PDF for LaTeX and PNG for Markdown."""
+"""The report's curves of the arms, and all its pictures on paper, as PDF for LaTeX and PNG for Markdown."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ablab.files import replacing
 from ablab.fonts import save_figure
 from ablab.report.comparisons import KINDS, OF_VOCABULARIES
-from ablab.report.document import Document, Series
+from ablab.report.document import Document, Series, Span
 from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
-from ablab.report.forest import Forest, ForestRow, forests
+from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests
 from ablab.report.format import wrapped
 
 if TYPE_CHECKING:
@@ -38,6 +38,34 @@ LOOK = {
 
 WIDTH = 6.3
 """Inches: the text width of an A4 page."""
+
+
+COLUMN_WIDTH = 3.03
+"""Inches: a column of ACL's style."""
+
+ROW, LINE = 0.34, 0.13
+"""Inches: height of a row in a column, and of a line of its name."""
+
+COLUMN_LOOK = {
+    "font.size": 7.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "pdf.fonttype": 42,
+}
+
+
+class Strokes(NamedTuple):
+    """How an interval is drawn: height of its margin's band, width of its line, and marker and size of its mean."""
+
+    band: float
+    line: float
+    marker: str
+    size: float
+
+
+ON_PAGE, IN_COLUMN = Strokes(0.7, 1.6, "o", 5), Strokes(ROW - 0.06, 1.2, "D", 3.5)
 
 
 class Picture(NamedTuple):
@@ -101,10 +129,9 @@ def _draw_forest(plot: Forest, axes: "Axes") -> None:
     rows = plot.rows
     for place, row in enumerate(reversed(rows)):
         if row.margin:
-            axes.barh(place, 2 * row.margin, left=-row.margin, height=0.7, color="0.9", zorder=0)
+            _draw_margin(axes, row.margin, place, ON_PAGE)
         if row.estimate is not None:
-            axes.hlines(place, row.estimate.span.low, row.estimate.span.high, color=COLOURS[0], linewidth=1.6)
-            axes.plot(row.estimate.difference, place, "o", color=COLOURS[0], markersize=5)
+            _draw_interval(axes, *row.estimate, place, ON_PAGE)
         axes.text(1.02, place, _told(row), va="center", fontsize="small", transform=axes.get_yaxis_transform())
     axes.axvline(0.0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [_named(row) for row in reversed(rows)], parse_math=False)
@@ -114,6 +141,16 @@ def _draw_forest(plot: Forest, axes: "Axes") -> None:
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(plot.unit)
     axes.set_title(plot.title)
+
+
+def _draw_margin(axes: "Axes", margin: float, place: float, strokes: Strokes) -> None:
+    axes.barh(place, 2 * margin, left=-margin, height=strokes.band, color="0.9", zorder=0)
+
+
+def _draw_interval(axes: "Axes", difference: float, span: Span | None, place: float, strokes: Strokes) -> None:
+    if span is not None:
+        axes.hlines(place, span.low, span.high, color=COLOURS[0], linewidth=strokes.line)
+    axes.plot(difference, place, strokes.marker, color=COLOURS[0], markersize=strokes.size)
 
 
 def _named(row: ForestRow) -> str:
@@ -168,3 +205,61 @@ def _columns(names: Sequence[str]) -> int:
     """Return the number of columns of a legend as wide as the picture."""
     longest = max(len(line) for name in names for line in name.split("\n"))
     return max(1, min(4, 96 // (8 + longest)))
+
+
+def write_column_picture(document: Document, folder: Path) -> None:
+    """Write `column_figure.pdf`, if there is anything to draw. Equal reports give equal files."""
+    about, rows = column_rows(document)
+    rows = rows[:COLUMN_ROWS]
+    if not rows:
+        return
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    heights = [ROW + LINE * _lines(_label(row)) for row in rows]
+    with rc_context(COLUMN_LOOK):
+        figure = Figure(figsize=(COLUMN_WIDTH, 0.45 + sum(heights)))
+        axes = figure.add_axes((0.02, 0.36 / (0.45 + sum(heights)), 0.96, sum(heights) / (0.45 + sum(heights))))
+        _draw_column(axes, rows, heights)
+        axes.set_xlabel(f"Difference in {about}", labelpad=2)
+        with replacing(folder / "column_figure.pdf") as path:
+            save_figure(figure, path, format="pdf", metadata={"CreationDate": None})
+
+
+def _draw_column(axes: "Axes", rows: Sequence[ForestRow], heights: Sequence[float]) -> None:
+    """Draw each row below its name, from the top; heights are in inches."""
+    top = sum(heights)
+    axes.set_ylim(0, top)
+    for row, height in zip(rows, heights, strict=True):
+        middle = top - height + ROW / 2
+        across: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "top", "zorder": 5}
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.85}
+        axes.text(0.0, top - 0.03, _label(row), ha="left", parse_math=False, bbox=box, **across)
+        axes.text(1.0, top - 0.03, row.outcome, ha="right", style="italic", bbox=box, **across)
+        _draw_column_row(axes, row, middle)
+        top -= height
+    axes.set_yticks([])
+    axes.locator_params(axis="x", nbins=6)
+    axes.tick_params(axis="x", length=2, width=0.6, pad=2)
+
+
+def _label(row: ForestRow) -> str:
+    """Return the name in lines that leave space for the outcome."""
+    return wrapped(row.name, 38 if row.outcome else 56)
+
+
+def _draw_column_row(axes: "Axes", row: ForestRow, middle: float) -> None:
+    """Draw seeds above the interval, and published values above the seeds."""
+    seeds, mean = middle + 0.06, middle - 0.06
+    axes.vlines(0.0, middle - ROW / 2, middle + ROW / 2, color="0.3", linewidth=0.8, zorder=1)
+    if row.margin:
+        _draw_margin(axes, row.margin, middle, IN_COLUMN)
+    assert row.difference is not None, "a column's figure has no row without"
+    _draw_interval(axes, row.difference, row.interval, mean, IN_COLUMN)
+    if row.interval is not None:
+        ends = [row.interval.low, row.interval.high]
+        axes.plot(ends, [mean, mean], "|", color=COLOURS[0], markersize=4, markeredgewidth=1.0)
+    values = [one.difference for one in row.per_seed]
+    axes.plot(values, [seeds] * len(values), "o", color="black", markerfacecolor="white", markersize=3)
+    for low, high in row.published:
+        axes.plot([low, high], [seeds + 0.07] * 2, ":v", color=COLOURS[1], markersize=3.5, linewidth=0.9)
