@@ -170,6 +170,14 @@ def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial |
     return min(front_of(trials, objectives), key=order, default=None)
 
 
+def best_so_far(trials: Sequence[Trial], objectives: Sequence[Objective], name: str) -> str | None:
+    """Return `best so far: trial 3, valid_loss 2.310`; None before any has finished. `name`: of the first objective."""
+    best = best_of(trials, objectives)
+    if best is None or best.values is None:
+        return None
+    return f"best so far: trial {best.number}, {name} {objectives[0].written(best.values[0])}"
+
+
 def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
     """Return the finished trials that no other dominates."""
     done = [trial for trial in trials if trial.finished and trial.values is not None]

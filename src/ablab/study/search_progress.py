@@ -3,8 +3,8 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ablab.search.trials import Trial, Trials, best_of, count
-from ablab.study.ledger import Entry, entry_of
+from ablab.search.trials import Trial, Trials, best_so_far, count
+from ablab.study.ledger import LedgerEntry, entry_of
 from ablab.study.progress import Board
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
@@ -18,7 +18,7 @@ class SearchBoard(Board):
         self.search, self.trials = search, trials
         self.all_trials: list[Trial] = trials.all()
 
-    def add(self, cell: Cell) -> Entry:
+    def add(self, cell: Cell) -> LedgerEntry:
         """Add the run of a trial and return its entry. Several trials may share one run."""
         self.entries[cell.key] = entry_of(cell)
         return self.entries[cell.key]
@@ -26,16 +26,13 @@ class SearchBoard(Board):
     def __rich__(self) -> RenderableType:
         running = super().__rich__()
         assert isinstance(running, Group)
-        return Group(Text(state_line(self.search, self.all_trials, self.trials)), *running.renderables[1:])
+        return Group(Text(progress_line(self.search, self.all_trials, self.trials)), *running.renderables[1:])
 
 
-def state_line(search: SearchStudy, all_trials: list[Trial], trials: Trials) -> str:
+def progress_line(search: SearchStudy, all_trials: list[Trial], trials: Trials) -> str:
     """Return a line such as `7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
     done = [trial for trial in all_trials if trial.outcome is not None]
     line = f"{len(done)} of {search.settings.trials} trials"
     line += f": {count(done)}" if done else ""
-    leader = best_of(all_trials, trials.objectives)
-    if leader is None or leader.values is None:
-        return line
-    score = trials.objectives[0].written(leader.values[0])
-    return f"{line}   best so far: trial {leader.number}, {trials.names[0]} {score}"
+    best = best_so_far(all_trials, trials.objectives, trials.names[0])
+    return line if best is None else f"{line}   {best}"

@@ -14,7 +14,7 @@ from ablab.console import Console, aligned
 from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.program import program
-from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
+from ablab.search.trials import Trial, Trials, best_of, best_so_far, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import SearchStudy
 from ablab.study.search_report import plain_trial, table_lines
@@ -55,11 +55,8 @@ def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[
     parts = [(running, "running"), (interrupted, "interrupted"), (left, "left")]
     line = f"{len(done)} of {search.settings.trials} trials ended" + (f": {count(done)}" if done else "")
     line += "".join(f"; {number} {name}" for number, name in parts if number)
-    leader = None if trials is None else best_of(all_trials, trials.objectives)
-    if trials is None or leader is None or leader.values is None:
-        return line
-    best = trials.objectives[0].written(leader.values[0])
-    return f"{line}; best so far: trial {leader.number}, {trials.names[0]} {best}"
+    best = None if trials is None else best_so_far(all_trials, trials.objectives, trials.names[0])
+    return line if best is None else f"{line}; {best}"
 
 
 def search_json(search: SearchStudy) -> dict[str, Any]:
