@@ -1,7 +1,9 @@
 """Imports point one way, and what plans or reports never loads the heavy libraries."""
 
+import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,14 @@ def test_the_light_rooms_load_neither_torch_nor_lightning():
     environment = {"PYTHONPATH": str(PACKAGE.parent), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
+
+
+NAMED_TWICE = {"AttentionNorm", "DropHead", "Embedding", "FeedForward", "Index", "Part", "Processes", "Removal"}
+NAMED_TWICE |= {"RunCard", "Sentences", "Study", "Text", "Work"}
+"""Class names that two modules share: only ever fewer."""
+
+
+def test_a_class_has_a_name_of_its_own():
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values())
+    counts = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert {name for name, count in counts.items() if count > 1} == NAMED_TWICE

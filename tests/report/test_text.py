@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from ablab.report.tables import Table
+from ablab.report.tables import ReportTable
 from ablab.report.text import comma_separated
 
 
@@ -28,5 +28,5 @@ from ablab.report.text import comma_separated
     ],
 )
 def test_no_cell_is_a_formula(cell, written):
-    table = Table("a", "A", ["name", "value"], [[cell, "1"]], 1)
+    table = ReportTable("a", "A", ["name", "value"], [[cell, "1"]], 1)
     assert [*csv.reader(comma_separated(table, "stamp").splitlines())][1] == [written, "1", "stamp"]

@@ -16,7 +16,7 @@ from ablab.report.tuning_series import _curves, _sensitivity
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.study import names_of
-from ablab.study.tuning import Trial, Tuned
+from ablab.study.tuning import Tuned, TuningTrial
 from tests.report.synthetic import corpus, translated, write
 from tests.report.test_plain_words import claim
 
@@ -110,7 +110,7 @@ def test_the_expected_best_is_the_mean_over_all_choices(diverged):
 
 def test_the_best_of_half_the_trials_is_that_of_all_choices_or_none():
     def line(*costs):
-        trials = [Trial((f"optim.lr={number}",), cost) for number, cost in enumerate(costs)]
+        trials = [TuningTrial((f"optim.lr={number}",), cost) for number, cost in enumerate(costs)]
         return _line(Tuned(Arm("a", ()), trials, trials[0]), "loss")
 
     assert _best_of_half(line(1.0, 2.0, 3.0, 4.0)) == pytest.approx((3 * 1 + 2 * 2 + 3) / 6)
@@ -120,7 +120,7 @@ def test_the_best_of_half_the_trials_is_that_of_all_choices_or_none():
 
 def test_every_trial_is_drawn_where_several_have_one_value():
     words = [("model.dropout=0.1", f"optim.lr={rate}") for rate in (0.1, 0.2, 0.3)]
-    trials = [Trial(word, cost) for word, cost in zip(words, (1.9, 1.5, 4.0), strict=True)]
+    trials = [TuningTrial(word, cost) for word, cost in zip(words, (1.9, 1.5, 4.0), strict=True)]
     by_dropout, *_ = _sensitivity([Tuned(Arm("a", ()), trials, trials[1])], "loss", 1.0)
     (line,) = by_dropout.lines
     assert (list(line.x), list(line.mean)) == ([0.1, 0.1, 0.1], [1.5, 1.9, 4.0])
@@ -164,7 +164,7 @@ def test_the_axis_names_the_rates_that_were_tried(tried):
 
 def test_bands_are_drawn_where_the_draws_bound_them():
     words = [(), *((f"optim.lr={number}",) for number in range(1, 17))]
-    trials = [Trial(word, float(number)) for number, word in enumerate(words)]
+    trials = [TuningTrial(word, float(number)) for number, word in enumerate(words)]
     arm = Tuned(Arm("a", ()), trials, trials[0])
     listed = Tuned(Arm("b", ()), trials[1:], trials[1])
     *_, bands = _curves([arm, listed], "Validation loss", 1.0)

@@ -5,7 +5,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from ablab.config import compose_arm
 from ablab.errors import UserError
-from ablab.search.settings import Interval
+from ablab.search.settings import ValueRange
 from ablab.search.space import MOST_CORNERS, Levels, Range, Space, checked, parsed
 from ablab.study.typed import parse_words
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_searched_is_said_before_any_trial(words):
 
 
 def test_few_corners_are_all_tried_and_of_many_each_end():
-    few = Space((Levels("a", ("1", "2", "3")), Range("b", Interval(low=0, high=1))))
+    few = Space((Levels("a", ("1", "2", "3")), Range("b", ValueRange(low=0, high=1))))
     assert len(set(few.corners())) == 6
     many = Space(tuple(Levels(f"k{number}", ("1", "2", "3")) for number in range(9)))
     corners = set(many.corners())

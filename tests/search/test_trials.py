@@ -7,7 +7,7 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.search.sampling import StatelessSampler, stopping_rule
-from ablab.search.settings import Interval
+from ablab.search.settings import ValueRange
 from ablab.search.space import Levels, Range, Space
 from ablab.search.stopping import Stopping, TrialHandle
 from ablab.search.storage import JOURNAL, open_storage
@@ -15,9 +15,9 @@ from ablab.search.trials import Trials, best_of, front_of, saved_line
 
 SPACE = Space(
     (
-        Range("optim.lr", Interval(low=1e-4, high=1e-1, log=True)),
+        Range("optim.lr", ValueRange(low=1e-4, high=1e-1, log=True)),
         Levels("layerdrop", ("0", "0.1", "0.2")),
-        Range("model.d_ff", Interval(low=16, high=64, step=16), whole=True),
+        Range("model.d_ff", ValueRange(low=16, high=64, step=16), whole=True),
     )
 )
 

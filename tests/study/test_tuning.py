@@ -7,7 +7,7 @@ from ablab.report.selection_of_study import of_study
 from ablab.report.verify import ended_of
 from ablab.study.definition import define
 from ablab.study.design import Arm
-from ablab.study.tuning import Trial, Tuned, _best, at_an_edge
+from ablab.study.tuning import Tuned, TuningTrial, _best, at_an_edge
 from tests.study.pretend import pretend
 
 FILE = """
@@ -28,9 +28,9 @@ tune:
 
 
 def test_of_trials_that_cost_the_same_the_lowest_loss_is_best():
-    trials = [Trial((f"optim.lr={lr}",), cost, loss=loss) for lr, cost, loss in ((1, 0.0, 5.0), (2, 0.0, 3.0))]
+    trials = [TuningTrial((f"optim.lr={lr}",), cost, loss=loss) for lr, cost, loss in ((1, 0.0, 5.0), (2, 0.0, 3.0))]
     assert _best(Arm("pre", ()), trials) is trials[1]
-    assert _best(Arm("pre", ()), [*trials, Trial(("optim.lr=3",), -0.1, loss=9.0)]).words == ("optim.lr=3",)
+    assert _best(Arm("pre", ()), [*trials, TuningTrial(("optim.lr=3",), -0.1, loss=9.0)]).words == ("optim.lr=3",)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_what_cannot_be_tuned_is_refused(tuned, tmp_path, old, new, expected):
 
 
 def test_a_best_value_at_an_end_of_what_was_tried_is_said():
-    trials = [Trial((f"optim.lr={rate}", f"norm={rate}x"), 1.0) for rate in (0.1, 0.2, 0.3)]
+    trials = [TuningTrial((f"optim.lr={rate}", f"norm={rate}x"), 1.0) for rate in (0.1, 0.2, 0.3)]
     arm = Arm("a", ())
     assert at_an_edge(Tuned(arm, trials, trials[2])) == ["optim.lr=0.3"]
     assert at_an_edge(Tuned(arm, trials, trials[0])) == ["optim.lr=0.1"]

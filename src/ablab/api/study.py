@@ -9,7 +9,7 @@ from ablab.report.build import findings
 from ablab.report.document import ArmLine, ClaimLine, Document
 from ablab.report.flaws import checked
 from ablab.report.latex import latex
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.report.selection_of_study import check_begun, of_study
 from ablab.study.definition import define
 
@@ -24,7 +24,7 @@ RESAMPLES = 10_000
 class Study:
     """A study that was launched. Its report is computed when something of it is first asked for; nothing is written."""
 
-    selection: Selection
+    selection: SelectedArms
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {self.question}>"

@@ -26,7 +26,7 @@ from ablab.report.latex import latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.report.selection_ad_hoc import of_runs, where
 from ablab.report.selection_of_study import check_begun, of_study
 from ablab.report.selection_of_table import of_table
@@ -77,12 +77,12 @@ def report(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _holds(selection: Selection, console: Console) -> bool:
+def _holds(selection: SelectedArms, console: Console) -> bool:
     faults = faults_of(selection, console)
     return all_hold(verify_runs(ended_of(selection), console)) and not faults
 
 
-def _has_a_run_of_its_own(study: Study, selection: Selection) -> bool:
+def _has_a_run_of_its_own(study: Study, selection: SelectedArms) -> bool:
     """Return whether W&B has a run for this report: only a launched study does, and only for its declared report."""
     return study.folder.exists() and selection.name == study.name
 
@@ -101,7 +101,7 @@ def _study(words: Sequence[str]) -> Study:
         raise UserError(f"{unknown.key}: no such key; did you mean {near[0]}?") from None
 
 
-def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> Selection:
+def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> SelectedArms:
     if words:
         allowed = ", ".join(ReportOptions.model_fields)
         raise UserError(f"{words[0]}: with runs=, where= and table= allowed: {allowed}")
@@ -118,7 +118,7 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> Selection:
     return where(options.where or "", store)
 
 
-def _asked_for(selection: Selection, options: ReportOptions) -> Selection:
+def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
     """Apply a typed baseline or metric; the result is a report beside the declared one, without its claims."""
     if options.metric is not None:
         check_metric(options.metric)

@@ -22,7 +22,7 @@ from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extensions
 from ablab.study.hydra_words import check_hydra, hydra_words
-from ablab.study.ledger import RESULTS, Entry, State, count
+from ablab.study.ledger import RESULTS, LedgerEntry, State, count
 from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.prospects import prospects
 from ablab.study.search_definition import define_search
@@ -162,7 +162,7 @@ def _prospects(found: Study) -> Iterator[str]:
         yield f"  ({'all' if claims == len(expected) else f'{claims} claims'}: {caveat})"
 
 
-def _plan(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> Iterator[str]:
+def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str, Tried]) -> Iterator[str]:
     """Yield a row per arm: its difference from the baseline, and the state of its runs."""
     recipes = {arm.name: flatten(found.cells_of(arm.name)[0].planned.recipe) for arm in found.arms}
     rows = [["arm", "parameters", "differs from the baseline by", "runs"]]
@@ -190,7 +190,7 @@ def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={json.dumps(value)}".replace('"', "") for key, value in found.items())
 
 
-def _estimate(found: Study, entries: Mapping[str, Entry], trials: Mapping[str, Tried]) -> float | None:
+def _estimate(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str, Tried]) -> float | None:
     """Estimate the seconds of training left from measured steps; None if a run has no measurement."""
     seconds = 0.0
     for cell in found.runs.values():

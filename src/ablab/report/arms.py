@@ -12,7 +12,7 @@ from ablab.report.estimates import span
 from ablab.report.evidence import EVEN, convergence, off_scale
 from ablab.report.metrics import BLEU, MEASURES, Measure, Progress
 from ablab.report.origins import codes_of, odd, unlike, versions_of
-from ablab.report.runs import ArmRuns, Run
+from ablab.report.runs import ArmRun, ArmRuns
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share
@@ -62,7 +62,7 @@ def _mean_of(arm: ArmRuns, measure: Measure) -> float | None:
     return None if arm.diverged or len(whole) < len(values) else mean(whole)
 
 
-def _run(run: Run, measure: Measure, place: Path) -> RunLine:
+def _run(run: ArmRun, measure: Measure, place: Path) -> RunLine:
     record = run.record
     reason = record.reason if record is not None and run.state == "diverged" else None
     return RunLine(

@@ -14,7 +14,7 @@ from ablab.report.document import Document, EffectLine
 from ablab.report.effects import effect_lines
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.report.sensitivity import METHOD, metric_lines
 from ablab.report.sentences import differing_sentences
 from ablab.report.setup import setup
@@ -47,7 +47,7 @@ REGISTER = (
 )
 
 
-def methods(selection: Selection, resamples: int) -> Iterator[str]:
+def methods(selection: SelectedArms, resamples: int) -> Iterator[str]:
     """Yield a sentence or two on each statistical method that this report uses."""
     if selection.origin is None:
         yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
@@ -96,7 +96,7 @@ def methods(selection: Selection, resamples: int) -> Iterator[str]:
         yield f"Lower is better: {', '.join(lower)}."
 
 
-def _compared(selection: Selection) -> list[Measure]:
+def _compared(selection: SelectedArms) -> list[Measure]:
     """Return the report's metric and those of the claims, without shares of failures."""
     claims = [claim for claim in selection.claims if claim.metric != "failures"]
     return [selection.measure, *map(selection.measure_of, claims)]
@@ -130,7 +130,7 @@ MOST_NAMED = 5
 """Runs named in a note."""
 
 
-def findings(selection: Selection, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
+def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
     """Compute statistics, verdicts and curves. `advance` is called after each arm has been compared."""
     measure = selection.measure
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
@@ -180,7 +180,7 @@ def findings(selection: Selection, resamples: int, advance: Callable[[], None] =
     )
 
 
-def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> OnSentences | None:
+def _on_sentences(selection: SelectedArms, baseline: ArmRuns, resamples: int) -> OnSentences | None:
     """Return the tests over sentences, or None where the metric is not made of any, or no baseline run has them.
 
     Arms evaluated on another test set than the baseline are not compared.
@@ -191,7 +191,7 @@ def _on_sentences(selection: Selection, baseline: ArmRuns, resamples: int) -> On
     return None if items is None or first is None else OnSentences(items, len(first), resamples)
 
 
-def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], list[str]]:
+def _effects(selection: SelectedArms, measure: Measure) -> tuple[list[EffectLine], list[str]]:
     """Return the effects, and a note on why there are none where the design should have some."""
     try:
         return effect_lines(selection, measure), []
@@ -199,7 +199,7 @@ def _effects(selection: Selection, measure: Measure) -> tuple[list[EffectLine], 
         return [], [f"no main effects and interactions: {reason}"]
 
 
-def _notes(selection: Selection) -> list[str]:
+def _notes(selection: SelectedArms) -> list[str]:
     """Return notes for the top of the page: missing runs, lost files, smoke runs, unregistered claims."""
     notes = [*selection.flaws, *selection.notes]
     states = Counter(run.state for arm in selection.rows for run in arm.runs)

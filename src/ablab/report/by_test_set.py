@@ -8,12 +8,12 @@ import numpy as np
 
 from ablab.report.document import SetLine
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.sentences import corpus_bleu
 from ablab.store.records import EvaluatedSet, Evaluation
 
 
-def set_lines(selection: Selection) -> list[SetLine]:
+def set_lines(selection: SelectedArms) -> list[SetLine]:
     """Return a line per test set and arm, by the sets of the baseline; none where there is one test set.
 
     An arm that was evaluated on other sets, or has diverged runs, has no score.

@@ -1,7 +1,7 @@
 """Claims about a validation score that also chose the weights."""
 
 from ablab.report.metrics import Measure
-from ablab.report.runs import ArmRuns, Run
+from ablab.report.runs import ArmRun, ArmRuns
 from ablab.statistics.interval import NotTestable
 from ablab.store.scores import BEST_OF_SEVERAL, chosen_by
 
@@ -26,7 +26,7 @@ def chosen(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> str | None:
     return BEST_OF_SEVERAL[method].format(counts)
 
 
-def _method(measure: Measure, run: Run) -> str | None:
+def _method(measure: Measure, run: ArmRun) -> str | None:
     return chosen_by(measure.validated, run.recipe)
 
 

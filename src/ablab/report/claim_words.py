@@ -11,7 +11,7 @@ from ablab.statistics.verdict import Verdict
 from ablab.study.claims import EXPECTED, Settled
 
 
-class Marks(NamedTuple):
+class Caveats(NamedTuple):
     """What a reader should know beside the verdict; see `ClaimLine`."""
 
     other: OtherTest | None
@@ -21,7 +21,7 @@ class Marks(NamedTuple):
     chosen: str | None
 
 
-def verdict_words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Marks) -> str:
+def verdict_words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict, family: str, marks: Caveats) -> str:
     """Return sentences on the verdict, without the claim. `of`: the measure claimed, and the one that was compared."""
     measure, shown = of
     outcome = _with_margin(claim, measure, verdict, strength(claim, verdict, shown))
@@ -55,7 +55,7 @@ def _with_margin(claim: Settled, measure: Measure, verdict: Verdict, shows: str 
     return named if named != outcome else f"{outcome} (margin {margin})"
 
 
-def _marked(claim: Settled, marks: Marks, verdict: Verdict, shown: Measure) -> str:
+def _marked(claim: Settled, marks: Caveats, verdict: Verdict, shown: Measure) -> str:
     sentences = []
     if marks.other is not None:
         interval = interval_text(marks.other.interval, shown.digits)
@@ -68,7 +68,7 @@ def _marked(claim: Settled, marks: Marks, verdict: Verdict, shown: Measure) -> s
     return "".join(f" {sentence}" for sentence in sentences)
 
 
-def _of_origin(marks: Marks) -> str:
+def _of_origin(marks: Caveats) -> str:
     unlike = "" if marks.unlike is None else f" The arms were not made alike: they differ in {marks.unlike}."
     return unlike + ("" if marks.chosen is None else f" The weights were chosen by the same score: {marks.chosen}.")
 

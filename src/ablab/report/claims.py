@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ablab.report.chosen import chosen
-from ablab.report.claim_words import Marks, claim_words, strength, verdict_words
+from ablab.report.claim_words import Caveats, claim_words, strength, verdict_words
 from ablab.report.contrasts import arms_of, evidence_of
 from ablab.report.document import ClaimLine, SeedDifference
 from ablab.report.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
@@ -17,7 +17,7 @@ from ablab.report.metrics import Measure
 from ablab.report.next_study import advice
 from ablab.report.origins import unlike
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated
@@ -27,7 +27,7 @@ from ablab.study.claims import Settled
 from ablab.study.study import names_of
 
 
-class Judged(NamedTuple):
+class JudgedClaim(NamedTuple):
     """A claim, what its runs show, and its verdict. `near_failures`: runs that nearly failed, in words."""
 
     claim: Settled
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     near_failures: list[str]
 
 
-def judge(selection: Selection) -> list[ClaimLine]:
+def judge(selection: SelectedArms) -> list[ClaimLine]:
     """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary."""
     if selection.looks is not None:
         return _judge_looks(selection, selection.looks)
@@ -48,7 +48,7 @@ def judge(selection: Selection) -> list[ClaimLine]:
     return [reading.line(*about) for about in zip(selection.claims, found, judged, strict=True)]
 
 
-def _judge_looks(selection: Selection, looks: Looks) -> list[ClaimLine]:
+def _judge_looks(selection: SelectedArms, looks: Looks) -> list[ClaimLine]:
     """Judge claims whose seeds are added until these are settled. A look sees no run of a later seed."""
     readings = cache(lambda seeds: _Reading(selection.up_to(seeds)))
 
@@ -79,7 +79,7 @@ def _judge_looks(selection: Selection, looks: Looks) -> list[ClaimLine]:
 class _Reading:
     """What the runs of a selection show of its claims."""
 
-    def __init__(self, selection: Selection):
+    def __init__(self, selection: SelectedArms):
         self.selection = selection
         self._failing: dict[Measure, NearFailures] = {}
 
@@ -92,7 +92,7 @@ class _Reading:
         """Return the line of a claim."""
         measure = _measure(self.selection, claim)
         named = _named(self.selection, claim, self._near_failures(claim, measure))
-        return _line(self.selection, Judged(claim, measure, found, verdict, named))
+        return _line(self.selection, JudgedClaim(claim, measure, found, verdict, named))
 
     def _near_failures(self, claim: Settled, measure: Measure) -> NearFailures:
         if not borrows(claim, measure):
@@ -110,12 +110,12 @@ def _by_family(claims: Sequence[Settled], cases: Sequence[Case]) -> list[Verdict
     return [judged[number] for number in range(len(claims))]
 
 
-def _measure(selection: Selection, claim: Settled) -> Measure:
+def _measure(selection: SelectedArms, claim: Settled) -> Measure:
     return SHARE if claim.metric == "failures" else selection.measure_of(claim)
 
 
 def _evidence(
-    selection: Selection, claim: Settled, measure: Measure, near_failures: NearFailures
+    selection: SelectedArms, claim: Settled, measure: Measure, near_failures: NearFailures
 ) -> Evidence | Estimates:
     try:
         arms = arms_of(selection, claim)
@@ -150,7 +150,7 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
         return reason
 
 
-def _line(selection: Selection, judged: Judged) -> ClaimLine:
+def _line(selection: SelectedArms, judged: JudgedClaim) -> ClaimLine:
     claim, measure, found, verdict, _ = judged
     shown, interval = compared(found, measure), verdict.decided_by
     marks = _marks(selection, judged)
@@ -188,10 +188,10 @@ def _line(selection: Selection, judged: Judged) -> ClaimLine:
     )
 
 
-def _marks(selection: Selection, judged: Judged) -> Marks:
+def _marks(selection: SelectedArms, judged: JudgedClaim) -> Caveats:
     claim, measure, found, verdict, near_failures = judged
     both, interval = found if isinstance(found, Estimates) else None, verdict.decided_by
-    return Marks(
+    return Caveats(
         other=both.by_the_other(interval.level, within=verdict.within)
         if both and interval and not selection.awaited and selection.looks is None
         else None,
@@ -204,7 +204,7 @@ def _marks(selection: Selection, judged: Judged) -> Marks:
     )
 
 
-def _named(selection: Selection, claim: Settled, near_failures: NearFailures) -> list[str]:
+def _named(selection: SelectedArms, claim: Settled, near_failures: NearFailures) -> list[str]:
     """Return the runs of the claim's arms that nearly failed, in words."""
     rows = {row.name: names_of(row.name) for row in selection.rows}
     return [
@@ -216,25 +216,25 @@ def _named(selection: Selection, claim: Settled, near_failures: NearFailures) ->
     ]
 
 
-def _chosen(selection: Selection, claim: Settled, measure: Measure) -> str | None:
+def _chosen(selection: SelectedArms, claim: Settled, measure: Measure) -> str | None:
     sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
     return next((by for arm, baseline in sides if arm and baseline and (by := chosen(measure, arm, baseline))), None)
 
 
-def _unlike(selection: Selection, claim: Settled) -> str | None:
+def _unlike(selection: SelectedArms, claim: Settled) -> str | None:
     sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
     found = [other for arm, baseline in sides if arm and baseline and (other := unlike(arm, baseline)) is not None]
     return ", ".join(dict.fromkeys(name for other in found for name in other.split(", "))) or None
 
 
-def _shared_seeds(selection: Selection, claim: Settled) -> list[int]:
+def _shared_seeds(selection: SelectedArms, claim: Settled) -> list[int]:
     try:
         return sorted(set.intersection(*({run.seed for run in arm.finished} for arm in arms_of(selection, claim))))
     except NotTestable:
         return []
 
 
-def _per_seed(selection: Selection, claim: Settled, found: Evidence | Estimates) -> list[SeedDifference]:
+def _per_seed(selection: SelectedArms, claim: Settled, found: Evidence | Estimates) -> list[SeedDifference]:
     """Return the differences that were compared, which are in the order of the seeds; none for failures and ranks."""
     if isinstance(found, Failures | NotTestable):
         return []
@@ -243,7 +243,7 @@ def _per_seed(selection: Selection, claim: Settled, found: Evidence | Estimates)
     return [SeedDifference(seed=s, difference=float(d)) for s, d in zip(seeds, differences, strict=True)]
 
 
-def _family(selection: Selection, claim: Settled) -> str:
+def _family(selection: SelectedArms, claim: Settled) -> str:
     """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
     claims = len(selection.family(claim))
     which = " secondary" if claim.secondary else " primary" if claims < len(selection.claims) else ""

@@ -12,8 +12,8 @@ from ablab.pruning.plot import remaining
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.report.evidence import off_scale
 from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns, Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun, ArmRuns
+from ablab.report.selection import SelectedArms
 from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
 from ablab.store.scores import NATS
 
@@ -29,11 +29,11 @@ class Kind(NamedTuple):
     title: str
     x: str
     y: str
-    read: Callable[[Run], Points]
+    read: Callable[[ArmRun], Points]
     of_curves: bool = False
 
 
-def pictured(selection: Selection) -> list[Series]:
+def pictured(selection: SelectedArms) -> list[Series]:
     """Return every kind of curve that at least one arm has."""
     several = off_scale(selection.rows, MEASURES["valid_loss"]) is not None
     kinds = {**KINDS, **OF_VOCABULARIES} if several else KINDS
@@ -41,7 +41,7 @@ def pictured(selection: Selection) -> list[Series]:
     return [series for series in found if series is not None]
 
 
-def _series(selection: Selection, key: str, kind: Kind) -> Series | None:
+def _series(selection: SelectedArms, key: str, kind: Kind) -> Series | None:
     arms = selection.arms if kind.of_curves else selection.rows
     lines = [line for arm in arms if (line := line_of(arm, kind.read)) is not None]
     if not lines or (key == "drophead" and not any(max(line.high) for line in lines)):
@@ -49,7 +49,7 @@ def _series(selection: Selection, key: str, kind: Kind) -> Series | None:
     return Series(key=key, title=kind.title, x=kind.x, y=kind.y, lines=lines)
 
 
-def line_of(arm: ArmRuns, read: Callable[[Run], Points]) -> LineOf | None:
+def line_of(arm: ArmRuns, read: Callable[[ArmRun], Points]) -> LineOf | None:
     """Return the arm's mean and range at each x that every seed has: a mean over fewer would jump where one ends.
 
     Where runs diverged, it is that of the others, and marked.
@@ -82,35 +82,35 @@ def _thinned(xs: Sequence[float]) -> list[float]:
     return [*xs[:-1:step], xs[-1]]
 
 
-def _validation(key: str) -> Callable[[Run], Points]:
-    def read(run: Run) -> Points:
+def _validation(key: str) -> Callable[[ArmRun], Points]:
+    def read(run: ArmRun) -> Points:
         assert run.record is not None
         return [(validation["step"], validation[key]) for validation in run.record.validations if key in validation]
 
     return read
 
 
-def _metric(key: str) -> Callable[[Run], Points]:
+def _metric(key: str) -> Callable[[ArmRun], Points]:
     return lambda run: [(row["step"], row[key]) for row in run.metrics if key in row]
 
 
-def _depth(name: str) -> Callable[[Run], Points]:
-    def read(run: Run) -> Points:
+def _depth(name: str) -> Callable[[ArmRun], Points]:
+    def read(run: ArmRun) -> Points:
         points = [] if run.curve is None else [point for point in run.curve.points if point.curve == name]
         return [(max(len(point.decoder), len(point.encoder) if name == "both" else 0), point.bleu) for point in points]
 
     return read
 
 
-def _heads(key: str) -> Callable[[Run], Points]:
-    def read(run: Run) -> Points:
+def _heads(key: str) -> Callable[[ArmRun], Points]:
+    def read(run: ArmRun) -> Points:
         points = [] if run.head_curve is None else run.head_curve.points
         return [(remaining(point), getattr(point, key)) for point in points]
 
     return read
 
 
-def _speed(run: Run) -> Points:
+def _speed(run: ArmRun) -> Points:
     points = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
     return [(len(point.decoder), point.speed_ratio) for point in points]
 
@@ -159,7 +159,7 @@ class _Kin(NamedTuple):
     by_run: dict[str, Artefact]
 
 
-def side_by_side(selection: Selection) -> list[Facets | Matrices]:
+def side_by_side(selection: SelectedArms) -> list[Facets | Matrices]:
     """Return every artefact that names a section, sorted by section and then by its own order."""
     families = sorted(_families(selection), key=lambda kin: (kin.first.section or "", kin.first.order, kin.key))
     return [
@@ -170,7 +170,7 @@ def side_by_side(selection: Selection) -> list[Facets | Matrices]:
     ]
 
 
-def _families(selection: Selection) -> list[_Kin]:
+def _families(selection: SelectedArms) -> list[_Kin]:
     found: dict[tuple[str, str, str], _Kin] = {}
     for arm in selection.arms:
         for run in arm.finished:
@@ -190,7 +190,7 @@ def _facets(kin: _Kin, first: SeriesArtefact, arms: Sequence[ArmRuns]) -> Facets
     labels = dict.fromkeys(trace.label for artefact in every for trace in artefact.series)
     names = {trace.label: trace.names for artefact in every for trace in artefact.series}
 
-    def points(label: str, run: Run) -> Points:
+    def points(label: str, run: ArmRun) -> Points:
         artefact = kin.by_run.get(run.folder.run_id)
         traces = artefact.series if isinstance(artefact, SeriesArtefact) else []
         return [point for trace in traces if trace.label == label for point in zip(trace.x, trace.y, strict=True)]

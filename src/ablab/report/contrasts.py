@@ -7,14 +7,14 @@ import numpy as np
 from ablab.report.evidence import Evidence, check_scale, evidence
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
-from ablab.study.contrasts import Part
+from ablab.study.contrasts import ContrastTerm
 
 
-def arms_of(selection: Selection, claim: Settled) -> list[ArmRuns]:
+def arms_of(selection: SelectedArms, claim: Settled) -> list[ArmRuns]:
     """Return the arms that a claim compares, in the order of its weights. Raises NotTestable where one is gone."""
     found = {name: selection.arm(name) for name in claim.weights}
     gone = [name for name, arm in found.items() if arm is None]
@@ -23,7 +23,7 @@ def arms_of(selection: Selection, claim: Settled) -> list[ArmRuns]:
     return [arm for arm in found.values() if arm is not None]
 
 
-def evidence_of(selection: Selection, claim: Settled, measure: Measure) -> Evidence:
+def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Evidence:
     """Return the evidence for any claim: for one about several arms, differences under each seed that all arms have.
 
     Each of the differences that it weighs passes the checks of a comparison of two arms. Differences that are weighed
@@ -63,7 +63,7 @@ def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]
     return found
 
 
-def readings(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def readings(parts: Sequence[ContrastTerm]) -> Iterator[list[ContrastTerm]]:
     """Yield the ways to write a contrast as differences between arms.
 
     An interaction, (d - c) - (b - a), is also (d - b) - (c - a): cells that can be compared along one of its factors
@@ -74,12 +74,14 @@ def readings(parts: Sequence[Part]) -> Iterator[list[Part]]:
     if minus:
         pairs = list(zip(plus, minus, strict=True))
         yield [
-            *(Part(arm=one.arm, baseline=other.arm, weight=one.weight) for one, other in pairs),
-            *(Part(arm=one.baseline, baseline=other.baseline, weight=other.weight) for one, other in pairs),
+            *(ContrastTerm(arm=one.arm, baseline=other.arm, weight=one.weight) for one, other in pairs),
+            *(ContrastTerm(arm=one.baseline, baseline=other.baseline, weight=other.weight) for one, other in pairs),
         ]
 
 
-def _refusals(parts: Sequence[Part], arms: Mapping[str, ArmRuns], measure: Measure, margin: float) -> Iterator[str]:
+def _refusals(
+    parts: Sequence[ContrastTerm], arms: Mapping[str, ArmRuns], measure: Measure, margin: float
+) -> Iterator[str]:
     for part in parts:
         found = evidence(arms[part.arm], arms[part.baseline], measure, margin)
         if isinstance(found, NotTestable):

@@ -10,14 +10,14 @@ from ablab.report.estimates import span
 from ablab.report.evidence import Pairs, observed, pairs
 from ablab.report.format import p_words
 from ablab.report.metrics import Items, Measure
-from ablab.report.runs import ArmRuns, Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun, ArmRuns
+from ablab.report.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.power import detectable_effect
 from ablab.statistics.proportions import Shares
 from ablab.statistics.resampling import Swaps, crossed
-from ablab.statistics.sentences import Resamples, Scores
+from ablab.statistics.sentences import ResampledScores, Resamples
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
 
@@ -35,7 +35,7 @@ class OnSentences:
         self._items = items
         self._resamples = Resamples(sentences, resamples, np.random.default_rng(SEED))
         self._swaps = Swaps(sentences, resamples, np.random.default_rng(SEED))
-        self._baselines: dict[tuple[int, ...], tuple[Floats, Scores]] = {}
+        self._baselines: dict[tuple[int, ...], tuple[Floats, ResampledScores]] = {}
 
     def fields(self, both: Pairs) -> dict[str, Any]:
         """Return the fields of a `DifferenceLine` that these tests fill."""
@@ -57,17 +57,17 @@ class OnSentences:
             fields["randomisation_refused"] = str(reason)
         return fields
 
-    def _scored(self, runs: Sequence[Run]) -> tuple[Floats, Scores]:
+    def _scored(self, runs: Sequence[ArmRun]) -> tuple[Floats, ResampledScores]:
         statistics = self._statistics(runs)
         return statistics, self._resamples.scores(statistics, self._items.score)
 
-    def _statistics(self, runs: Sequence[Run]) -> Floats:
+    def _statistics(self, runs: Sequence[ArmRun]) -> Floats:
         """Return sufficient statistics [seeds, sentences, k] of the runs that have them."""
         return np.array([found for run in runs if (found := self._items.read(run)) is not None])
 
 
 def difference_line(
-    selection: Selection, arm: ArmRuns, baseline: ArmRuns, measure: Measure, on_sentences: OnSentences | None
+    selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns, measure: Measure, on_sentences: OnSentences | None
 ) -> DifferenceLine:
     """Compare an arm with the baseline, whether or not a claim is made of them.
 

@@ -29,7 +29,7 @@ all.
 
 
 @dataclass(frozen=True)
-class Axis:
+class SvgAxis:
     """Values from `low` to `high` between two places of the drawing."""
 
     low: float
@@ -38,7 +38,7 @@ class Axis:
     last: int
 
     @classmethod
-    def around(cls, values: Sequence[float], first: int, last: int, room: float) -> "Axis":
+    def around(cls, values: Sequence[float], first: int, last: int, room: float) -> "SvgAxis":
         """Return an axis that shows all values, and more by a share of their range."""
         space = room * (max(values) - min(values)) or 1.0
         return cls(min(values) - space, max(values) + space, first, last)
@@ -73,7 +73,7 @@ def path_drawing(claim: ClaimLine) -> Markup | None:
     about = claim.followed
     if about is None or not about.looks:
         return None
-    across, up = Axis(about.first, about.last, LEFT + 14, RIGHT - 14), _path_axis(claim, about)
+    across, up = SvgAxis(about.first, about.last, LEFT + 14, RIGHT - 14), _path_axis(claim, about)
     parts = [*_path_margin(claim, up), *_path_frame(claim, up), *_numbers_of_seeds(about, across)]
     return _svg("path", BOTTOM + 32, _path_alternative(claim, about), [*parts, *_looks(claim, about, across, up)])
 
@@ -130,20 +130,20 @@ def _range(low: float, high: float) -> str:
     return f"{low:+g}" if low == high else f"{low:+g} to {high:+g}"
 
 
-def _axis(claim: ClaimLine, published: Sequence[tuple[float, float]]) -> Axis:
+def _axis(claim: ClaimLine, published: Sequence[tuple[float, float]]) -> SvgAxis:
     values = [0.0, claim.difference or 0.0, *(one.difference for one in claim.per_seed), *_margins(claim)]
     values += [claim.interval.low, claim.interval.high] if claim.interval else []
     values += [end for ends in published for end in ends]
-    return Axis.around(values, ASIDE, WIDTH - ASIDE, room=0.04)
+    return SvgAxis.around(values, ASIDE, WIDTH - ASIDE, room=0.04)
 
 
-def _margin(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
+def _margin(claim: ClaimLine, axis: SvgAxis) -> Iterator[Markup]:
     if _is_on_scale(claim):
         left, right = axis.at(-claim.margin), axis.at(claim.margin)
         yield _rect(left, PUBLISHED + 8, right - left, AXIS - PUBLISHED - 8)
 
 
-def _frame(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
+def _frame(claim: ClaimLine, axis: SvgAxis) -> Iterator[Markup]:
     yield _line("axis", ASIDE, WIDTH - ASIDE, AXIS, AXIS)
     ticks = axis.ticks
     digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9)) if len(ticks) > 1 else claim.digits
@@ -156,7 +156,7 @@ def _frame(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
         yield _text(WIDTH / 2, AXIS + 31, claim.unit)
 
 
-def _published(published: Sequence[tuple[float, float]], axis: Axis) -> Iterator[Markup]:
+def _published(published: Sequence[tuple[float, float]], axis: SvgAxis) -> Iterator[Markup]:
     for low, high in published:
         left, right = axis.at(low), axis.at(high)
         if left != right:
@@ -165,14 +165,14 @@ def _published(published: Sequence[tuple[float, float]], axis: Axis) -> Iterator
             yield Markup('<path class="published" d="M{} {}l5 -8h-10z"/>').format(place, PUBLISHED + 6)
 
 
-def _seeds(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
+def _seeds(claim: ClaimLine, axis: SvgAxis) -> Iterator[Markup]:
     point = Markup('<circle class="seed" cx="{}" cy="{}" r="{}"><title>seed {}: {}</title></circle>')
     for one, row in _spread(claim.per_seed, axis):
         said = signed(one.difference, claim.digits)
         yield point.format(axis.at(one.difference), SEEDS - 2.2 * RADIUS * row, RADIUS, one.seed, said)
 
 
-def _spread(seeds: Sequence[SeedDifference], axis: Axis) -> Iterator[tuple[SeedDifference, int]]:
+def _spread(seeds: Sequence[SeedDifference], axis: SvgAxis) -> Iterator[tuple[SeedDifference, int]]:
     """Yield each seed with the lowest row in which it hides no other; with very many, some do."""
     ends = [-math.inf] * ROWS
     for one in sorted(seeds, key=lambda one: one.difference):
@@ -182,7 +182,7 @@ def _spread(seeds: Sequence[SeedDifference], axis: Axis) -> Iterator[tuple[SeedD
         yield one, row
 
 
-def _mean(claim: ClaimLine, axis: Axis) -> Iterator[Markup]:
+def _mean(claim: ClaimLine, axis: SvgAxis) -> Iterator[Markup]:
     if claim.interval is not None:
         left, right = axis.at(claim.interval.low), axis.at(claim.interval.high)
         path = Markup('<path class="interval" d="M{0} {1}v10M{0} {2}H{3}M{3} {1}v10"/>')
@@ -198,19 +198,19 @@ def _path_alternative(claim: ClaimLine, about: FollowedLine) -> str:
     return f"Looks so far, of those at {about.first} to {about.last} seeds: {looks}."
 
 
-def _path_axis(claim: ClaimLine, about: FollowedLine) -> Axis:
+def _path_axis(claim: ClaimLine, about: FollowedLine) -> SvgAxis:
     half = STRETCH * min((one.interval.high - one.interval.low) / 2 for one in about.looks)
     last = about.looks[-1].difference
-    return Axis.around([0.0, *_margins(claim), last - half, last + half], BOTTOM, TOP, room=0.05)
+    return SvgAxis.around([0.0, *_margins(claim), last - half, last + half], BOTTOM, TOP, room=0.05)
 
 
-def _path_margin(claim: ClaimLine, up: Axis) -> Iterator[Markup]:
+def _path_margin(claim: ClaimLine, up: SvgAxis) -> Iterator[Markup]:
     if _is_on_scale(claim):
         top, bottom = up.at(claim.margin), up.at(-claim.margin)
         yield _rect(LEFT, top, RIGHT - LEFT, bottom - top)
 
 
-def _path_frame(claim: ClaimLine, up: Axis) -> Iterator[Markup]:
+def _path_frame(claim: ClaimLine, up: SvgAxis) -> Iterator[Markup]:
     yield _line("zero", LEFT, RIGHT, up.at(0.0), up.at(0.0))
     yield _line("axis", LEFT, LEFT, TOP, BOTTOM)
     yield _line("axis", LEFT, RIGHT, BOTTOM, BOTTOM)
@@ -221,7 +221,7 @@ def _path_frame(claim: ClaimLine, up: Axis) -> Iterator[Markup]:
         yield _text(LEFT - 7, place + 4, _tick(tick, digits), "end")
 
 
-def _numbers_of_seeds(about: FollowedLine, across: Axis) -> Iterator[Markup]:
+def _numbers_of_seeds(about: FollowedLine, across: SvgAxis) -> Iterator[Markup]:
     every = 1 if about.last - about.first < 14 else 5
     for n in range(about.first, about.last + 1):
         yield _line("axis", across.at(n), across.at(n), BOTTOM, BOTTOM + 4)
@@ -230,7 +230,7 @@ def _numbers_of_seeds(about: FollowedLine, across: Axis) -> Iterator[Markup]:
     yield _text((LEFT + RIGHT) / 2, BOTTOM + 30, "seeds")
 
 
-def _looks(claim: ClaimLine, about: FollowedLine, across: Axis, up: Axis) -> Iterator[Markup]:
+def _looks(claim: ClaimLine, about: FollowedLine, across: SvgAxis, up: SvgAxis) -> Iterator[Markup]:
     for one in about.looks:
         place, low, high = across.at(one.n), up.at(one.interval.low), up.at(one.interval.high)
         # A bar without its end goes on beyond the frame.

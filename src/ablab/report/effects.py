@@ -10,7 +10,7 @@ from ablab.report.estimates import span
 from ablab.report.evidence import evidence, off_scale
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.factorial import Effect, effects
 from ablab.statistics.interval import NotTestable
 from ablab.study.design import name_of
@@ -19,7 +19,7 @@ Cells = Mapping[tuple[str, ...], ArmRuns]
 """The arms of a design by their levels, in the order of its factors."""
 
 
-def effect_lines(selection: Selection, measure: Measure) -> list[EffectLine]:
+def effect_lines(selection: SelectedArms, measure: Measure) -> list[EffectLine]:
     """Return the effects of a factorial design, over the seeds that all cells have.
 
     Empty for a design without two factors of two levels. Raises NotTestable where cells diverged or share too few

@@ -9,8 +9,8 @@ from ablab.report.contrasts import arms_of, evidence_of, shared_scores
 from ablab.report.document import OtherTest, Span
 from ablab.report.evidence import Evidence, are_comparable, by_scale
 from ablab.report.metrics import Measure
-from ablab.report.runs import ArmRuns, Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun, ArmRuns
+from ablab.report.selection import SelectedArms
 from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
 from ablab.statistics.paired import Paired, of_differences
@@ -39,12 +39,12 @@ def span(interval: Interval) -> Span:
     return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
 
 
-NearFailures = Mapping[str, Sequence[Run]]
+NearFailures = Mapping[str, Sequence[ArmRun]]
 """Finished runs that nearly failed, by arm; arms without one are left out."""
 
 
 def estimates(
-    selection: Selection, claim: Settled, measure: Measure, near_failures: NearFailures
+    selection: SelectedArms, claim: Settled, measure: Measure, near_failures: NearFailures
 ) -> Evidence | Estimates:
     """Return the comparison that a claim is about by both methods; other evidence where there is only that."""
     found = evidence_of(selection, claim, measure)

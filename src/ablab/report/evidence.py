@@ -10,7 +10,7 @@ from ablab.report.failures import any_diverged, are_ranked, failures, ranked, sc
 from ablab.report.format import number
 from ablab.report.metrics import Measure, Progress
 from ablab.report.origins import unlike
-from ablab.report.runs import ArmRuns, Run
+from ablab.report.runs import ArmRun, ArmRuns
 from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
@@ -22,8 +22,8 @@ Evidence = Sequence[float] | Failures | NotTestable
 class Pairs:
     """Runs of both arms under the same seeds, ordered by seed."""
 
-    arm: Sequence[Run]
-    baseline: Sequence[Run]
+    arm: Sequence[ArmRun]
+    baseline: Sequence[ArmRun]
 
     def values(self, measure: Measure) -> tuple[list[float], list[float]]:
         """Return the values of arm and baseline. Raises NotTestable where a run has none."""
@@ -181,7 +181,7 @@ def are_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = No
     return True
 
 
-def _identity(run: Run, what: str) -> str | None:
+def _identity(run: ArmRun, what: str) -> str | None:
     """Return what the run was compared on; None where only its scores are known."""
     if what == "data.digest":
         return str(run.recipe.get(what))

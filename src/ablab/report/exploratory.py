@@ -1,11 +1,11 @@
 """Why a claim is exploratory: results were, or could have been, known before it was fixed."""
 
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.study.claims import Settled, asked
 from ablab.wording import counted, how_many
 
 
-def exploratory(selection: Selection, claim: Settled) -> str | None:
+def exploratory(selection: SelectedArms, claim: Settled) -> str | None:
     """Return why the claim is exploratory, that is, not fixed before results were known; None if it is confirmatory."""
     registered = selection.registered
     if selection.flaws:

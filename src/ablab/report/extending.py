@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ablab.console import duration
 from ablab.report.claims import judge
 from ablab.report.document import ClaimLine
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.report.selection_of_study import of_study
 from ablab.report.standing import claims_table
 from ablab.study.claims import Settled
@@ -44,7 +44,7 @@ def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
     return True
 
 
-def _spent(study: Study, selection: Selection) -> str | None:
+def _spent(study: Study, selection: SelectedArms) -> str | None:
     """Return a sentence where the runs have taken the study's hours."""
     seeds = study.experiment.seeds if study.experiment is not None else None
     spent = _hours(selection)
@@ -95,7 +95,7 @@ def _wanted(study: Study, lines: list[ClaimLine], now: dict[str, int]) -> dict[s
     return wanted
 
 
-def _hours(selection: Selection) -> float:
+def _hours(selection: SelectedArms) -> float:
     """Return the machine time of all runs of the study."""
     runs = {run.folder.run_id: run.record for run in selection.where(lambda run: run.record is not None)}
     return sum(record.cost.seconds for record in runs.values() if record is not None) / HOUR

@@ -4,7 +4,7 @@ from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import compare_shares
-from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, Ranks, compare_ranks
+from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, RankComparison, compare_ranks
 from ablab.statistics.verdict import Failures
 
 SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)
@@ -58,7 +58,7 @@ def compared(found: object, measure: Measure) -> Measure:
     """Return the measure that was compared: another than the claim's where runs diverged."""
     if not isinstance(found, Failures):
         return measure
-    return RANK if isinstance(found.compared, Ranks) else SHARE
+    return RANK if isinstance(found.compared, RankComparison) else SHARE
 
 
 def instead(measure: Measure, shown: Measure) -> str:

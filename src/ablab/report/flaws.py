@@ -10,7 +10,7 @@ from pathlib import Path
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.report.flaws_of_runs import FROM_ELSEWHERE, is_another, lies, named, of_runs
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.store.chain import Chain
 from ablab.store.register import OF_STUDIES
 
@@ -18,7 +18,7 @@ NO_REGISTER = "the store has no register: it is older than registers, or its reg
 OLDER = "the study was registered before the register began"
 
 
-def checked(selection: Selection) -> Selection:
+def checked(selection: SelectedArms) -> SelectedArms:
     """Return the selection with its flaws and the register's stamp.
 
     Runs must have been read before the register is: one that ends now is then missing, and not unknown.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.report.runs import Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun
+from ablab.report.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.register import file_digest, waiting_for
 
@@ -14,7 +14,7 @@ MOST_NAMED = 5
 FROM_ELSEWHERE = "came from elsewhere, or the end of the register was cut"
 
 
-def of_runs(chain: Chain, selection: Selection) -> Iterator[str]:
+def of_runs(chain: Chain, selection: SelectedArms) -> Iterator[str]:
     """Yield flaws of the runs, each kind once with all that have it. Runs of other stores are held to their registers.
 
     Where the selection's own store has no register, there is nothing to say of its runs.
@@ -31,7 +31,7 @@ def of_runs(chain: Chain, selection: Selection) -> Iterator[str]:
     yield from (f"{kind}: {named(whats)}" for kind, whats in found.items())
 
 
-def _of_run(history: History, run: Run) -> Iterator[tuple[str, str]]:
+def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
     """Yield the kind of each flaw, and the run or file that has it."""
     name, path = run.folder.run_id, run.folder.path
     if path.parent.name == "superseded":
@@ -46,7 +46,7 @@ def _of_run(history: History, run: Run) -> Iterator[tuple[str, str]]:
         yield from ((kind, f"{name}/{file}") for kind, file in _of_files(history, run))
 
 
-def _of_files(history: History, run: Run) -> Iterator[tuple[str, str]]:
+def _of_files(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
     relied = {*_relied_on(run)}
     for file in sorted(relied | set(history.files)):
         path, digest = run.folder.path / file, history.files.get(file)
@@ -61,7 +61,7 @@ def _of_files(history: History, run: Run) -> Iterator[tuple[str, str]]:
             yield "results were deleted and made again", file
 
 
-def _trained_again(history: History, run: Run) -> Iterator[str]:
+def _trained_again(history: History, run: ArmRun) -> Iterator[str]:
     """Yield what became of a run after it had ended. A kill may have left a move to superseded/ without its entry."""
     aside: set[str | None] = set()
     if history.replaced:
@@ -73,7 +73,7 @@ def _trained_again(history: History, run: Run) -> Iterator[str]:
         yield "runs that had ended were deleted and trained again"
 
 
-def _relied_on(run: Run) -> Iterator[str]:
+def _relied_on(run: ArmRun) -> Iterator[str]:
     """Yield the files that the report takes figures of the run from."""
     yield RECORD
     if run.evaluation is not None:

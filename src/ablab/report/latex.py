@@ -7,7 +7,7 @@ from ablab.report.column import column_figure, column_methods, column_table
 from ablab.report.document import ClaimLine, Document
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
-from ablab.report.tables import Table, tables
+from ablab.report.tables import ReportTable, tables
 from ablab.report.tex import breakable, escaped, label
 
 
@@ -60,7 +60,7 @@ LONGEST = 30
 """Maximum rows of a LaTeX table; longer ones would run off the page."""
 
 
-def _parts(table: Table) -> Iterator[Table]:
+def _parts(table: ReportTable) -> Iterator[ReportTable]:
     for begun in range(0, len(table.rows), LONGEST):
         more = "" if not begun else f", from row {begun + 1}"
         key = table.key + (f"-{begun + 1}" if begun else "")
@@ -71,13 +71,13 @@ BROKEN = {"claim": 60, "notes": 45, "published": 45}
 """Columns that hold sentences, and their widths in mm: on one line they would make the rest too small to read."""
 
 
-def _column(table: Table, number: int) -> str:
+def _column(table: ReportTable, number: int) -> str:
     if width := BROKEN.get(table.columns[number]):
         return f">{{\\raggedright\\arraybackslash}}p{{{width}mm}}"
     return "l" if number < table.left else "r"
 
 
-def _table(document: Document, table: Table) -> str:
+def _table(document: Document, table: ReportTable) -> str:
     columns = "".join(_column(table, number) for number in range(len(table.columns)))
     caption = [f"{document.name}: {table.title.lower()}."]
     if table.key == "arms":

@@ -7,12 +7,12 @@ from itertools import count
 from ablab.report.document import ClaimLine, FollowedLine, LookLine
 from ablab.report.estimates import span
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.sequential import Followed, Watched, follow_watched
 from ablab.statistics.verdict import Outcome
 
 
-def follow_claims(selection: Selection, claims: Sequence[Watched]) -> list[Followed]:
+def follow_claims(selection: SelectedArms, claims: Sequence[Watched]) -> list[Followed]:
     """Follow the claims of each family. Where no seed will be added any more, a claim that was open is inconclusive."""
     looks = selection.looks
     assert looks is not None
@@ -39,7 +39,7 @@ def _ended(one: Followed) -> Followed:
     return replace(one, verdict=replace(one.verdict, outcome=outcome))
 
 
-def with_looks(line: ClaimLine, followed: Followed, selection: Selection) -> ClaimLine:
+def with_looks(line: ClaimLine, followed: Followed, selection: SelectedArms) -> ClaimLine:
     """Add the looks to a claim's line, in words too."""
     assert selection.looks is not None
     about = FollowedLine(

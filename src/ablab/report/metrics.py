@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ablab.pruning.plot import remaining
-from ablab.report.runs import Run
+from ablab.report.runs import ArmRun
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.sentences import Metric, corpus_bleu
 from ablab.statistics.student import Floats
@@ -45,7 +45,7 @@ class Items:
     `read`: sufficient statistics of one run, [items, k]; None where it has none. `score`: of their sums.
     """
 
-    read: Callable[[Run], Floats | None]
+    read: Callable[[ArmRun], Floats | None]
     score: Metric
 
 
@@ -64,13 +64,13 @@ class Measure:
     digits: int
     higher_is_better: bool
     progress: Progress | None
-    value: Callable[[Run], float | None]
+    value: Callable[[ArmRun], float | None]
     of_machine: bool = False
     validated: str | None = None
     items: Items | None = None
     scale: Scale | None = None
 
-    def values(self, runs: Sequence[Run]) -> list[float]:
+    def values(self, runs: Sequence[ArmRun]) -> list[float]:
         """Return the value of each run. Raises NotTestable where one has none."""
         values = [self.value(run) for run in runs]
         if None in values:
@@ -79,7 +79,7 @@ class Measure:
         return [value for value in values if value is not None]
 
 
-def _of_sentences(run: Run) -> Floats | None:
+def _of_sentences(run: ArmRun) -> Floats | None:
     return None if run.evaluation is None else np.array(run.evaluation.statistics, dtype=np.float64)
 
 
@@ -87,7 +87,7 @@ SENTENCES = Items(_of_sentences, corpus_bleu)
 
 
 def _measure(name: str, score: Score, progress: Progress | None, *, of_machine: bool = False) -> Measure:
-    def value(run: Run) -> float | None:
+    def value(run: ArmRun) -> float | None:
         return None if run.record is None else score.value(run.record, run.evaluation)
 
     return Measure(
@@ -119,7 +119,7 @@ def measures() -> Mapping[str, Measure]:
 def _own(metric: OwnMetric) -> Measure:
     known: dict[tuple[Path, str], float | None] = {}
 
-    def value(run: Run) -> float | None:
+    def value(run: ArmRun) -> float | None:
         if run.evaluation is None:
             return None
         key = (run.folder.path, run.evaluation.evaluation_id)
@@ -139,7 +139,7 @@ def unknown_measure(name: str) -> Measure:
 def depth_measure(fall: float) -> Measure:
     """Return the decoder layers left when pruning has cost `fall` BLEU, interpolated linearly between depths."""
 
-    def value(run: Run) -> float | None:
+    def value(run: ArmRun) -> float | None:
         return None if run.curve is None else depth_at_fall(run.curve, fall)
 
     return Measure(f"decoder layers at a fall of {fall:g} BLEU", "layers", 2, False, BLEU, value)
@@ -148,7 +148,7 @@ def depth_measure(fall: float) -> Measure:
 def pruned_measure(layers: int) -> Measure:
     """Return the test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
 
-    def value(run: Run) -> float | None:
+    def value(run: ArmRun) -> float | None:
         curve = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
         return next((point.bleu for point in curve if _depth(point) == layers), None)
 
@@ -158,7 +158,7 @@ def pruned_measure(layers: int) -> Measure:
 def fewer_heads_measure(heads: int) -> Measure:
     """Return the test BLEU of a model of which `heads` heads remain, by the curve that compares the arms."""
 
-    def value(run: Run) -> float | None:
+    def value(run: ArmRun) -> float | None:
         curve = [] if run.head_curve is None else run.head_curve.points
         return next((point.bleu for point in curve if remaining(point) == heads), None)
 

@@ -3,7 +3,7 @@
 import statistics
 
 from ablab.report.document import Advice
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.planning import Layout, sd_range, seeds_for
 from ablab.statistics.verdict import Verdict
 from ablab.study.claims import Settled
@@ -11,7 +11,7 @@ from ablab.study.claims import Settled
 ALPHA = 0.05
 
 
-def advice(selection: Selection, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
+def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
     """Return how many seeds would decide the claim with 80 % power, in a new study of as many claims.
 
     A new study, because seeds added to this one make its claims exploratory. None where the claim is decided, states no
@@ -30,7 +30,7 @@ def advice(selection: Selection, claim: Settled, verdict: Verdict, *, borrows: b
     return Advice(seeds=seeds, fewest=few, most=many, seconds=_seconds(selection, claim, seeds))
 
 
-def _seconds(selection: Selection, claim: Settled, seeds: int | None) -> float | None:
+def _seconds(selection: SelectedArms, claim: Settled, seeds: int | None) -> float | None:
     """Return the machine time of so many seeds of the claim's arms, as their runs took it."""
     arms = [arm for arm in selection.arms if arm.name in claim.weights]
     costs = [run.record.cost.seconds for arm in arms for run in arm.runs if run.record]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.provenance import NUMERICAL, Made, comparable, made_by, of_other_version, same_code
-from ablab.report.runs import ArmRuns, Run
+from ablab.report.runs import ArmRun, ArmRuns
 from ablab.store.records import Curve, Evaluation, Record
 
 Facts = Mapping[str, object]
@@ -24,7 +24,7 @@ def unlike(arm: ArmRuns, baseline: ArmRuns) -> str | None:
     return ", ".join(dict.fromkeys(differing)) or None
 
 
-def odd(run: Run) -> str | None:
+def odd(run: ArmRun) -> str | None:
     """Return what is unusual in the provenance of one run; None where all of it has one origin."""
     if run.record is None:
         return None
@@ -70,7 +70,7 @@ def _judge(evaluation: Evaluation | Curve) -> Made:
     return Made(evaluation.provenance_code, evaluation.components)
 
 
-def _facts(run: Run) -> Facts:
+def _facts(run: ArmRun) -> Facts:
     assert run.record is not None
     facts: dict[str, object] = {**_of_training(run.record)}
     if run.evaluation is not None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
-from ablab.report.tables import Table
+from ablab.report.tables import ReportTable
 
 LESS_READ = {
     "arms": ("min to max", "test loss", "validation loss", "target tokens/s", "sentences/s"),
@@ -24,7 +24,7 @@ class Column(NamedTuple):
     holds_words: bool
 
 
-class Row(NamedTuple):
+class PageRow(NamedTuple):
     """Cells of a row, and the numbers of the notes on it."""
 
     cells: list[str]
@@ -38,12 +38,12 @@ class PageTable:
 
     key: str
     columns: list[Column]
-    rows: list[Row]
+    rows: list[PageRow]
     notes: list[str]
     rest: "PageTable | None" = None
 
 
-def page_table(table: Table) -> PageTable:
+def page_table(table: ReportTable) -> PageTable:
     """Return the table for the page."""
     aside = LESS_READ.get(table.key, ())
     names = [name for name in table.columns[table.left :] if name in aside]
@@ -53,17 +53,17 @@ def page_table(table: Table) -> PageTable:
     return _part(table, table.key, kept, notes, rest)
 
 
-def _note(table: Table, row: object) -> str:
+def _note(table: ReportTable, row: object) -> str:
     assert isinstance(row, list | tuple)
     return row[table.columns.index("notes")] if "notes" in table.columns else ""
 
 
-def _part(table: Table, key: str, names: list[str], notes: list[str], rest: PageTable | None = None) -> PageTable:
+def _part(table: ReportTable, key: str, names: list[str], notes: list[str], rest: PageTable | None = None) -> PageTable:
     places = [table.columns.index(name) for name in names]
     columns = [Column(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
     numbers = dict(zip(notes, count(1)))
     rows = [
-        Row(
+        PageRow(
             [row[place] for place in places],
             [numbers[note]] if (note := _note(table, row)) in numbers else [],
             "(baseline)" in row[0],

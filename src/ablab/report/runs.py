@@ -27,7 +27,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Run:
+class ArmRun:
     """A run of an arm, finished or not. `state`: as in the ledger. `recipe`: flat, keyed by dotted names.
 
     `curve`: quality against layers; `head_curve`: against heads. `given`: its scores, where they are all that is known
@@ -46,7 +46,7 @@ class Run:
     damage: list[str] = field(default_factory=list, compare=False)
 
     @classmethod
-    def damaged(cls, folder: RunFolder, seed: int, recipe: Mapping[str, Any], damage: str) -> "Run":
+    def damaged(cls, folder: RunFolder, seed: int, recipe: Mapping[str, Any], damage: str) -> "ArmRun":
         """Return a run of which nothing counts, since a file that it stands on cannot be read."""
         return cls(folder, seed, "damaged", None, None, None, recipe, damage=[damage])
 
@@ -107,7 +107,7 @@ class ArmRuns:
     """An arm and all of its planned runs."""
 
     name: str
-    runs: Sequence[Run]
+    runs: Sequence[ArmRun]
 
     @cached_property
     def drifts(self) -> dict[tuple[str, float], Drift | NotTestable]:
@@ -115,17 +115,17 @@ class ArmRuns:
         return {}
 
     @property
-    def finished(self) -> list[Run]:
+    def finished(self) -> list[ArmRun]:
         """The runs that were evaluated."""
         return [run for run in self.runs if run.has_finished]
 
     @property
-    def diverged(self) -> list[Run]:
+    def diverged(self) -> list[ArmRun]:
         """The runs that diverged: results too, but never averaged."""
         return [run for run in self.runs if run.state == "diverged"]
 
     @property
-    def drawn(self) -> list[Run]:
+    def drawn(self) -> list[ArmRun]:
         """The trained runs whose mean is drawn: those that did not diverge, or all if every one did."""
         trained = [run for run in self.runs if run.record is not None]
         return [run for run in trained if run.state != "diverged"] or trained

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
 from ablab.report.metrics import Measure, depth_measure, fewer_heads_measure, measures, pruned_measure, unknown_measure
-from ablab.report.runs import ArmRuns, Run
+from ablab.report.runs import ArmRun, ArmRuns
 from ablab.statistics.looks import Looks
 from ablab.store.records import Evaluation
 from ablab.study.claims import Settled, settle
@@ -79,7 +79,7 @@ def way_of(evaluation: Evaluation) -> str:
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectedArms:
     """Arms to be compared with the one named `baseline`. `factors`: levels by factor of a factorial design.
 
     `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
@@ -112,14 +112,14 @@ class Selection:
     error: ErrorEstimate = "moderated"
     within: str | None = None
     baselines: Mapping[str, str] = field(default_factory=dict)
-    awaited: Sequence[Run] = ()
-    late: Sequence[Run] = ()
+    awaited: Sequence[ArmRun] = ()
+    late: Sequence[ArmRun] = ()
     declared: str | None = None
     measures: Mapping[str, Measure] = field(default_factory=measures)
     origin: str | None = None
     study: Path | None = None
     tuned: Sequence[Tuned] = ()
-    tried: Sequence[Run] = ()
+    tried: Sequence[ArmRun] = ()
     tuning_metric: str = "loss"
     looks: Looks | None = None
     ended: str | None = None
@@ -147,7 +147,7 @@ class Selection:
         wanted = set(names_of(name))
         return next((arm for arm in self.arms if wanted <= set(names_of(arm.name))), None)
 
-    def up_to(self, seeds: int) -> "Selection":
+    def up_to(self, seeds: int) -> "SelectedArms":
         """Return the selection as it was when no arm had more than so many seeds."""
         arms = [ArmRuns(arm.name, [run for run in arm.runs if run.seed <= seeds]) for arm in self.arms]
         return replace(self, arms=arms)
@@ -164,7 +164,7 @@ class Selection:
             for arm in self.arms
         }
         rows = united(list(judged), same_runs(judged))
-        runs: dict[str, Sequence[Run]] = {}
+        runs: dict[str, Sequence[ArmRun]] = {}
         for arm in self.arms:  # where seeds are added, one may have more than another
             runs[rows[arm.name]] = max(runs.get(rows[arm.name], ()), arm.runs, key=len)
         return [ArmRuns(row, own) for row, own in runs.items()]
@@ -199,10 +199,10 @@ class Selection:
         return self.outputs / "reports" / folder_name(self.name)
 
     @property
-    def rests_on(self) -> list[Run]:
+    def rests_on(self) -> list[ArmRun]:
         """All runs from which the report has figures, those of tuning too; arms may share theirs."""
         return [*(run for arm in self.arms for run in arm.runs), *self.tried]
 
-    def where(self, test: Callable[[Run], bool]) -> list[Run]:
+    def where(self, test: Callable[[ArmRun], bool]) -> list[ArmRun]:
         """Return all runs that pass the test, each once: arms may share theirs."""
         return list({run.folder.path: run for arm in self.arms for run in arm.runs if test(run)}.values())

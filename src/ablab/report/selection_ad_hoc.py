@@ -9,8 +9,8 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
-from ablab.report.runs import ArmRuns, Run
-from ablab.report.selection import Selection, way_of
+from ablab.report.runs import ArmRun, ArmRuns
+from ablab.report.selection import SelectedArms, way_of
 from ablab.report.usual import most_common, shared
 from ablab.store.conditions import conditions as parsed
 from ablab.store.conditions import meeting, near_miss, values_of
@@ -20,13 +20,13 @@ from ablab.store.run_folder import RunFolder, all_runs
 from ablab.store.scores import COSTS, SCORES
 
 
-def of_runs(runs: str, outputs: Path) -> Selection:
+def of_runs(runs: str, outputs: Path) -> SelectedArms:
     """Select the runs named in `runs`, one arm for each recipe; the first is the baseline."""
     found = [(run.folder, run.record) for run in open_runs(None, runs, outputs)]
     return _ad_hoc("runs", f"runs={runs}", found, outputs)
 
 
-def where(conditions: str, outputs: Path) -> Selection:
+def where(conditions: str, outputs: Path) -> SelectedArms:
     """Select the finished runs that meet these conditions, such as `model=tiny data=multi30k` (`store.conditions`)."""
     if not conditions.split():
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
@@ -68,7 +68,7 @@ def _readable(runs: Iterable[RunFolder]) -> tuple[list["_Found"], list[str]]:
     return found, [f"runs that cannot be read are left out: {'; '.join(damage)}"] if damage else []
 
 
-def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> Selection:
+def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> SelectedArms:
     conditions: dict[str, list[_Found]] = {}
     for one in {folder.run_id: _Found.of(folder, record) for folder, record in found}.values():
         conditions.setdefault(condition_id(one.recipe), []).append(one)
@@ -89,7 +89,7 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
     name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
-    return Selection(name, question, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)
+    return SelectedArms(name, question, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class _Found:
         """The last evaluation of the whole model."""
         return next(reversed(self.evaluations.values()), None)
 
-    def run(self, way: str, curve: str, head_curve: str) -> Run:
+    def run(self, way: str, curve: str, head_curve: str) -> ArmRun:
         """Return the run with the evaluation `way` and the curves `curve` and `head_curve`."""
         evaluation = self.evaluations.get(way)
-        return Run(
+        return ArmRun(
             self.folder,
             self.recipe["seed"],
             self.record.state if self.record.state == "diverged" or evaluation else "not judged",

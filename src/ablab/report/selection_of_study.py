@@ -12,8 +12,8 @@ from ablab.fields import as_typed, flatten
 from ablab.files import json_digest
 from ablab.plan import Planned
 from ablab.report.document import TUNING
-from ablab.report.runs import ArmRuns, Run
-from ablab.report.selection import Registered, Selection, called, way_of
+from ablab.report.runs import ArmRun, ArmRuns
+from ablab.report.selection import Registered, SelectedArms, called, way_of
 from ablab.report.usual import most_common, shared
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
@@ -27,7 +27,7 @@ from ablab.study.study import Cell, Study
 from ablab.wording import counted
 
 
-def of_study(study: Study) -> Selection:
+def of_study(study: Study) -> SelectedArms:
     """Select every run that the study should have. Raises UserError where its claims are too many for looks."""
     experiment, registered = study.experiment, Registered.of(study.folder)
     if registered is not None:
@@ -41,7 +41,7 @@ def of_study(study: Study) -> Selection:
     closed = closings(study.folder)
     given_up = {(cell.arm, cell.seed) for cell in study.cells if any(closing.gives_up(cell) for closing in closed)}
     awaited, late = _awaited_and_late(arms, registered, given_up)
-    return Selection(
+    return SelectedArms(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
         source=None if experiment is None else experiment.source,
@@ -78,7 +78,7 @@ def of_study(study: Study) -> Selection:
 
 def _awaited_and_late(
     arms: Sequence[ArmRuns], registered: Registered | None, given_up: Container[tuple[str, int]]
-) -> tuple[list[Run], list[Run]]:
+) -> tuple[list[ArmRun], list[ArmRun]]:
     """Return the registered runs that are still to end, and those that were given up and have ended since."""
     expected = {
         (arm.name, run.seed): run
@@ -90,7 +90,7 @@ def _awaited_and_late(
     return awaited, [run for place, run in expected.items() if run.has_ended and place in given_up]
 
 
-def _tried(trials: Study | None) -> list[Run]:
+def _tried(trials: Study | None) -> list[ArmRun]:
     """Return the runs of tuning, if the study tunes its arms."""
     return [] if trials is None else [run for arm in trials.arms for run in _runs_of(trials, arm.name, "")]
 
@@ -101,7 +101,7 @@ def _within(study: Study) -> str | None:
     return declared or (TUNING if study.tuned and study.baselines else None)
 
 
-def check_begun(selection: Selection) -> None:
+def check_begun(selection: SelectedArms) -> None:
     """Raise UserError if none of the runs has begun."""
     if not selection.where(lambda run: run.folder.path.exists()):
         first = selection.registered.typed if selection.registered and selection.departed else []
@@ -255,19 +255,19 @@ def _is_comparable(curve: Curve, planned: Planned) -> bool:
     return curve.of_heads and asked and judged_so
 
 
-def _runs_of(study: Study, arm: str, heads: str) -> Iterator[Run]:
+def _runs_of(study: Study, arm: str, heads: str) -> Iterator[ArmRun]:
     for cell in study.cells_of(arm):
         try:
             yield _run(cell, heads)
         except UserError as error:
-            yield Run.damaged(cell.planned.folder, cell.seed, flatten(cell.planned.recipe), str(error))
+            yield ArmRun.damaged(cell.planned.folder, cell.seed, flatten(cell.planned.recipe), str(error))
 
 
-def _run(cell: Cell, heads: str) -> Run:
+def _run(cell: Cell, heads: str) -> ArmRun:
     planned = cell.planned
     record = planned.folder.record()
     curve = planned.folder.curve(planned.curve_id)
-    return Run(
+    return ArmRun(
         planned.folder,
         cell.seed,
         entry_with(cell, record).state.value,

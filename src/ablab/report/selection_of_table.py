@@ -12,8 +12,8 @@ from pydantic import Field
 from ablab.errors import UserError, choices
 from ablab.report.metrics import Items, Measure
 from ablab.report.results_table import Results, read_results
-from ablab.report.runs import ArmRuns, Given, Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun, ArmRuns, Given
+from ablab.report.selection import SelectedArms
 from ablab.statistics.paired import vary
 from ablab.statistics.products import AnyFloat
 from ablab.statistics.student import Floats
@@ -56,7 +56,7 @@ class TableExperiment(Declared):
     error: ErrorEstimate = "moderated"
 
 
-def of_table(path: Path, outputs: Path) -> Selection:
+def of_table(path: Path, outputs: Path) -> SelectedArms:
     """Select the runs of a table; `results.yaml` beside `results.csv` may declare claims about them.
 
     Nothing is known of how they were trained: their claims are exploratory, and the report says so everywhere.
@@ -70,7 +70,7 @@ def of_table(path: Path, outputs: Path) -> Selection:
         raise UserError(f"{beside}: {error}") from None
 
 
-def _selected(path: Path, results: Results, experiment: TableExperiment, outputs: Path) -> Selection:
+def _selected(path: Path, results: Results, experiment: TableExperiment, outputs: Path) -> SelectedArms:
     metric = experiment.metric or results.metrics[0]
     for name in (metric, *experiment.metrics):
         if name not in results.metrics:
@@ -81,7 +81,7 @@ def _selected(path: Path, results: Results, experiment: TableExperiment, outputs
     claims = settled(experiment.claims, grid, metric)
     measures = {name: _measure(name, experiment.metrics.get(name), results) for name in results.metrics}
     _check_metrics(claims, measures)
-    return Selection(
+    return SelectedArms(
         name=f"table-{path.stem}",
         question=experiment.question,
         source=experiment.source,
@@ -118,10 +118,10 @@ def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
 def _measure(name: str, declared: TableMetric | None, results: Results) -> Measure:
     about = _about(name, declared or TableMetric())
 
-    def score(run: Run) -> float | None:
+    def score(run: ArmRun) -> float | None:
         return None if run.given is None else run.given.scores.get(name)
 
-    def items(run: Run) -> Floats | None:
+    def items(run: ArmRun) -> Floats | None:
         values = None if run.given is None else run.given.items.get(name)
         return None if values is None else np.stack([values, np.ones_like(values)], axis=1)
 
@@ -164,10 +164,10 @@ def _mean_of_sums(sums: npt.NDArray[AnyFloat]) -> Floats:
     return mean
 
 
-def _runs(path: Path, arm: str, runs: Mapping[int, Given | None]) -> list[Run]:
+def _runs(path: Path, arm: str, runs: Mapping[int, Given | None]) -> list[ArmRun]:
     """Return the runs of an arm. Their folders do not exist: a table has none."""
     return [
-        Run(
+        ArmRun(
             folder=RunFolder(path / arm / f"seed {seed}"),
             seed=seed,
             state="diverged" if given is None else "finished",

@@ -10,7 +10,7 @@ from ablab.report.document import MetricLine
 from ablab.report.evidence import are_comparable, by_scale, off_scale
 from ablab.report.metrics import Measure
 from ablab.report.runs import ArmRuns
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.statistics.anova import one_way
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import near_failures
@@ -24,7 +24,7 @@ METHOD = (
 )
 
 
-def metric_lines(selection: Selection) -> list[MetricLine]:
+def metric_lines(selection: SelectedArms) -> list[MetricLine]:
     """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""
     arms = _whole(selection)
     names = _needed(selection, arms)
@@ -32,12 +32,12 @@ def metric_lines(selection: Selection) -> list[MetricLine]:
     return sorted(lines, key=lambda line: -line.f)
 
 
-def _scores(selection: Selection) -> dict[str, Measure]:
+def _scores(selection: SelectedArms) -> dict[str, Measure]:
     """Return the measures of quality, by name."""
     return {name: measure for name, measure in selection.measures.items() if not measure.of_machine}
 
 
-def _needed(selection: Selection, arms: Sequence[ArmRuns]) -> list[str]:
+def _needed(selection: SelectedArms, arms: Sequence[ArmRuns]) -> list[str]:
     """Return the names of the measures, without those that stand in for another that all arms have in common.
 
     Nats per character are nats per token in another unit, for arms of one vocabulary.
@@ -48,7 +48,7 @@ def _needed(selection: Selection, arms: Sequence[ArmRuns]) -> list[str]:
     return [name for name, measure in scores.items() if measure.unit not in spare or name == selection.declared]
 
 
-def _line(selection: Selection, name: str, arms: Sequence[ArmRuns]) -> MetricLine | None:
+def _line(selection: SelectedArms, name: str, arms: Sequence[ArmRuns]) -> MetricLine | None:
     """Return the line of a metric; None where a run lacks it, arms have no scale in common, or runs do not vary."""
     measure = selection.measures[name]
     if off_scale(arms, measure) is not None:
@@ -76,7 +76,7 @@ def _line(selection: Selection, name: str, arms: Sequence[ArmRuns]) -> MetricLin
     )
 
 
-def _whole(selection: Selection) -> list[ArmRuns]:
+def _whole(selection: SelectedArms) -> list[ArmRuns]:
     """Return the arms whose scores can be compared and vary by noise alone."""
     alike = [arm for arm in selection.rows if are_comparable(arm, selection.baseline_row)]
     arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from ablab.report.document import SentenceLine, Sentences
 from ablab.report.evidence import pairs
-from ablab.report.runs import Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun
+from ablab.report.selection import SelectedArms
 from ablab.store.stored_text import stored_text
 from ablab.study.study import marked
 
@@ -18,7 +18,7 @@ LOOKED_AT = 40
 MOST_ARMS = 8
 
 
-def differing_sentences(selection: Selection) -> list[Sentences]:
+def differing_sentences(selection: SelectedArms) -> list[Sentences]:
     """Return the differing sentences of each arm and the baseline, under the first seed that both have."""
     found = []
     for arm in [arm for arm in selection.rows if arm is not selection.baseline_of(arm)][:MOST_ARMS]:
@@ -31,7 +31,7 @@ def differing_sentences(selection: Selection) -> list[Sentences]:
     return found
 
 
-def _lines(arm: Run, baseline: Run, outputs: Path) -> list[SentenceLine]:
+def _lines(arm: ArmRun, baseline: ArmRun, outputs: Path) -> list[SentenceLine]:
     if arm.evaluation is None or baseline.evaluation is None:
         return []
     if arm.evaluation.references != baseline.evaluation.references:

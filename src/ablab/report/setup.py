@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from ablab.report.document import CorpusLine, Setup
-from ablab.report.runs import Run
-from ablab.report.selection import Selection
+from ablab.report.runs import ArmRun
+from ablab.report.selection import SelectedArms
 from ablab.store.records import Record, SharedSentences
 
 
-def setup(selection: Selection) -> Setup | None:
+def setup(selection: SelectedArms) -> Setup | None:
     """Return the setup of all runs of the report, each counted once; None where no run left a record."""
     runs = {run.folder.path: run for arm in selection.arms for run in arm.runs if run.record is not None}
     records = [run.record for run in runs.values() if run.record is not None]
@@ -41,18 +41,18 @@ OWN = ("outputs=", "hydra.", "logger", "trainer.progress=", "wait=")
 """Beginnings of words that say nothing of what is computed."""
 
 
-def _typed(selection: Selection) -> list[str]:
+def _typed(selection: SelectedArms) -> list[str]:
     words = [] if selection.registered is None else selection.registered.typed
     return [word for word in words if not word.startswith(OWN)]
 
 
-def _tuning(selection: Selection) -> dict[str, Any]:
+def _tuning(selection: SelectedArms) -> dict[str, Any]:
     # Arms that differ by pruning alone share their trials.
     seconds = {run: own for one in selection.tuned for trial in one.trials for run, own in trial.seconds.items()}
     return {"tuning_runs": len(seconds), "tuning_seconds": sum(seconds.values())}
 
 
-def _fixed(selection: Selection) -> dict[str, Any]:
+def _fixed(selection: SelectedArms) -> dict[str, Any]:
     if selection.looks is None:
         return {}
     # Arms that differ by pruning alone share their runs.
@@ -93,7 +93,7 @@ def _each(records: Iterable[Record], read: Callable[[Record], str]) -> list[str]
     return list(dict.fromkeys(value for record in records if (value := read(record))))
 
 
-def _corpora(runs: Sequence[Run]) -> list[CorpusLine]:
+def _corpora(runs: Sequence[ArmRun]) -> list[CorpusLine]:
     found: dict[str, CorpusLine] = {}
     for run in [run for run in runs if run.evaluation] or runs:
         assert run.record is not None
@@ -116,7 +116,7 @@ def _corpora(runs: Sequence[Run]) -> list[CorpusLine]:
     return list(found.values())
 
 
-def _overlap(run: Run) -> dict[str, SharedSentences | None]:
+def _overlap(run: ArmRun) -> dict[str, SharedSentences | None]:
     """Return the overlap of any two splits, from the record and the evaluation."""
     assert run.record is not None
     valid, test = run.record.data.get("overlap"), {} if run.evaluation is None else run.evaluation.overlap or {}
@@ -127,11 +127,11 @@ def _overlap(run: Run) -> dict[str, SharedSentences | None]:
     }
 
 
-def _recipes(selection: Selection) -> list[dict[str, Any]]:
+def _recipes(selection: SelectedArms) -> list[dict[str, Any]]:
     return [dict(arm.runs[0].recipe) for arm in selection.arms if arm.runs]
 
 
-def _shared(selection: Selection) -> dict[str, Any]:
+def _shared(selection: SelectedArms) -> dict[str, Any]:
     """Return the settings of the recipe that all arms have in common."""
     first, *others = _recipes(selection)
     return {
@@ -141,7 +141,7 @@ def _shared(selection: Selection) -> dict[str, Any]:
     }
 
 
-def _varied(selection: Selection) -> dict[str, list[Any]]:
+def _varied(selection: SelectedArms) -> dict[str, list[Any]]:
     """Return the settings in which arms differ, and their values; None where an arm has no such setting."""
     recipes = _recipes(selection)
     keys = dict.fromkeys(key for recipe in recipes for key in recipe if key not in ("seed", "schema"))

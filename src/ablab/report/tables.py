@@ -11,7 +11,7 @@ from ablab.study.claims import EXPECTED
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table of strings. `left`: number of leading columns that hold words, not figures."""
 
     key: str
@@ -25,29 +25,31 @@ TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "me
 """Keys of all tables."""
 
 
-def tables(document: Document) -> list[Table]:
+def tables(document: Document) -> list[ReportTable]:
     """Return the tables that have rows, in reading order."""
     return [table for make in MAKERS if (table := make(document)).rows]
 
 
-def claims_table(document: Document) -> Table:
+def claims_table(document: Document) -> ReportTable:
     """Return claims and verdicts."""
     columns = ["claim", "verdict", "notes", "difference", "interval", "p (corrected)", "n", "test", "published"]
-    return _without_empty(Table("claims", "Claims", columns, [_claim(claim) for claim in document.claims], left=3))
+    return _without_empty(
+        ReportTable("claims", "Claims", columns, [_claim(claim) for claim in document.claims], left=3)
+    )
 
 
-def arms_table(document: Document) -> Table:
+def arms_table(document: Document) -> ReportTable:
     """Return scores, seeds and cost of each arm by effect, with missing runs marked."""
     columns = [
         *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "test loss"),
         *("validation loss", "parameters", "training time", "target tokens/s", "sentences/s"),
     ]
     return _without_empty(
-        Table("arms", "Arms", columns, [_arm(document, arm) for arm in arms_by_effect(document)], left=2)
+        ReportTable("arms", "Arms", columns, [_arm(document, arm) for arm in arms_by_effect(document)], left=2)
     )
 
 
-def test_sets_table(document: Document) -> Table:
+def test_sets_table(document: Document) -> ReportTable:
     """Return BLEU of each arm on each of several test sets."""
     columns = ["test set", "arm", "sentences", "test BLEU", "sd", "seeds"]
     rows = [
@@ -61,10 +63,10 @@ def test_sets_table(document: Document) -> Table:
         ]
         for line in document.test_sets
     ]
-    return Table("test_sets", "By test set", columns, rows, left=2)
+    return ReportTable("test_sets", "By test set", columns, rows, left=2)
 
 
-def differences_table(document: Document) -> Table:
+def differences_table(document: Document) -> ReportTable:
     """Return differences of the arms from the baseline, the best first."""
     columns = [
         *("arm", "notes", "difference", "95 % interval", "p", "seeds and sentences", "p, seeds and sentences"),
@@ -72,12 +74,12 @@ def differences_table(document: Document) -> Table:
     ]
     rows = [_difference(document, line) for line in differences_by_effect(document)]
     baseline = document.baselines
-    return _without_empty(Table("differences", f"Differences from {baseline}", columns, rows, left=2))
+    return _without_empty(ReportTable("differences", f"Differences from {baseline}", columns, rows, left=2))
 
 
-def effects_table(document: Document) -> Table:
+def effects_table(document: Document) -> ReportTable:
     """Return the effects of a factorial design."""
-    table = Table(
+    table = ReportTable(
         "effects",
         "Main effects and interactions",
         ["effect", "kind", "notes", "difference", "95 % interval", "p", "n"],
@@ -98,7 +100,7 @@ def effects_table(document: Document) -> Table:
     return _without_empty(table)
 
 
-def metrics_table(document: Document) -> Table:
+def metrics_table(document: Document) -> ReportTable:
     """Return how well each metric tells the arms apart."""
     columns = ["metric", "sd between arms", "sd within arms", "signal to noise", "F", "omega squared", "arms", "runs"]
     rows = [
@@ -114,7 +116,7 @@ def metrics_table(document: Document) -> Table:
         ]
         for line in document.metrics
     ]
-    return Table("metrics", "Which metric sees best (exploratory)", columns, rows)
+    return ReportTable("metrics", "Which metric sees best (exploratory)", columns, rows)
 
 
 def _best_of_half(line: TuningLine) -> float | None:
@@ -123,7 +125,7 @@ def _best_of_half(line: TuningLine) -> float | None:
     return line.expected[place] if place >= 0 else None
 
 
-def tuning_table(document: Document) -> Table:
+def tuning_table(document: Document) -> ReportTable:
     """Return what tuning found for each arm, on validation."""
     columns = ["arm", "chosen", "best", "usual settings", "worst", "best of half the trials", "trials", "diverged"]
     rows = [
@@ -140,7 +142,7 @@ def tuning_table(document: Document) -> Table:
         for line in document.tuning
     ]
     metric = document.tuning[0].metric if document.tuning else ""
-    return Table("tuning", f"Tuning, by {metric}", columns, rows, left=2)
+    return ReportTable("tuning", f"Tuning, by {metric}", columns, rows, left=2)
 
 
 MAKERS = (*(claims_table, arms_table, test_sets_table, differences_table, effects_table, tuning_table, metrics_table),)
@@ -159,7 +161,7 @@ SPARSE = (
 """Columns that are left out where they would be empty."""
 
 
-def _without_empty(table: Table) -> Table:
+def _without_empty(table: ReportTable) -> ReportTable:
     kept = [
         number
         for number, column in enumerate(table.columns)

@@ -10,7 +10,7 @@ from ablab.report.made import made_lines
 from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
-from ablab.report.tables import Table, tables
+from ablab.report.tables import ReportTable, tables
 from ablab.wording import counted, how_many
 
 
@@ -46,7 +46,7 @@ def _about(document: Document) -> str:
     return " · ".join(escaped(part) for part in (name, document.source or "", seeds, test_set) if part)
 
 
-def comma_separated(table: Table, custody: str) -> str:
+def comma_separated(table: ReportTable, custody: str) -> str:
     """Return one table as CSV, with what vouches for its figures as the last column of each row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -80,7 +80,7 @@ def _markdown_picture(picture: Picture) -> list[str]:
     return [f"![{escaped(picture.title)}]({picture.key}.png)", "", escaped(picture.caption), ""]
 
 
-def markdown_table(table: Table) -> list[str]:
+def markdown_table(table: ReportTable) -> list[str]:
     """Return the lines of one table in Markdown."""
     return _grid(table.columns, table.rows, [number < table.left for number in range(len(table.columns))])
 

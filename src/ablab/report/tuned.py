@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import comb
 
 from ablab.report.document import ClaimLine, TuningLine
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED, Tuned, at_an_edge, score_of
 
@@ -13,7 +13,7 @@ NOT_YET = ("not testable", "provisional")
 OPEN = ("inconclusive", *NOT_YET)
 
 
-def tuning_lines(selection: Selection) -> list[TuningLine]:
+def tuning_lines(selection: SelectedArms) -> list[TuningLine]:
     """Return a line on each arm that was tuned."""
     return [_line(one, selection.tuning_metric) for one in selection.tuned]
 

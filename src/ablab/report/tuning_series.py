@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from ablab.report.document import LineOf, Series
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.report.tuned import expected_best, trained_costs
 from ablab.statistics.tuning_curve import MOST, best_of
 from ablab.study.tuning import Tuned, number_of
@@ -20,7 +20,7 @@ FEWEST = 2
 """Draws up to which a band must have both ends to be drawn at all."""
 
 
-def tuning_series(selection: Selection) -> list[Series]:
+def tuning_series(selection: SelectedArms) -> list[Series]:
     """Return the sensitivity to each tuned number, and the tuning curves; empty where no arm was tuned."""
     if not selection.tuned:
         return []

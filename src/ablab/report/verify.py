@@ -13,7 +13,7 @@ from pydantic import Field
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.report.flaws import broken
-from ablab.report.selection import Selection
+from ablab.report.selection import SelectedArms
 from ablab.scoring import Scoring, score
 from ablab.store.chain import Chain
 from ablab.store.custody import GONE, Link, links
@@ -48,13 +48,13 @@ def all_hold(runs: Iterable[RunVerified]) -> bool:
     return all(run.holds for run in runs)
 
 
-def ended_of(selection: Selection) -> list[FinishedRun]:
+def ended_of(selection: SelectedArms) -> list[FinishedRun]:
     """Return the runs of a selection that have ended, each once, and those of tuning."""
     runs = {run.folder.path: run for run in selection.rests_on}.values()
     return [FinishedRun(run.folder, run.record) for run in runs if run.record is not None]
 
 
-def faults_of(selection: Selection, console: Console) -> list[str]:
+def faults_of(selection: SelectedArms, console: Console) -> list[str]:
     """Print and return what is wrong beside the runs that can be read: others, registers, and the study's files."""
     damage = dict.fromkeys(line for run in selection.rests_on for line in run.damage)
     stores = {run.folder.outputs.resolve(): None for run in selection.rests_on}

@@ -87,7 +87,7 @@ def _different(names: list[Name]) -> list[Name]:
     return names
 
 
-class Interval(Group):
+class ValueRange(Group):
     """The interval from `low` to `high`, both included.
 
     `log`: uniform in the logarithm. `step`: only low, low + step, and so on.
@@ -99,7 +99,7 @@ class Interval(Group):
     step: float | int | None = None
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> "Interval":
+    def _makes_sense(self) -> "ValueRange":
         if not self.low < self.high:
             raise ValueError(f"low must be below high, got low={self.low:g} and high={self.high:g}")
         if self.log and self.low <= 0:
@@ -111,10 +111,10 @@ class Interval(Group):
         return self
 
 
-def interval(values: dict[str, Any]) -> Interval:
+def interval(values: dict[str, Any]) -> ValueRange:
     """Validate the values of an interval; ValueError in one line."""
     try:
-        return Interval.model_validate(values)
+        return ValueRange.model_validate(values)
     except ValidationError as error:
         detail = error.errors()[0]
         where = "".join(f"{part}: " for part in detail["loc"])
@@ -165,7 +165,7 @@ class Settings(Group):
 
 
 Dimensions = Annotated[
-    dict[str, Annotated[list[Any] | Interval, PlainValidator(_levels_or_interval)]], Field(min_length=1)
+    dict[str, Annotated[list[Any] | ValueRange, PlainValidator(_levels_or_interval)]], Field(min_length=1)
 ]
 """Levels or an interval for each key, as an experiment file has them."""
 

@@ -11,7 +11,7 @@ from ablab.config.groups import groups
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.search.settings import Interval
+from ablab.search.settings import ValueRange
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -56,7 +56,7 @@ class Range:
     """An interval of numbers. `whole`: only whole numbers, since the field is an integer."""
 
     key: str
-    interval: Interval
+    interval: ValueRange
     whole: bool = False
 
     @property
@@ -149,13 +149,13 @@ def parsed(override: "Override") -> Levels | Range:
         if isinstance(value, IntervalSweep):
             assert value.start is not None
             assert value.end is not None
-            return Range(key, Interval(low=value.start, high=value.end, log="log" in tags))
+            return Range(key, ValueRange(low=value.start, high=value.end, log="log" in tags))
         if isinstance(value, RangeSweep):
             found = [float(v) if isinstance(v, float) else v for v in value.range()]
             ascending = sorted(round(v, 12) for v in found)
             if len(ascending) > 1:
                 step = abs(value.step)
-                return Range(key, Interval(low=ascending[0], high=ascending[-1], step=step))
+                return Range(key, ValueRange(low=ascending[0], high=ascending[-1], step=step))
     except ValueError as error:
         message = str(error.errors()[0]["msg"]) if hasattr(error, "errors") else str(error)
         raise UserError(f"{line}: {message.removeprefix('Value error, ')}") from None
@@ -212,7 +212,7 @@ def _first(dimension: Levels | Range) -> str:
     return dimension.ends[0]
 
 
-def _could_be_whole(interval: Interval) -> bool:
+def _could_be_whole(interval: ValueRange) -> bool:
     return all(float(number).is_integer() for number in (interval.low, interval.high, interval.step or 0))
 
 

@@ -14,7 +14,7 @@ from ablab.statistics.student import Floats
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmSummary:
     """Summary of an arm's scores.
 
     `sd`: sample standard deviation over seeds (n - 1 in the denominator). One seed has neither sd nor interval.
@@ -28,7 +28,7 @@ class Arm:
     maximum: float
 
 
-def summarise(scores: npt.ArrayLike, level: float = 0.95) -> Arm:
+def summarise(scores: npt.ArrayLike, level: float = 0.95) -> ArmSummary:
     """Mean, spread and t interval of the mean over seeds: mean +- t(n-1) sd / sqrt(n) (Student 1908).
 
     scores: [seeds], finite, in the metric's units. Raises NotTestable when there are none.
@@ -38,7 +38,7 @@ def summarise(scores: npt.ArrayLike, level: float = 0.95) -> Arm:
     if not values.size:
         raise NotTestable("no scores: no run of this arm has finished")
     several = values.size > 1
-    return Arm(
+    return ArmSummary(
         n=values.size,
         mean=float(values.mean()),
         sd=float(values.std(ddof=1)) if several else None,

@@ -20,7 +20,7 @@ MOST_EXACT = 100
 
 
 @dataclass(frozen=True)
-class Ranks:
+class RankComparison:
     """The pairs of a run of the arm and one of the baseline. `runs`: of the smaller arm.
 
     `won`, `lost`: shares of the pairs in which the arm's run is better, or worse; the rest are ties, as of two diverged
@@ -49,7 +49,7 @@ class Ranks:
         return "Wilcoxon-Mann-Whitney, diverged runs last"
 
 
-def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0.0) -> Ranks:
+def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0.0) -> RankComparison:
     """Compare two arms by worst-rank scores (Lachin 1999, Worst-rank score analysis with informatively missing data).
 
     arm, baseline: [runs], higher is better, DIVERGED for a diverged run; margin >= 0, in units of the scores. The test
@@ -70,7 +70,7 @@ def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0
         if sign * _ahead(shifted, theirs).sum() > 0:
             beyond = max(p, _two_sided(shifted, theirs))
     ahead = _ahead(ours, theirs)
-    return Ranks(min(ahead.shape), float((ahead > 0).mean()), float((ahead < 0).mean()), p, beyond)
+    return RankComparison(min(ahead.shape), float((ahead > 0).mean()), float((ahead < 0).mean()), p, beyond)
 
 
 def _scores(values: npt.ArrayLike, name: str) -> Floats:

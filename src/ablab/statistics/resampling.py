@@ -15,8 +15,8 @@ from ablab.statistics.interval import Interval, NotTestable, check_level
 from ablab.statistics.products import exact, products
 from ablab.statistics.sentences import (
     Metric,
+    ResampledScores,
     Resamples,
-    Scores,
     blocks,
     corpus_bleu,
     stacked,
@@ -88,7 +88,7 @@ def crossed_bootstrap(
     return crossed(*(drawn.scores(side, metric) for side in statistics), sentences=count, level=level)
 
 
-def crossed(arm: Scores, baseline: Scores, *, sentences: int, level: float = 0.95) -> Crossed:
+def crossed(arm: ResampledScores, baseline: ResampledScores, *, sentences: int, level: float = 0.95) -> Crossed:
     """Compute `crossed_bootstrap` from scores on equal draws: a report of many arms scores their baseline once."""
     check_level(level)
     resamples, seeds = arm.drawn.shape

@@ -57,7 +57,7 @@ def stacked(arm: npt.ArrayLike, baseline: npt.ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True)
-class Scores:
+class ResampledScores:
     """Scores of one side: under each seed on the test set itself, [seeds], and on every resample of it, [b, seeds]."""
 
     observed: Floats
@@ -75,14 +75,14 @@ class Resamples:
         self.sentences = sentences
         self._weights = np.concatenate([_weights(sentences, size, rng) for size in blocks(resamples)])
 
-    def scores(self, statistics: npt.ArrayLike, metric: Metric = corpus_bleu) -> Scores:
+    def scores(self, statistics: npt.ArrayLike, metric: Metric = corpus_bleu) -> ResampledScores:
         """Score one side from its statistics, [seeds, sentences, k]."""
         values = exact(np.asarray(statistics))
         count = values.shape[1]
         if count != self.sentences:
             raise ValueError(f"the draws are of {self.sentences} sentences, the statistics of {count}.")
         drawn = [np.ascontiguousarray(metric(sums)) for sums in products(self._weights, values)]
-        return Scores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(drawn))
+        return ResampledScores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(drawn))
 
 
 def blocks(total: int) -> Iterator[int]:

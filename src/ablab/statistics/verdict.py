@@ -13,7 +13,7 @@ from ablab.statistics.multiple import family, simultaneous_level
 from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
 from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
-from ablab.statistics.ranks import Ranks
+from ablab.statistics.ranks import RankComparison
 from ablab.statistics.student import Floats
 
 Expectation = Literal["greater", "less", "equal", "not_less", "not_greater"]
@@ -37,7 +37,7 @@ Outcome = Literal[
 class Failures:
     """Evidence where runs diverged. A failure is always for the worse: a lower BLEU, a higher loss."""
 
-    compared: Shares | Ranks
+    compared: Shares | RankComparison
     higher_is_better: bool
 
 

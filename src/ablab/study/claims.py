@@ -11,7 +11,7 @@ from ablab.plan import Planned
 from ablab.pruning.heads import Heads, head_counts
 from ablab.pruning.strategies import Depths, targets
 from ablab.store.scores import SCORES, Recipe, alike, unlike
-from ablab.study.contrasts import Part, compared
+from ablab.study.contrasts import ContrastTerm, compared
 from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
 
@@ -35,12 +35,12 @@ class Settled(Expectation):
     arm: str
     baseline: str
     metric: str
-    parts: list[Part] = Field(default_factory=list)
+    parts: list[ContrastTerm] = Field(default_factory=list)
 
     @property
-    def differences(self) -> list[Part]:
+    def differences(self) -> list[ContrastTerm]:
         """The differences between arms that it weighs; of an arm and its baseline, that one."""
-        return self.parts or [Part(arm=self.arm, baseline=self.baseline, weight=1.0)]
+        return self.parts or [ContrastTerm(arm=self.arm, baseline=self.baseline, weight=1.0)]
 
     @property
     def weights(self) -> dict[str, float]:

@@ -9,7 +9,7 @@ from ablab.study.experiment import Declared, Expectation
 from ablab.study.grid import Grid
 
 
-class Part(Declared):
+class ContrastTerm(Declared):
     """A difference between two arms, and its weight in a comparison of more than two."""
 
     arm: str
@@ -18,15 +18,15 @@ class Part(Declared):
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """The two sides of a claim, in words. `parts`: the differences that it weighs; empty where both sides are arms."""
 
     arm: str
     baseline: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ContrastTerm] = field(default_factory=list)
 
 
-def compared(claim: Expectation, grid: Grid) -> Iterator[Compared]:
+def compared(claim: Expectation, grid: Grid) -> Iterator[Comparison]:
     """Yield the comparisons that a claim of the file stands for. Raises UserError where it names none."""
     forms = {"arm": claim.arm, "effect": claim.effect, "interaction": claim.interaction}
     given = [form for form, value in forms.items() if value is not None]
@@ -39,17 +39,17 @@ def compared(claim: Expectation, grid: Grid) -> Iterator[Compared]:
     elif claim.arm == "each":
         for arm in grid.arms:
             if arm is not (other := _other(claim, arm, grid)):
-                yield Compared(arm.name, other.name)
+                yield Comparison(arm.name, other.name)
     else:
         yield from _pairs(claim, claim.arm or "", grid)
 
 
-def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Compared]:
+def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Comparison]:
     """Yield an arm and its baseline: in each level of the factor `within`, and on average, if the name has no level."""
     levels = None if grid.within is None else grid.levels_in(name)
     if grid.within is None or levels is None or grid.within in levels:
         arm = grid.find(name, "claims.arm")
-        yield Compared(arm.name, _other(claim, arm, grid).name)
+        yield Comparison(arm.name, _other(claim, arm, grid).name)
         return
     against = grid.levels_in(claim.baseline or "")
     if against is None:
@@ -58,7 +58,7 @@ def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Compared]:
     for level in grid.levels_of(grid.within):
         here = {grid.within: level}
         pairs.append((_cell({**levels, **here}, grid), _cell({**against, **here}, grid)))
-    yield from (Compared(arm.name, baseline.name) for arm, baseline in pairs)
+    yield from (Comparison(arm.name, baseline.name) for arm, baseline in pairs)
     other = {**{factor: grid.usual[factor] for factor in levels}, **against}
     yield _mean(f"{name_of(levels)}, mean over {grid.within}", name_of(other), pairs)
 
@@ -71,7 +71,7 @@ def _other(claim: Expectation, arm: Arm, grid: Grid) -> Arm:
     return grid.baseline_of(arm) if claim.baseline is None else grid.find(claim.baseline, "claims.baseline")
 
 
-def _main_effect(claim: Expectation, name: str, grid: Grid) -> Compared:
+def _main_effect(claim: Expectation, name: str, grid: Grid) -> Comparison:
     """Return the mean difference between two levels of a factor, over all levels of the others."""
     factor, level = grid.step(name, "claims.effect")
     usual = grid.usual[factor]
@@ -93,7 +93,7 @@ def _main_effect(claim: Expectation, name: str, grid: Grid) -> Compared:
     return _mean(f"{factor}={level}, mean over {', '.join(others)}", f"{factor}={usual}", pairs)
 
 
-def _interaction(claim: Expectation, names: Sequence[str], grid: Grid) -> Compared:
+def _interaction(claim: Expectation, names: Sequence[str], grid: Grid) -> Comparison:
     """Return how much the effect of one factor is greater under a level of another than under its usual level.
 
     Its mean, where there are more factors. It is 0 where effects add up.
@@ -108,7 +108,7 @@ def _interaction(claim: Expectation, names: Sequence[str], grid: Grid) -> Compar
     (one, level), (other, level_of_other) = steps
     rest = list(grid.combinations(grid.others(one, other)))
     parts = [
-        Part(
+        ContrastTerm(
             arm=_cell({**others, one: level, other: there}, grid).name,
             baseline=_cell({**others, one: grid.usual[one], other: there}, grid).name,
             weight=sign / len(rest),
@@ -116,7 +116,7 @@ def _interaction(claim: Expectation, names: Sequence[str], grid: Grid) -> Compar
         for there, sign in ((level_of_other, 1.0), (grid.usual[other], -1.0))
         for others in rest
     ]
-    return Compared(f"{one}={level} with {other}={level_of_other}", "the sum of their effects", parts)
+    return Comparison(f"{one}={level} with {other}={level_of_other}", "the sum of their effects", parts)
 
 
 def _cell(levels: Chosen, grid: Grid) -> Arm:
@@ -127,6 +127,6 @@ def _cell(levels: Chosen, grid: Grid) -> Arm:
     return found
 
 
-def _mean(arm: str, baseline: str, pairs: Sequence[tuple[Arm, Arm]]) -> Compared:
-    parts = [Part(arm=ours.name, baseline=theirs.name, weight=1 / len(pairs)) for ours, theirs in pairs]
-    return Compared(arm, baseline, parts)
+def _mean(arm: str, baseline: str, pairs: Sequence[tuple[Arm, Arm]]) -> Comparison:
+    parts = [ContrastTerm(arm=ours.name, baseline=theirs.name, weight=1 / len(pairs)) for ours, theirs in pairs]
+    return Comparison(arm, baseline, parts)

@@ -47,7 +47,7 @@ RESULTS = (State.FINISHED, State.DIVERGED)
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """A run, its state, and the records it was read from; of many runs that are read together, their outlines."""
 
     cell: Cell
@@ -70,7 +70,7 @@ class Entry:
 
 
 @uncollected()
-def ledger(study: Study) -> dict[str, Entry]:
+def ledger(study: Study) -> dict[str, LedgerEntry]:
     """Return the entry of every run of the study, by its key."""
     if not study.runs:
         return {}  # a search that has not begun has no store yet
@@ -80,20 +80,20 @@ def ledger(study: Study) -> dict[str, Entry]:
     return found
 
 
-def entry_of(cell: Cell) -> Entry:
+def entry_of(cell: Cell) -> LedgerEntry:
     """Read the entry of one run."""
     return entry_with(cell, cell.planned.folder.record())
 
 
-def entry_with(cell: Cell, record: AnyRecord | None) -> Entry:
+def entry_with(cell: Cell, record: AnyRecord | None) -> LedgerEntry:
     """Return the entry of a run with this record."""
     planned, folder = cell.planned, cell.planned.folder
     pulse = read_pulse(folder.pulse)
     failure = read_failure(folder.failure)
-    return Entry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
+    return LedgerEntry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
 
 
-def count(entries: Sequence[Entry]) -> Counter[State]:
+def count(entries: Sequence[LedgerEntry]) -> Counter[State]:
     """Count the entries in each state."""
     return Counter(entry.state for entry in entries)
 

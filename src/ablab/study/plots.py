@@ -10,7 +10,7 @@ from ablab.fonts import write_picture
 from ablab.store.outlines import RecordOutline
 from ablab.store.records import Curve, Point, Record
 from ablab.store.scores import unlike
-from ablab.study.ledger import Entry
+from ablab.study.ledger import LedgerEntry
 from ablab.study.study import Study, marked, survivors
 
 MOST_NAMED = 16
@@ -20,7 +20,7 @@ MOST_THIN = 400
 """Runs that have a line of their own: of more, none could be seen."""
 
 
-def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> bool:
+def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) -> bool:
     """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
 
     The loss is per character where arms have several vocabularies. Where runs diverged, the mean is that of the others,
@@ -59,7 +59,7 @@ def draw_learning(study: Study, entries: Mapping[str, Entry], path: Path) -> boo
     return drawn
 
 
-def _loss_of(study: Study, entries: Mapping[str, Entry]) -> tuple[str, str]:
+def _loss_of(study: Study, entries: Mapping[str, LedgerEntry]) -> tuple[str, str]:
     """Return the loss by which arms can be compared: its key in validations, and its title."""
     first = {cell.arm: flatten(cell.planned.recipe) for cell in study.cells if cell.seed == study.cells[0].seed}
     if unlike("valid_loss", list(first.values())) is None:
@@ -74,7 +74,7 @@ PER_CHARACTER = "loss_per_character"
 """Key of the validations of records, which older ones lack."""
 
 
-def draw_pruned(study: Study, entries: Mapping[str, Entry], path: Path, *, of_heads: bool) -> bool:
+def draw_pruned(study: Study, entries: Mapping[str, LedgerEntry], path: Path, *, of_heads: bool) -> bool:
     """Draw test BLEU by depth or heads, a line per arm: means over seeds, of arms whose trained runs all have a curve.
 
     Returns False, without a file, where no arm has one.
@@ -94,7 +94,7 @@ def draw_pruned(study: Study, entries: Mapping[str, Entry], path: Path, *, of_he
     return True
 
 
-def _records(study: Study, arm: str, entries: Mapping[str, Entry]) -> list[Record]:
+def _records(study: Study, arm: str, entries: Mapping[str, LedgerEntry]) -> list[Record]:
     found = [(cell.planned.folder, entries[cell.key].record) for cell in study.cells_of(arm)]
     records = [folder.record() if isinstance(record, RecordOutline) else record for folder, record in found]
     return [record for record in records if record is not None]

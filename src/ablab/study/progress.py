@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ablab.console import duration
 from ablab.store.failures import Failure
-from ablab.study.ledger import RESULTS, Entry, State, count, entry_of, ledger
+from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, ledger
 from ablab.study.study import Cell, Study
 from ablab.wording import counted
 
@@ -42,7 +42,7 @@ class Board:
             if everything or entry.state not in RESULTS:
                 self.entries[key] = entry_of(entry.cell)
 
-    def of(self, key: str) -> Entry:
+    def of(self, key: str) -> LedgerEntry:
         """Read one entry again and return it."""
         self.entries[key] = entry_of(self.entries[key].cell)
         return self.entries[key]
@@ -51,7 +51,7 @@ class Board:
         return Group(summary(list(self.entries.values())), _running(list(self.entries.values())))
 
 
-def summary(entries: Sequence[Entry]) -> Text:
+def summary(entries: Sequence[LedgerEntry]) -> Text:
     """Return a line such as `40 runs: 12 finished  2 running  1 failed  25 planned   about 14 min left`."""
     states = count(entries)
     parts = [(f"{states[state]} {state.value}  ", COLOURS.get(state, "")) for state in State if states[state]]
@@ -60,7 +60,7 @@ def summary(entries: Sequence[Entry]) -> Text:
     return Text.assemble(f"{len(entries)} runs: ", *parts, tail)
 
 
-def seconds_left(entries: Sequence[Entry]) -> float | None:
+def seconds_left(entries: Sequence[LedgerEntry]) -> float | None:
     """Estimate the time left from finished runs and the speed of running ones, with as many at a time as run now."""
     running = [entry for entry in entries if entry.state is State.RUNNING]
     whole = [entry.record.cost.seconds for entry in entries if entry.record is not None]
@@ -73,26 +73,26 @@ def seconds_left(entries: Sequence[Entry]) -> float | None:
     return max(0.0, usual * len(left) - spent) / max(1, len(running))
 
 
-def _whole(entry: Entry) -> float | None:
+def _whole(entry: LedgerEntry) -> float | None:
     pulse = entry.pulse
     if pulse is None or pulse.seconds_per_step is None or pulse.total_steps is None:
         return None
     return pulse.seconds_per_step * pulse.total_steps
 
 
-def _spent(entry: Entry) -> float:
+def _spent(entry: LedgerEntry) -> float:
     pulse = entry.pulse
     return 0.0 if pulse is None or pulse.seconds_per_step is None else pulse.seconds_per_step * pulse.step
 
 
-def _running(entries: Sequence[Entry]) -> RenderableType:
+def _running(entries: Sequence[LedgerEntry]) -> RenderableType:
     table = Table(box=None, pad_edge=False, show_header=False)
     for entry in (entry for entry in entries if entry.state is State.RUNNING):
         table.add_row(*_cells(entry))
     return table
 
 
-def _cells(entry: Entry) -> list[str]:
+def _cells(entry: LedgerEntry) -> list[str]:
     pulse = entry.pulse
     name = f"{entry.cell.arm}, seed {entry.cell.seed}"
     if pulse is None:
@@ -104,7 +104,7 @@ def _cells(entry: Entry) -> list[str]:
     return [name, pulse.stage, steps if pulse.step else "", score, left]
 
 
-def ended_line(entry: Entry, number: int, total: int) -> str:
+def ended_line(entry: LedgerEntry, number: int, total: int) -> str:
     """Return a line on a run that has ended; after a failure, also one with the path of its log."""
     what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
     if entry.state is State.FAILED and entry.failure is not None:
@@ -125,7 +125,7 @@ def failure_line(failure: Failure) -> str:
     return f"({failure.kind}): {failure.line}{log}"
 
 
-def failure_lines(entries: Iterable[Entry]) -> Iterator[str]:
+def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
     """Describe the failures; those that are alike are one, with the arms and seeds that it befell."""
     alike: dict[tuple[str, str], list[tuple[Cell, Failure]]] = {}
     for entry in entries:
@@ -144,7 +144,7 @@ def failure_lines(entries: Iterable[Entry]) -> Iterator[str]:
         yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
-def as_json(study: Study, entries: Mapping[str, Entry]) -> dict[str, object]:
+def as_json(study: Study, entries: Mapping[str, LedgerEntry]) -> dict[str, object]:
     """Return the progress as data, for programs."""
     return {
         "study": study.name,

@@ -12,7 +12,7 @@ from ablab.errors import UserError
 from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.plan import Planned, plan
-from ablab.search.settings import OBJECTIVES, Dimensions, Interval, Settings
+from ablab.search.settings import OBJECTIVES, Dimensions, Settings, ValueRange
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
 from ablab.store.scores import Recipe, alike, unlike
 from ablab.study.experiment import Experiment
@@ -161,7 +161,7 @@ def space_of(dimensions: Dimensions, place: str) -> Space:
         return Space(
             tuple(
                 Range(key, values)
-                if isinstance(values, Interval)
+                if isinstance(values, ValueRange)
                 else levels(key, [spelled(key, value) for value in values])
                 for key, values in dimensions.items()
             )

@@ -14,7 +14,7 @@ from ablab.search.stopping import TrialHandle
 from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.locks import hold
-from ablab.study.ledger import RESULTS, Entry, State, register
+from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy
 from ablab.study.search_definition import announced
 from ablab.study.search_progress import SearchBoard
@@ -168,7 +168,7 @@ class _SearchSweep:
         self.attempts[trial.number] += 1
         return cell
 
-    def _on_end(self, entry: Entry, code: int | None) -> str | None:
+    def _on_end(self, entry: LedgerEntry, code: int | None) -> str | None:
         """Settle every trial that waits for this run; return a line for the console where the run is tried again."""
         if code in (INTERRUPTED, BUSY):
             return None
@@ -181,7 +181,7 @@ class _SearchSweep:
             return f"{entry.cell.arm}: {entry.failure.line}; it is tried once more"
         return None
 
-    def _settled(self, trial: Trial, entry: Entry, *, fresh: bool = False) -> bool:
+    def _settled(self, trial: Trial, entry: LedgerEntry, *, fresh: bool = False) -> bool:
         """Report the run's final outcome to the trial; return False while there is none."""
         run_id = entry.cell.planned.run_id
         record = entry.record
@@ -206,7 +206,7 @@ class _SearchSweep:
         self._report(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
         return True
 
-    def _values(self, entry: Entry) -> list[float] | None:
+    def _values(self, entry: LedgerEntry) -> list[float] | None:
         planned = entry.cell.planned
         record = planned.folder.record()
         assert record is not None

@@ -15,14 +15,14 @@ from ablab.files import write_text
 from ablab.store.index import index_of
 from ablab.store.outlines import AnyEvaluation, RecordOutline
 from ablab.store.run_folder import RunFolder
-from ablab.study.ledger import RESULTS, Entry, State, entry_of
+from ablab.study.ledger import RESULTS, LedgerEntry, State, entry_of
 from ablab.study.plots import draw_learning, draw_pruned
 from ablab.study.study import Study
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """An arm: its test scores by seed, and the number of missing runs by state.
 
     No scores where a run diverged; `finished` counts the others.
@@ -44,12 +44,12 @@ Read = Callable[[RunFolder, str], AnyEvaluation | None]
 """Reads an evaluation of a run, by its id."""
 
 
-def rows_of(study: Study, entries: Mapping[str, Entry], read: Read = RunFolder.evaluation) -> list[Row]:
+def rows_of(study: Study, entries: Mapping[str, LedgerEntry], read: Read = RunFolder.evaluation) -> list[SummaryRow]:
     """Return the rows in the order of the study; arms with the same whole models, evaluated alike, are one row."""
     return [_row(study, arm, row, entries, read) for row, arm in study.arm_of_rows.items()]
 
 
-def _row(study: Study, arm: str, row: str, entries: Mapping[str, Entry], read: Read) -> Row:
+def _row(study: Study, arm: str, row: str, entries: Mapping[str, LedgerEntry], read: Read) -> SummaryRow:
     cells = study.cells_of(arm)
     found = [entries[cell.key] for cell in cells]
     records = [entry.record for entry in found if entry.record is not None and entry.state in RESULTS]
@@ -62,7 +62,7 @@ def _row(study: Study, arm: str, row: str, entries: Mapping[str, Entry], read: R
     for entry in found:
         if entry.state is not State.FINISHED:
             missing[entry.state.value] = missing.get(entry.state.value, 0) + 1
-    return Row(
+    return SummaryRow(
         row,
         len(finished),
         [evaluation.bleu for evaluation in evaluations if evaluation is not None],
@@ -81,7 +81,7 @@ COLUMNS = (
 )
 
 
-def figures_of(row: Row) -> list[str | int | float | None]:
+def figures_of(row: SummaryRow) -> list[str | int | float | None]:
     """Return the row's values for a file; None where there is none."""
 
     def mean(values: list[float]) -> float | None:
@@ -93,7 +93,7 @@ def figures_of(row: Row) -> list[str | int | float | None]:
     return [row.arm, row.finished, mean(row.bleu), spread, *means, missing, row.mixed]
 
 
-def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
+def table_lines(study: Study, entries: Mapping[str, LedgerEntry]) -> list[str]:
     """Return the table as aligned lines. A single seed has no standard deviation."""
     index = index_of(study.outputs)
     heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
@@ -117,7 +117,7 @@ def table_lines(study: Study, entries: Mapping[str, Entry]) -> list[str]:
     return [line.rstrip() for line in aligned(lines, left=1)]
 
 
-def _remarks(row: Row) -> dict[str, int]:
+def _remarks(row: SummaryRow) -> dict[str, int]:
     return {**row.missing, **({"mixed": row.mixed} if row.mixed else {})}
 
 
@@ -151,7 +151,7 @@ def open_study_tracker(study: Study, say: Callable[[str], None]) -> Iterator[Tra
 
 
 COMPARISON = "arms.csv"
-PICTURES: Mapping[str, Callable[[Study, Mapping[str, Entry], Path], bool]] = {
+PICTURES: Mapping[str, Callable[[Study, Mapping[str, LedgerEntry], Path], bool]] = {
     "learning_curves": draw_learning,
     "depth_quality": partial(draw_pruned, of_heads=False),
     "heads_quality": partial(draw_pruned, of_heads=True),
@@ -159,7 +159,7 @@ PICTURES: Mapping[str, Callable[[Study, Mapping[str, Entry], Path], bool]] = {
 """Pictures by the stem of their file."""
 
 
-def is_closed(study: Study, entries: Mapping[str, Entry]) -> bool:
+def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
     """Return whether arms.csv has the figures of these runs; other commands may have ended some, or arms are others."""
     path, index = study.folder / COMPARISON, index_of(study.outputs)
     return path.is_file() and path.read_text() == _as_csv(map(figures_of, rows_of(study, entries, index.evaluation)))
@@ -171,7 +171,7 @@ def _as_csv(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def close(study: Study, entries: Mapping[str, Entry], say: Callable[[str], None]) -> None:
+def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str], None]) -> None:
     """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out.
 
     What is written comes from the records themselves, never from their outlines.

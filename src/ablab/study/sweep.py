@@ -14,7 +14,7 @@ from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.program import program
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
-from ablab.study.ledger import RESULTS, Entry, State, link, register
+from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
 from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
@@ -44,7 +44,7 @@ class Policy:
 class OnEnd(Protocol):
     """Callback for each run that has ended; it words the console's line."""
 
-    def __call__(self, entry: Entry, code: int | None) -> str | None:
+    def __call__(self, entry: LedgerEntry, code: int | None) -> str | None:
         """`code`: exit code of its process, if any. Return None to print nothing."""
 
 
@@ -160,7 +160,7 @@ def _to_do(board: Board, policy: Policy) -> list[Cell]:
     return [entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused]
 
 
-def _failed(board: Board) -> dict[str, Entry]:
+def _failed(board: Board) -> dict[str, LedgerEntry]:
     return {key: entry for key, entry in board.entries.items() if entry.state is State.FAILED}
 
 
@@ -207,7 +207,7 @@ def _set_aside(board: Board, policy: Policy, console: Console) -> None:
         )
 
 
-def _moved(entries: Iterable[Entry]) -> tuple[int, int]:
+def _moved(entries: Iterable[LedgerEntry]) -> tuple[int, int]:
     """Move the runs aside; return how many were, and how many not, since a process works on them.
 
     It may evaluate or prune them: what it writes would come into the new run's folder, of the old weights.

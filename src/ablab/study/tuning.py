@@ -25,7 +25,7 @@ TUNED = ", tuned"
 
 
 @dataclass(frozen=True)
-class Trial:
+class TuningTrial:
     """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged.
 
     `loss`: the mean validation loss, which orders trials of equal cost: BLEU is 0 for all that learn too little.
@@ -50,8 +50,8 @@ class Tuned:
     """An arm, what was tried for it, and the best of that."""
 
     arm: Arm
-    trials: Sequence[Trial]
-    best: Trial
+    trials: Sequence[TuningTrial]
+    best: TuningTrial
 
     @property
     def name(self) -> str:
@@ -99,12 +99,12 @@ def tuned_of(
 
 def _trials_of(
     arm: Arm, tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]], usual: str
-) -> list[Trial]:
+) -> list[TuningTrial]:
     return [_trial(words, records[_trial_name(arm, words)], tune, usual) for words in settings]
 
 
-def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> Trial:
-    return Trial(
+def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> TuningTrial:
+    return TuningTrial(
         words,
         _mean(records, tune.metric),
         loss=_mean(records, "loss"),
@@ -113,7 +113,7 @@ def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> T
     )
 
 
-def _best(arm: Arm, trials: Sequence[Trial]) -> Trial:
+def _best(arm: Arm, trials: Sequence[TuningTrial]) -> TuningTrial:
     """Return the best trial; of equals, that of the lowest loss, then the first.
 
     Raises UserError if none trains the arm.

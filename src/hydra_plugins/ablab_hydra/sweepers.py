@@ -17,7 +17,7 @@ from hydra_plugins.ablab_hydra.launchers import StudyLauncher
 if TYPE_CHECKING:
     from ablab.config import Config
     from ablab.console import Console
-    from ablab.study.ledger import Entry
+    from ablab.study.ledger import LedgerEntry
     from ablab.study.progress import Board
     from ablab.study.search import SearchStudy
     from ablab.study.study import Cell, Study
@@ -138,7 +138,7 @@ def _code_of(result: JobReturn) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def _note(entry: "Entry", result: JobReturn) -> None:
+def _note(entry: "LedgerEntry", result: JobReturn) -> None:
     """Record a failure that is not in the store, since the run failed before it could write."""
     from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED
     from ablab.launchers.base import note_failure
