@@ -17,7 +17,7 @@ WORDS = ("published", "test")
 """Columns of words that do not lead their tables."""
 
 
-class Column(NamedTuple):
+class PageColumn(NamedTuple):
     """A column of the page's table. `holds_words`: aligned and sorted as text."""
 
     title: str
@@ -37,7 +37,7 @@ class PageTable:
     """A table with its notes, numbered from 1, and a second table of columns that fewer people read."""
 
     key: str
-    columns: list[Column]
+    columns: list[PageColumn]
     rows: list[PageRow]
     notes: list[str]
     rest: "PageTable | None" = None
@@ -60,7 +60,7 @@ def _note(table: ReportTable, row: object) -> str:
 
 def _part(table: ReportTable, key: str, names: list[str], notes: list[str], rest: PageTable | None = None) -> PageTable:
     places = [table.columns.index(name) for name in names]
-    columns = [Column(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
+    columns = [PageColumn(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
     numbers = dict(zip(notes, count(1)))
     rows = [
         PageRow(

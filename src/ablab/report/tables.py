@@ -1,10 +1,20 @@
 """The report's tables as text, built once so that every output format shows the same figures."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from ablab.console import duration
-from ablab.report.document import ArmLine, ClaimLine, DifferenceLine, Document, TuningLine
+from ablab.report.document import (
+    ArmLine,
+    ClaimLine,
+    DifferenceLine,
+    Document,
+    EffectLine,
+    MetricLine,
+    SetLine,
+    TuningLine,
+)
 from ablab.report.format import advice_words, interval_text, number, p_text, signed
 from ablab.report.order import arms_by_effect, differences_by_effect
 from ablab.study.claims import EXPECTED
@@ -21,6 +31,22 @@ class ReportTable:
     left: int = 1
 
 
+Line = TypeVar("Line")
+
+
+@dataclass(frozen=True)
+class Column(Generic[Line]):
+    """A column of a table, and its cell of a line. `is_sparse`: it is left out where all its cells are empty.
+
+    `leads`: it holds words, not figures, and stands before all that hold figures.
+    """
+
+    title: str
+    cell: Callable[[Line], str]
+    is_sparse: bool = False
+    leads: bool = False
+
+
 TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics", "tuning"))
 """Keys of all tables."""
 
@@ -32,166 +58,162 @@ def tables(document: Document) -> list[ReportTable]:
 
 def claims_table(document: Document) -> ReportTable:
     """Return claims and verdicts."""
-    columns = ["claim", "verdict", "notes", "difference", "interval", "p (corrected)", "n", "test", "published"]
-    return _without_empty(
-        ReportTable("claims", "Claims", columns, [_claim(claim) for claim in document.claims], left=3)
-    )
+    columns: list[Column[ClaimLine]] = [
+        Column("claim", _claimed, leads=True),
+        Column("verdict", lambda claim: claim.verdict + (" (exploratory)" if claim.exploratory else ""), leads=True),
+        Column("notes", _notes_on_claim, is_sparse=True, leads=True),
+        Column("difference", _difference),
+        Column("interval", _interval),
+        Column("p (corrected)", lambda claim: p_text(claim.corrected)),
+        Column("n", lambda claim: str(claim.n)),
+        Column("test", lambda claim: claim.test or "", is_sparse=True),
+        Column("published", lambda claim: " ".join((claim.published or "").split()), is_sparse=True),
+    ]
+    return _table("claims", "Claims", columns, document.claims)
 
 
 def arms_table(document: Document) -> ReportTable:
     """Return scores, seeds and cost of each arm by effect, with missing runs marked."""
-    columns = [
-        *("arm", "notes", document.title, "95 % interval", "sd", "min to max", "seeds", "chrF", "test loss"),
-        *("validation loss", "parameters", "training time", "target tokens/s", "sentences/s"),
+    digits, metric = document.digits, document.metric
+    columns: list[Column[ArmLine]] = [
+        Column("arm", lambda arm: arm.name + (" (baseline)" if arm.is_baseline else ""), leads=True),
+        Column("notes", lambda arm: _notes_on_arm(document, arm), is_sparse=True, leads=True),
+        Column(document.title, lambda arm: number(arm.mean, digits)),
+        Column("95 % interval", lambda arm: interval_text(arm.interval, digits, sign=False)),
+        Column("sd", lambda arm: number(arm.sd, digits)),
+        Column("min to max", lambda arm: _extent(arm, digits)),
+        Column("seeds", _seeds),
+        Column("chrF", lambda arm: number(arm.chrf, 2), is_sparse=True),
+        Column("test loss", lambda arm: "" if metric == "test_loss" else number(arm.test_loss, 3), is_sparse=True),
+        Column(
+            "validation loss",
+            lambda arm: "" if metric == "valid_loss" else number(arm.valid_loss, 3),
+            is_sparse=True,
+        ),
+        Column("parameters", lambda arm: number(arm.parameters, 0), is_sparse=True),
+        Column(
+            "training time",
+            lambda arm: "" if arm.train_seconds is None else duration(arm.train_seconds),
+            is_sparse=True,
+        ),
+        Column("target tokens/s", lambda arm: number(arm.tokens_per_second, 0), is_sparse=True),
+        Column("sentences/s", lambda arm: number(arm.decoding_speed, 0), is_sparse=True),
     ]
-    return _without_empty(
-        ReportTable("arms", "Arms", columns, [_arm(document, arm) for arm in arms_by_effect(document)], left=2)
-    )
+    return _table("arms", "Arms", columns, arms_by_effect(document))
 
 
 def test_sets_table(document: Document) -> ReportTable:
     """Return BLEU of each arm on each of several test sets."""
-    columns = ["test set", "arm", "sentences", "test BLEU", "sd", "seeds"]
-    rows = [
-        [
-            line.test_set,
-            line.arm + (" (baseline)" if line.arm == document.baseline else ""),
-            f"{line.sentences:,}",
-            number(line.mean, 2),
-            number(line.sd, 2),
-            str(line.n),
-        ]
-        for line in document.test_sets
+    columns: list[Column[SetLine]] = [
+        Column("test set", lambda line: line.test_set, leads=True),
+        Column("arm", lambda line: line.arm + (" (baseline)" if line.arm == document.baseline else ""), leads=True),
+        Column("sentences", lambda line: f"{line.sentences:,}"),
+        Column("test BLEU", lambda line: number(line.mean, 2)),
+        Column("sd", lambda line: number(line.sd, 2)),
+        Column("seeds", lambda line: str(line.n)),
     ]
-    return ReportTable("test_sets", "By test set", columns, rows, left=2)
+    return _table("test_sets", "By test set", columns, document.test_sets)
 
 
 def differences_table(document: Document) -> ReportTable:
     """Return differences of the arms from the baseline, the best first."""
-    columns = [
-        *("arm", "notes", "difference", "95 % interval", "p", "seeds and sentences", "p, seeds and sentences"),
-        *("p, test set alone", "seen with 80 % power", "n"),
+    digits = document.digits
+    columns: list[Column[DifferenceLine]] = [
+        Column("arm", lambda line: line.arm, leads=True),
+        Column("notes", lambda line: _notes_on_difference(document, line), is_sparse=True, leads=True),
+        Column("difference", lambda line: signed(line.difference, digits)),
+        Column("95 % interval", lambda line: interval_text(line.interval, digits)),
+        Column("p", lambda line: p_text(line.p)),
+        Column("seeds and sentences", lambda line: interval_text(line.crossed, digits), is_sparse=True),
+        Column("p, seeds and sentences", lambda line: p_text(line.crossed_p), is_sparse=True),
+        Column("p, test set alone", lambda line: p_text(line.randomisation_p), is_sparse=True),
+        Column("seen with 80 % power", lambda line: number(line.detectable, digits)),
+        Column("n", lambda line: str(line.n)),
     ]
-    rows = [_difference(document, line) for line in differences_by_effect(document)]
-    baseline = document.baselines
-    return _without_empty(ReportTable("differences", f"Differences from {baseline}", columns, rows, left=2))
+    title = f"Differences from {document.baselines}"
+    return _table("differences", title, columns, differences_by_effect(document))
 
 
 def effects_table(document: Document) -> ReportTable:
     """Return the effects of a factorial design."""
-    table = ReportTable(
-        "effects",
-        "Main effects and interactions",
-        ["effect", "kind", "notes", "difference", "95 % interval", "p", "n"],
-        [
-            [
-                effect.what,
-                effect.kind,
-                effect.refused or "",
-                signed(effect.difference, document.digits),
-                interval_text(effect.interval, document.digits),
-                p_text(effect.p),
-                str(effect.n),
-            ]
-            for effect in document.effects
-        ],
-        left=3,
-    )
-    return _without_empty(table)
+    columns: list[Column[EffectLine]] = [
+        Column("effect", lambda effect: effect.what, leads=True),
+        Column("kind", lambda effect: effect.kind, leads=True),
+        Column("notes", lambda effect: effect.refused or "", is_sparse=True, leads=True),
+        Column("difference", lambda effect: signed(effect.difference, document.digits)),
+        Column("95 % interval", lambda effect: interval_text(effect.interval, document.digits)),
+        Column("p", lambda effect: p_text(effect.p)),
+        Column("n", lambda effect: str(effect.n)),
+    ]
+    return _table("effects", "Main effects and interactions", columns, document.effects)
 
 
 def metrics_table(document: Document) -> ReportTable:
     """Return how well each metric tells the arms apart."""
-    columns = ["metric", "sd between arms", "sd within arms", "signal to noise", "F", "omega squared", "arms", "runs"]
-    rows = [
-        [
-            line.title + (" (declared)" if line.declared else ""),
-            number(line.between, line.digits),
-            number(line.within, line.digits),
-            number(line.ratio, 2),
-            number(line.f, 2),
-            number(line.omega_squared, 2),
-            str(line.arms),
-            str(line.runs),
-        ]
-        for line in document.metrics
+    columns: list[Column[MetricLine]] = [
+        Column("metric", lambda line: line.title + (" (declared)" if line.declared else ""), leads=True),
+        Column("sd between arms", lambda line: number(line.between, line.digits)),
+        Column("sd within arms", lambda line: number(line.within, line.digits)),
+        Column("signal to noise", lambda line: number(line.ratio, 2)),
+        Column("F", lambda line: number(line.f, 2)),
+        Column("omega squared", lambda line: number(line.omega_squared, 2)),
+        Column("arms", lambda line: str(line.arms)),
+        Column("runs", lambda line: str(line.runs)),
     ]
-    return ReportTable("metrics", "Which metric sees best (exploratory)", columns, rows)
-
-
-def _best_of_half(line: TuningLine) -> float | None:
-    """Return the best of half the trials, on average; None where as many have diverged."""
-    place = (line.trials + 1) // 2 - line.diverged - 1
-    return line.expected[place] if place >= 0 else None
+    return _table("metrics", "Which metric sees best (exploratory)", columns, document.metrics)
 
 
 def tuning_table(document: Document) -> ReportTable:
     """Return what tuning found for each arm, on validation."""
-    columns = ["arm", "chosen", "best", "usual settings", "worst", "best of half the trials", "trials", "diverged"]
-    rows = [
-        [
-            line.arm,
-            line.settings + (" (at an end)" if line.edges else ""),
-            number(line.best, 3),
-            number(line.usual, 3),
-            number(line.worst, 3),
-            number(_best_of_half(line), 3),
-            str(line.trials),
-            str(line.diverged),
-        ]
-        for line in document.tuning
+    columns: list[Column[TuningLine]] = [
+        Column("arm", lambda line: line.arm, leads=True),
+        Column("chosen", lambda line: line.settings + (" (at an end)" if line.edges else ""), leads=True),
+        Column("best", lambda line: number(line.best, 3)),
+        Column("usual settings", lambda line: number(line.usual, 3)),
+        Column("worst", lambda line: number(line.worst, 3)),
+        Column("best of half the trials", lambda line: number(_best_of_half(line), 3)),
+        Column("trials", lambda line: str(line.trials)),
+        Column("diverged", lambda line: str(line.diverged)),
     ]
     metric = document.tuning[0].metric if document.tuning else ""
-    return ReportTable("tuning", f"Tuning, by {metric}", columns, rows, left=2)
+    return _table("tuning", f"Tuning, by {metric}", columns, document.tuning)
 
 
 MAKERS = (*(claims_table, arms_table, test_sets_table, differences_table, effects_table, tuning_table, metrics_table),)
 """Functions that make the tables, in reading order."""
 
-SPARSE = (
-    *("notes", "chrF", "parameters", "training time", "target tokens/s", "sentences/s"),
-    "test loss",
-    "validation loss",
-    "seeds and sentences",
-    "p, seeds and sentences",
-    "p, test set alone",
-    "test",
-    "published",
-)
-"""Columns that are left out where they would be empty."""
 
-
-def _without_empty(table: ReportTable) -> ReportTable:
-    kept = [
-        number
-        for number, column in enumerate(table.columns)
-        if column not in SPARSE or any(row[number] for row in table.rows)
-    ]
-    return replace(
-        table,
-        columns=[table.columns[number] for number in kept],
-        rows=[[row[number] for number in kept] for row in table.rows],
-        left=sum(number < table.left for number in kept),
+def _table(key: str, title: str, columns: Sequence[Column[Line]], lines: Sequence[Line]) -> ReportTable:
+    cells = [[column.cell(line) for line in lines] for column in columns]
+    kept = [(column, each) for column, each in zip(columns, cells, strict=True) if not column.is_sparse or any(each)]
+    return ReportTable(
+        key,
+        title,
+        columns=[column.title for column, _ in kept],
+        rows=[[each[place] for _, each in kept] for place in range(len(lines))],
+        left=sum(column.leads for column, _ in kept),
     )
 
 
-def _claim(claim: ClaimLine) -> list[str]:
+def _claimed(claim: ClaimLine) -> str:
     margin = f", margin {claim.margin:g}" if claim.margin else ""
+    return f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {claim.about}{margin}"
+
+
+def _notes_on_claim(claim: ClaimLine) -> str:
     secondary = "secondary" if claim.secondary else None
     exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
     unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
+    return "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note)
+
+
+def _difference(claim: ClaimLine) -> str:
+    return "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip()
+
+
+def _interval(claim: ClaimLine) -> str:
     level = f" at {100 * claim.interval.level:.4g} %" if claim.interval else ""
-    return [
-        f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {claim.about}{margin}",
-        claim.verdict + (" (exploratory)" if claim.exploratory else ""),
-        "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note),
-        "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip(),
-        f"{interval_text(claim.interval, claim.digits)}{level}",
-        p_text(claim.corrected),
-        str(claim.n),
-        claim.test or "",
-        " ".join((claim.published or "").split()),
-    ]
+    return f"{interval_text(claim.interval, claim.digits)}{level}"
 
 
 def _marks(claim: ClaimLine) -> Iterator[str]:
@@ -207,26 +229,17 @@ def _marks(claim: ClaimLine) -> Iterator[str]:
         yield f"{claim.other.test} alone: {interval}{p}"
 
 
-def _arm(document: Document, arm: ArmLine) -> list[str]:
-    digits = document.digits
-    extent = "" if arm.minimum is None else f"{number(arm.minimum, digits)} to {number(arm.maximum, digits)}"
+def _notes_on_arm(document: Document, arm: ArmLine) -> str:
     holes = [f"{n} {state}" for state, n in arm.missing.items()]
-    return [
-        arm.name + (" (baseline)" if arm.is_baseline else ""),
-        "; ".join([*arm.notes, *holes, *_moving(document, arm.name)]),
-        number(arm.mean, digits),
-        interval_text(arm.interval, digits, sign=False),
-        number(arm.sd, digits),
-        extent,
-        str(arm.finished) if arm.finished == arm.planned else f"{arm.finished} of {arm.planned}",
-        number(arm.chrf, 2),
-        "" if document.metric == "test_loss" else number(arm.test_loss, 3),
-        "" if document.metric == "valid_loss" else number(arm.valid_loss, 3),
-        number(arm.parameters, 0),
-        "" if arm.train_seconds is None else duration(arm.train_seconds),
-        number(arm.tokens_per_second, 0),
-        number(arm.decoding_speed, 0),
-    ]
+    return "; ".join([*arm.notes, *holes, *_moving(document, arm.name)])
+
+
+def _extent(arm: ArmLine, digits: int) -> str:
+    return "" if arm.minimum is None else f"{number(arm.minimum, digits)} to {number(arm.maximum, digits)}"
+
+
+def _seeds(arm: ArmLine) -> str:
+    return str(arm.finished) if arm.finished == arm.planned else f"{arm.finished} of {arm.planned}"
 
 
 def _moving(document: Document, name: str, *, whose: str = "") -> list[str]:
@@ -234,19 +247,13 @@ def _moving(document: Document, name: str, *, whose: str = "") -> list[str]:
     return [f"{whose}under-trained"] if state == "moving" else []
 
 
-def _difference(document: Document, line: DifferenceLine) -> list[str]:
-    digits = document.digits
+def _notes_on_difference(document: Document, line: DifferenceLine) -> str:
     notes = [line.refused, line.crossed_refused, line.randomisation_refused]
     notes += [*_moving(document, line.arm), *_moving(document, line.baseline or document.baseline, whose="baseline ")]
-    return [
-        line.arm,
-        "; ".join(note for note in notes if note),
-        signed(line.difference, digits),
-        interval_text(line.interval, digits),
-        p_text(line.p),
-        interval_text(line.crossed, digits),
-        p_text(line.crossed_p),
-        p_text(line.randomisation_p),
-        number(line.detectable, digits),
-        str(line.n),
-    ]
+    return "; ".join(note for note in notes if note)
+
+
+def _best_of_half(line: TuningLine) -> float | None:
+    """Return the best of half the trials, on average; None where as many have diverged."""
+    place = (line.trials + 1) // 2 - line.diverged - 1
+    return line.expected[place] if place >= 0 else None
