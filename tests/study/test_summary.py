@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
 from ablab.study.plots import draw_learning
-from ablab.study.summary import COLUMNS, COMPARISON, close, figures_of, is_closed, rows_of, table_lines
+from ablab.study.summary import COMPARISON, FIGURES, close, figures_of, is_closed, rows_of, table_lines
 from tests.report.synthetic import fill
 from tests.study.pretend import pretend
 
@@ -24,7 +24,7 @@ def test_runs_that_changed_code_on_the_way_are_counted(study):
     entries = ledger(study)
     assert "1 mixed" in table_lines(study, entries)[1]
     (row,) = rows_of(study, entries)
-    assert dict(zip(COLUMNS, figures_of(row), strict=True))["mixed"] == 1
+    assert dict(zip(FIGURES, figures_of(row), strict=True))["mixed"] == 1
 
 
 WORDS = ("layerdrop=0,0.1", "seed=1,2,3", "logger=none")
@@ -39,7 +39,7 @@ def failing(tmp_path):
 
 def test_an_arm_with_a_diverged_run_has_no_mean_over_the_others(failing):
     entries = ledger(failing)
-    whole, failed = (dict(zip(COLUMNS, figures_of(row), strict=True)) for row in rows_of(failing, entries))
+    whole, failed = (dict(zip(FIGURES, figures_of(row), strict=True)) for row in rows_of(failing, entries))
     scores = ("test_bleu", "test_bleu_sd", "test_chrf", "valid_loss")
     assert [failed[column] for column in scores] == [None] * 4
     assert None not in [whole[column] for column in scores]

@@ -75,44 +75,54 @@ def _row(study: Study, arm: str, row: str, entries: Mapping[str, LedgerEntry], r
     )
 
 
-COLUMNS = (
-    *("arm", "seeds", "test_bleu", "test_bleu_sd", "test_chrf", "valid_loss", "parameters", "seconds"),
-    *("missing", "mixed"),
-)
+def _mean(values: list[float]) -> float | None:
+    return statistics.fmean(values) if values else None
+
+
+def _counted(states: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in states.items())
+
+
+FIGURES: Mapping[str, Callable[[SummaryRow], str | int | float | None]] = {
+    "arm": lambda row: row.arm,
+    "seeds": lambda row: row.finished,
+    "test_bleu": lambda row: _mean(row.bleu),
+    "test_bleu_sd": lambda row: statistics.stdev(row.bleu) if len(row.bleu) > 1 else None,
+    "test_chrf": lambda row: _mean(row.chrf),
+    "valid_loss": lambda row: _mean(row.loss),
+    "parameters": lambda row: row.parameters,
+    "seconds": lambda row: _mean(row.seconds),
+    "missing": lambda row: _counted(row.missing),
+    "mixed": lambda row: row.mixed,
+}
+"""The columns of the file, each with its value of a row; None where there is none."""
 
 
 def figures_of(row: SummaryRow) -> list[str | int | float | None]:
-    """Return the row's values for a file; None where there is none."""
+    """Return the row's values for a file."""
+    return [figure(row) for figure in FIGURES.values()]
 
-    def mean(values: list[float]) -> float | None:
-        return statistics.fmean(values) if values else None
 
-    spread = statistics.stdev(row.bleu) if len(row.bleu) > 1 else None
-    missing = ", ".join(f"{number} {state}" for state, number in row.missing.items())
-    means = (mean(row.chrf), mean(row.loss), row.parameters, mean(row.seconds))
-    return [row.arm, row.finished, mean(row.bleu), spread, *means, missing, row.mixed]
+CELLS: Mapping[str, Callable[[SummaryRow], str]] = {
+    "seeds": lambda row: f"{row.finished}",
+    "test BLEU": lambda row: _spread(row.bleu, 2),
+    "chrF": lambda row: _spread(row.chrf, 2),
+    "valid loss": lambda row: _spread(row.loss, 3),
+    "parameters": lambda row: "" if row.parameters is None else f"{row.parameters:,}",
+    "time each": lambda row: duration(statistics.fmean(row.seconds)) if row.seconds else "",
+    "": lambda row: _counted(_remarks(row)),
+}
+"""The columns of the table on the console after the arm's name. A single seed has no standard deviation."""
 
 
 def table_lines(study: Study, entries: Mapping[str, LedgerEntry]) -> list[str]:
-    """Return the table as aligned lines. A single seed has no standard deviation."""
+    """Return the table as aligned lines."""
     index = index_of(study.outputs)
-    heading = ["arm", "seeds", "test BLEU", "chrF", "valid loss", "parameters", "time each", ""]
-    lines = [heading]
+    lines = [["arm", *CELLS]]
     baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
     for row in rows_of(study, entries, index.evaluation):
         mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
-        lines.append(
-            [
-                f"{row.arm}{mark}",
-                f"{row.finished}",
-                _spread(row.bleu, 2),
-                _spread(row.chrf, 2),
-                _spread(row.loss, 3),
-                "" if row.parameters is None else f"{row.parameters:,}",
-                duration(statistics.fmean(row.seconds)) if row.seconds else "",
-                ", ".join(f"{number} {state}" for state, number in _remarks(row).items()),
-            ]
-        )
+        lines.append([f"{row.arm}{mark}", *(cell(row) for cell in CELLS.values())])
     index.keep()
     return [line.rstrip() for line in aligned(lines, left=1)]
 
@@ -167,7 +177,7 @@ def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
 
 def _as_csv(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+    csv.writer(text, lineterminator="\n").writerows([list(FIGURES), *rows])
     return text.getvalue()
 
 
@@ -186,7 +196,7 @@ def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str],
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())
     with open_study_tracker(study, say) as tracker:
-        tracker.table(moment, "study/arms", COLUMNS, rows)
+        tracker.table(moment, "study/arms", list(FIGURES), rows)
         for name in drawn:
             about = f"{study.name}: {name.replace('_', ' ')}"
             tracker.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)
