@@ -100,6 +100,7 @@ ADDITIONS = (
     ),
     Addition("DropHead schedule", ("ablab.training.schedules.rising",), (), "conf/drophead"),
     Addition("optimiser", ("ablab.training.optimisers.adam",), (), "conf/optim"),
+    Addition("loss", ("ablab.training.loss.token_loss",), (), "conf/loss"),
     Addition("corpus", ("ablab.data.corpus.Corpus",), (), "conf/data"),
     Addition(
         "pruning strategy",

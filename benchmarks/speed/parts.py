@@ -73,7 +73,7 @@ class Trained:
         began = time.perf_counter()
         reseed(self.model, 1, step=number, micro_batch=0)
         loss = token_loss(self.model, self.steps[number][0], 0.1)
-        (loss.smoothed / loss.tokens).backward()
+        (loss.total / loss.tokens).backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ablab.config import Composed, Config
 from ablab.config.groups import TARGET, implied_choices
+from ablab.config.kinds import unasked
 from ablab.config.options import DropHead
 from ablab.config.schema import all_fields
 from ablab.data.corpus import EXTRA_TOKENS
@@ -34,6 +35,9 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
         )
         if old in content
     }
+    for key in unasked(config):
+        group, _, name = key.rpartition(".")
+        del content[group][name]
     model = config.model
     if model.num_heads == 1:  # the only head always stays
         content["drophead"] = DropHead(kind="none").part(Role.RECIPE)

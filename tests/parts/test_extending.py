@@ -64,7 +64,7 @@ def test_the_page_has_every_kind_and_every_name_that_is_given():
     titles = " ".join(SECTIONS).lower()
     for kind in ("norm", "placement", "position", "feed-forward", "initial", "learning-rate", "drophead", "optimiser"):
         assert kind in titles
-    for kind in ("corpus", "pruning", "metric"):
+    for kind in ("loss", "corpus", "pruning", "metric"):
         assert kind in titles
     for names in SUPPLIED.values():
         for name in names:

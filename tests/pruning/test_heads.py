@@ -110,7 +110,7 @@ def test_importance_is_the_gradient_of_a_mask(norm, drophead):
                 scaled = whole * xi.repeat_interleave(4)
                 del attention.output._parameters["weight"]
                 attention.output.weight = scaled
-                loss = token_loss(model, collate(src, tgt, torch.tensor([row]).numpy()), label_smoothing=0.0).smoothed
+                loss = token_loss(model, collate(src, tgt, torch.tensor([row]).numpy()), label_smoothing=0.0).total
                 sums += torch.autograd.grad(loss, xi)[0].abs()
                 del attention.output.weight
                 attention.output.weight = torch.nn.Parameter(whole)
@@ -127,7 +127,7 @@ def test_importance_is_output_times_gradient():
     hook = model.decoder.layers[1].cross_attention.drophead.register_forward_hook(
         lambda module, inputs, heads: (heads.retain_grad(), seen.append(heads))[1]
     )
-    token_loss(model, collate(src, tgt, torch.tensor([0]).numpy()), label_smoothing=0.0).smoothed.backward()
+    token_loss(model, collate(src, tgt, torch.tensor([0]).numpy()), label_smoothing=0.0).total.backward()
     hook.remove()
     products = (seen[0] * seen[0].grad).sum(dim=(0, 2, 3)).abs()
     expected = (products / products.norm()).tolist()

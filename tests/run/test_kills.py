@@ -51,7 +51,7 @@ LINE = (
 KILLS = {
     # where -> (what is replaced, how often it is passed before, before or after it acts)
     "mid-epoch": ("ablab.training.module.TranslationModule.training_step", 22, "before"),
-    "mid-accumulation": ("ablab.training.module.token_loss", 37, "before"),
+    "mid-accumulation": ("ablab.training.module.TranslationModule.manual_backward", 37, "before"),
     "with a validation due": ("ablab.training.module.TranslationModule.training_step", 29, "after"),
     "during validation": ("ablab.training.validation.Validator._translate", 1, "after"),
     "between snapshot and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 4, "before"),

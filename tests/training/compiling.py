@@ -51,7 +51,7 @@ def graphs(norm: str, *, drophead: float) -> dict[str, Any]:
                 module.drop_prob = drophead * step / STEPS
         reseed(model, 1, step=step, micro_batch=0)
         there = Batch(*(side.to("meta") for side in batch(draw, step)))
-        token_loss(model, there, 0.1).smoothed.backward()
+        token_loss(model, there, 0.1).total.backward()
         found.append(counter.frame_count)
     torch.is_autocast_enabled = is_enabled
     return {"until": found, "breaks": sum(counters["graph_break"].values())}
@@ -67,7 +67,7 @@ def largest_difference(norm: str) -> float:
         if compiles:
             _compile(model, "eager")
         loss = token_loss(model, there, 0.1)
-        loss.smoothed.backward()
+        loss.total.backward()
         assert list(model.state_dict()) == names
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
         found.append(torch.cat([loss.true[None], *(gradient.flatten() for gradient in gradients)]))

@@ -52,9 +52,9 @@ def test_a_bias_of_the_output_is_one_of_the_logits():
     logits = model.logits(model(batch.src, batch.tgt)).flatten(0, 1)[batch.real]
     expected = F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="sum")
     found = token_loss(model, batch, 0.1)
-    torch.testing.assert_close(found.smoothed, expected)
+    torch.testing.assert_close(found.total, expected)
     torch.testing.assert_close(found.true, F.cross_entropy(logits, labels, reduction="sum"))
-    (wanted,), (got,) = (torch.autograd.grad(loss, [model.output_bias]) for loss in (expected, found.smoothed))
+    (wanted,), (got,) = (torch.autograd.grad(loss, [model.output_bias]) for loss in (expected, found.total))
     torch.testing.assert_close(got, wanted)
     assert wanted.abs().max() > 0.1
 
@@ -73,7 +73,7 @@ def test_padding_has_no_part_in_it():
     wider = Batch.of(
         F.pad(batch.src, (0, 3), value=PAD), F.pad(batch.tgt, (0, 5), value=PAD), F.pad(batch.labels, (0, 5), value=PAD)
     )
-    torch.testing.assert_close(token_loss(model, wider, 0.1).smoothed, whole.smoothed, rtol=1e-12, atol=0)
+    torch.testing.assert_close(token_loss(model, wider, 0.1).total, whole.total, rtol=1e-12, atol=0)
 
 
 def _gradients(model: nn.Module, parts: list[Batch], *, layerdrop: bool = False) -> list[torch.Tensor]:
@@ -82,7 +82,7 @@ def _gradients(model: nn.Module, parts: list[Batch], *, layerdrop: bool = False)
     for micro_batch, part in enumerate(parts):
         if layerdrop:
             reseed(model, 1, step=4, micro_batch=micro_batch)
-        (token_loss(model, part, 0.1).smoothed / tokens).backward()
+        (token_loss(model, part, 0.1).total / tokens).backward()
     return [torch.zeros(()) if p.grad is None else p.grad.clone() for p in model.parameters()]
 
 

@@ -25,7 +25,7 @@ SELECTION = [
         "validation: the loss is the smoothed one",
         "training/validation.py",
         "label_smoothing=0.0)\n            total += float(loss.true)",
-        "label_smoothing=0.1)\n            total += float(loss.smoothed)",
+        "label_smoothing=0.1)\n            total += float(loss.total)",
         VALIDATION,
     ),
     Fault(

@@ -101,8 +101,8 @@ STEPS = [
     Fault(
         "micro-batches count equally, whatever their tokens",
         "training/module.py",
-        "self.manual_backward(loss.smoothed / tokens)",
-        "self.manual_backward(loss.smoothed / loss.tokens / len(micro_batches))",
+        "self.manual_backward(loss.total / tokens)",
+        "self.manual_backward(loss.total / loss.tokens / len(micro_batches))",
         WHOLE,
     ),
     Fault(

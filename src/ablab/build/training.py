@@ -22,6 +22,7 @@ from ablab.provenance import code
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compile import compile_layers
+from ablab.training.loss import TrainingLoss
 from ablab.training.module import StepConfig
 from ablab.training.optimisers import Named
 from ablab.training.selection import Selection
@@ -50,15 +51,21 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
 
 
 def build_objective(config: Config, state: TrainingState) -> StepConfig:
-    """Build the settings of an optimiser step: label smoothing, optimiser, gradient clipping and rates by step."""
+    """Build the settings of an optimiser step: loss, optimiser, gradient clipping and rates by step."""
     return StepConfig(
         seed=config.seed,
-        label_smoothing=config.training.label_smoothing,
+        loss=_loss(config),
         learning_rate=_learning_rate(config, state),
         drophead_rate=_drophead_rate(config),
         optimizer=partial(_optimizer, config),
         clip=config.optim.clip,
     )
+
+
+def _loss(config: Config) -> TrainingLoss:
+    facts = {**config.model.sizes, "label_smoothing": config.training.label_smoothing}
+    loss: TrainingLoss = construct(chosen_part(config.loss), {**facts, **config.loss.own})
+    return loss
 
 
 def _optimizer(config: Config, parameters: Named) -> Optimizer:

@@ -22,7 +22,7 @@ SMALL = (
 )
 """A model and a run that take a second; the words of the user go before these."""
 
-OF_NO_MODEL = ("schedule", "optim", "data", "pruning", "logger")
+OF_NO_MODEL = ("schedule", "optim", "loss", "data", "pruning", "logger")
 """Groups whose parts are not in the model."""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ablab.config.kinds import readers
+from ablab.config.kinds import HANDED, askers, readers, unasked
 from ablab.config.rules import violations
 from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
@@ -97,13 +97,21 @@ def _without_effect(
         if key in unread:
             having = ", ".join(readers(key))
             yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={having}"
-        elif (why := idle(config, key)) is not None:
+        elif (why := idle(config, key) or _unasked(config, chosen, key)) is not None:
             yield line, f"{line} has no effect with {why}"
         elif key == "layerdrop" and {"layerdrop_encoder", "layerdrop_decoder"} <= typed:
             yield (
                 line,
                 f"{line} has no effect beside layerdrop_encoder and layerdrop_decoder; allowed: one or the others",
             )
+
+
+def _unasked(config: Config, chosen: Mapping[str, str], key: str) -> str | None:
+    """Return the option whose part does not ask for the field, and those whose parts do; None for any other field."""
+    if key not in unasked(config):
+        return None
+    group = HANDED[key]
+    return f"{group}={chosen[group]}; allowed with {group}={', '.join(askers(key))}"
 
 
 def idle(config: Group, key: str) -> str | None:

@@ -41,11 +41,16 @@ SUPPLIED: Mapping[str, tuple[str, ...]] = {
     "drophead": (*MODEL, *PLACE, "step"),
     "schedule": (*MODEL, "step", "peak", "total"),
     "optim": (*MODEL, "parameters"),
+    "loss": (*MODEL, "model", "batch", "label_smoothing"),
     "pruning": ("encoder_layers", "decoder_layers", "judge", "rates"),
     "data": (),
     "logger": ("card", "folder", "say"),
 }
 """By group, the parameters that are no fields. `peak`: the largest learning rate. `total`: `training.max_steps`."""
+
+
+HANDED: Mapping[str, str] = {"training.label_smoothing": "loss"}
+"""Fields outside a group that have an effect only where its part asks for them, and the group."""
 
 
 class Made(Group):
@@ -120,6 +125,17 @@ def chosen_part(option: Option) -> Part:
     part = part_of(option.of_group, option.kind)
     assert part is not None, f"{option.of_group}={option.kind} has no part"
     return part
+
+
+def asks_for(option: Option, name: str) -> bool:
+    """Return whether the option's part has a parameter of this name."""
+    part = part_of(option.of_group, option.kind)
+    return part is not None and name in part.signature.parameters
+
+
+def unasked(config: Group) -> list[str]:
+    """Return the fields of HANDED that have no effect, as the chosen part does not ask for them."""
+    return [key for key, group in HANDED.items() if not asks_for(getattr(config, group), key.rpartition(".")[2])]
 
 
 def _fields(part: Part, group: str) -> Iterator[str]:
@@ -270,6 +286,20 @@ def readers(key: str) -> tuple[str, ...]:
     """Return the options of the group in `group.field` that read the field."""
     group, _, field = key.partition(".")
     return tuple(name for name in groups()[group] if field in _readable_fields_of(group, name))
+
+
+def askers(key: str) -> tuple[str, ...]:
+    """Return the options whose parts ask for a field of HANDED."""
+    group, name = HANDED[key], key.rpartition(".")[2]
+    return tuple(option for option in groups()[group] if name in _readable_parameters_of(group, option))
+
+
+def _readable_parameters_of(group: str, option: str) -> Collection[str]:
+    try:
+        part = part_of(group, str(option_values(group, option).get("kind")))
+        return () if part is None else part.signature.parameters
+    except UserError:
+        return ()
 
 
 def _readable_fields_of(group: str, option: str) -> Collection[str]:

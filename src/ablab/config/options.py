@@ -93,6 +93,12 @@ class Schedule(Option):
     of_group = "schedule"
 
 
+class Loss(Option):
+    """What training minimises. Validation measures plain cross-entropy under each."""
+
+    of_group = "loss"
+
+
 class Optim(Option):
     """The optimiser and the batch size. `lr`: peak learning rate. `batch_tokens`: padded tokens of the longer side."""
 
@@ -275,6 +281,7 @@ OPTIONS: dict[str, dict[str, type[Option]]] = {
     "drophead": {"": ScheduledDropHead, "none": DropHead},
     "schedule": {"": Schedule},
     "optim": {"": Optim},
+    "loss": {"": Loss},
     "pruning": {
         "": RulePruning,
         "none": Pruning,

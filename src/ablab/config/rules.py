@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ablab.config.kinds import part_of
-from ablab.config.options import OPTIONS, ImportancePruning, Option, RulePruning, removes_heads
+from ablab.config.kinds import asks_for, part_of
+from ablab.config.options import OPTIONS, ImportancePruning, RulePruning, removes_heads
 from ablab.config.schema import Config
 from ablab.fields import as_typed
 
@@ -74,7 +74,7 @@ def _schedule(config: Config) -> Iterator[str]:
             "allowed: a number"
         )
         return
-    if _asks_for(schedule, "total"):
+    if asks_for(schedule, "total"):
         if total is None:
             yield (
                 f"schedule={schedule.kind}: the rate depends on the last step, so it needs training.max_steps, got null"
@@ -85,11 +85,6 @@ def _schedule(config: Config) -> Iterator[str]:
             )
     if floor is not None and floor > config.peak_rate:
         yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which the rate falls"
-
-
-def _asks_for(option: Option, name: str) -> bool:
-    part = part_of(option.of_group, option.kind)
-    return part is not None and name in part.signature.parameters
 
 
 def _needs(config: Config) -> Iterator[str]:

@@ -21,6 +21,7 @@ from ablab.config.options import (
     FeedForward,
     Init,
     Logger,
+    Loss,
     Norm,
     Optim,
     Placement,
@@ -175,6 +176,7 @@ class Config(Architecture):
     init: Annotated[Init, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
     optim: Optim
     schedule: Schedule
+    loss: Annotated[Loss, Formerly({"kind": "label_smoothing"})]
     training: Training
     decoding: Decoding
     pruning: Pruning

@@ -12,7 +12,7 @@ from ablab.syntax.definitions import Sources
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
 OF_MODEL = ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position")
-OF_TRAINING = (*OF_MODEL, "init", "drophead", "schedule", "optim", "data")
+OF_TRAINING = (*OF_MODEL, "init", "drophead", "schedule", "optim", "loss", "data")
 GROUPS: Mapping[Stage, tuple[str, ...]] = {
     "training": OF_TRAINING,
     "evaluation": (*OF_MODEL, "data"),

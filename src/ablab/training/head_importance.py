@@ -53,7 +53,7 @@ def _slopes(
     }
     pairs = [pair for site, found in sites.items() for pair in zip(found, masks[site], strict=True)]
     with multiplied(pairs):
-        loss = token_loss(model, batch, label_smoothing=0.0).smoothed
+        loss = token_loss(model, batch, label_smoothing=0.0).total
     # LayerDrop is off in evaluation, so every mask is in the graph.
     slopes = iter(torch.autograd.grad(loss, [mask for _, mask in pairs]))
     return {site: [next(slopes) for _ in found] for site, found in sites.items()}

@@ -1,10 +1,12 @@
-"""Label-smoothed cross-entropy, computed from hidden vectors and summed over target tokens."""
+"""Losses of training, and what they are made of: predictions, label-smoothed cross-entropy, sums over tokens."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from ablab.data.batches import Batch
 from ablab.model.modes import as_products_take_it
@@ -13,26 +15,71 @@ from ablab.training.chunks import loss_rows
 
 
 class TokenLoss(NamedTuple):
-    """Loss sums over target tokens, in nats: `smoothed`, the training objective, and `true`, the plain loss.
+    """Loss sums over target tokens, in nats: `total`, which training minimises, and `true`, plain cross-entropy.
 
-    `tokens` is the number of target tokens.
+    Only `total` has a gradient. `tokens` is the number of target tokens.
     """
 
-    smoothed: Tensor
+    total: Tensor
     true: Tensor
     tokens: int
 
 
+TrainingLoss = Callable[[Transformer, Batch], TokenLoss]
+"""A loss of training. It keeps nothing between calls, and each call of the model within it draws anew."""
+
+
+class Predictions(NamedTuple):
+    """One pass of the model over the tokens to predict: logits = hidden @ matrix.T, without padding."""
+
+    hidden: Float[Tensor, "tokens d_model"]
+    matrix: Float[Tensor, "vocab d_model"]
+    labels: Int[Tensor, "tokens"]
+
+
 def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> TokenLoss:
-    """Compute the loss of a batch. Hidden vectors become logits only where there is a token to predict."""
+    """Compute the label-smoothed cross-entropy of a batch, in one pass of the model."""
+    return cross_entropy(predict(model, batch), label_smoothing)
+
+
+def predict(model: Transformer, batch: Batch) -> Predictions:
+    """Run the model. Hidden vectors become logits only where there is a token to predict."""
     hidden = model(batch.src, batch.tgt).flatten(0, 1).index_select(0, batch.real)
     labels = batch.labels.flatten().index_select(0, batch.real)
     matrix = model.words.output_matrix()
     if model.output_bias is not None:  # as one more column, the feature of which is 1
         hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
         matrix = torch.cat([matrix, model.output_bias[:, None].to(matrix.dtype)], dim=1)
-    smoothed, true = projected_cross_entropy(hidden, matrix, labels, label_smoothing)
-    return TokenLoss(smoothed, true, batch.tokens)
+    return Predictions(hidden, matrix, labels)
+
+
+def cross_entropy(predictions: Predictions, label_smoothing: float) -> TokenLoss:
+    """Return the label-smoothed and the plain cross-entropy of predictions."""
+    smoothed, true = projected_cross_entropy(*predictions, label_smoothing)
+    return TokenLoss(smoothed, true, len(predictions.labels))
+
+
+def sum_over_tokens(function: Callable[..., Tensor], *passes: Predictions) -> Float[Tensor, ""]:
+    """Sum `function(labels, log_probs, ...)` over chunks of tokens, with log-probabilities of each of the passes.
+
+    The function gets labels [rows] and, for every pass, log-probabilities [rows, vocab] in float32 or better; it
+    returns a sum over rows. A chunk is computed again in the backward pass, so that no more than one is ever held.
+    """
+
+    def of_chunk(part: slice) -> Tensor:
+        return function(labels[part], *(_log_probs(each.hidden[part], each.matrix) for each in passes))
+
+    labels, matrix = passes[0].labels, passes[0].matrix
+    rows = max(1, loss_rows(len(matrix), matrix.device) // len(passes))
+    parts = [slice(start, start + rows) for start in range(0, len(labels), rows)]
+    sums = [checkpoint(of_chunk, part, use_reentrant=False) for part in parts]
+    return torch.stack(sums).sum()
+
+
+def _log_probs(hidden: Tensor, matrix: Tensor) -> Float[Tensor, "rows vocab"]:
+    hidden = as_products_take_it(hidden)
+    logits = hidden @ matrix.to(hidden.dtype).T
+    return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 def projected_cross_entropy(

@@ -13,7 +13,7 @@ from ablab.model.place import Place
 from ablab.model.streams import reseed
 from ablab.model.transformer import Transformer
 from ablab.training.distributed import ALONE, Ranks
-from ablab.training.loss import token_loss
+from ablab.training.loss import TrainingLoss
 from ablab.training.optimisers import Named
 
 
@@ -25,7 +25,7 @@ class StepConfig:
     """
 
     seed: int
-    label_smoothing: float
+    loss: TrainingLoss
     learning_rate: Callable[[int], float]
     drophead_rate: Callable[[int, Place], float]
     optimizer: Callable[[Named], torch.optim.Optimizer]
@@ -96,8 +96,8 @@ class TranslationModule(pl.LightningModule):
         total = torch.zeros((), device=self.device)
         for part in self.ranks.mine(len(micro_batches)):
             reseed(self.model, objective.seed, step=step, micro_batch=part)
-            loss = token_loss(self.model, micro_batches[part], objective.label_smoothing)
-            self.manual_backward(loss.smoothed / tokens)
+            loss = objective.loss(self.model, micro_batches[part])
+            self.manual_backward(loss.total / tokens)
             total += loss.true.detach() / tokens
         self.ranks.add_up(list(self.model.parameters()), total)
         grad_norm = torch.nn.utils.clip_grad_norm_(
