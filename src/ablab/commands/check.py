@@ -53,12 +53,14 @@ def check(arguments: Sequence[str]) -> int:
 
 def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
     """Yield the laws of the chosen groups; `line` describes the run that is stopped and continued."""
-    from ablab.contracts import of_corpora, of_model, of_pruning, of_training  # torch from here on
+    from ablab.contracts import of_corpora, of_losses, of_model, of_pruning, of_training  # torch from here on
 
     if "data" in chosen:
         yield from of_corpora.LAWS
     if set(chosen).difference(OF_NO_MODEL):
         yield from of_model.LAWS
+    if "loss" in chosen:
+        yield from of_losses.LAWS
     if "pruning" in chosen:
         yield from of_pruning.LAWS
     yield from of_training.laws(line)

@@ -27,7 +27,7 @@ NO_RATES: Mapping[str, float] = dict.fromkeys(
 def shapes(config: Config) -> None:
     """Compute logits and gradients."""
     model = _model(config).train()
-    src, tgt = _sentences(5, 2, 6)
+    src, tgt = sentences(5, 2, 6)
     logits = model.logits(model(src, tgt))
     require(logits.shape == (3, 6, VOCAB), f"logits have the shape {tuple(logits.shape)}, not {(3, 6, VOCAB)}")
     require(bool(logits.isfinite().all()), "logits are not finite")
@@ -43,7 +43,7 @@ def padding(config: Config) -> None:
     """Translate sentences together and alone."""
     model = _model(config).eval()
     lengths = (5, 2, 8)
-    src, tgt = _sentences(*lengths)
+    src, tgt = sentences(*lengths)
     together = model.logits(model(src, tgt))
     for row, length in enumerate(lengths):
         alone = model.logits(model(src[row : row + 1, :length], tgt[row : row + 1, :length]))
@@ -53,7 +53,7 @@ def padding(config: Config) -> None:
 def future(config: Config) -> None:
     """Change target tokens and look at the logits before them."""
     model = _model(config).eval()
-    src, tgt = _sentences(6, 6)
+    src, tgt = sentences(6, 6)
     before = model(src, tgt)
     for position in range(1, 6):
         other = tgt.clone()
@@ -66,7 +66,7 @@ def future(config: Config) -> None:
 def decoding(config: Config) -> None:
     """Decode token by token, and all at once."""
     model = _model(config).eval()
-    src, tgt = _sentences(5, 3)
+    src, tgt = sentences(5, 3)
     whole = model.logits(model(src, tgt))
     state = model.start(src, beams=1, max_len=tgt.size(1))
     for position in range(tgt.size(1)):
@@ -77,7 +77,7 @@ def decoding(config: Config) -> None:
 def evaluation(config: Config) -> None:
     """Evaluate twice, with random numbers between."""
     model = _model(config).eval()
-    src, tgt = _sentences(5, 2, 6)
+    src, tgt = sentences(5, 2, 6)
     first = model(src, tgt)
     state = torch.get_rng_state()
     model(src, tgt)
@@ -89,7 +89,7 @@ def evaluation(config: Config) -> None:
 def rate_zero(config: Config) -> None:
     """Train at rate 0 and evaluate."""
     model = _model(_without_rates(config))
-    src, tgt = _sentences(5, 2, 6)
+    src, tgt = sentences(5, 2, 6)
     trained = model.train()(src, tgt)
     require_equal(trained, model.eval()(src, tgt), "training at rate 0")
 
@@ -100,7 +100,7 @@ def streams(config: Config) -> None:
     for module in model.modules():
         if isinstance(module, DropHead):
             module.drop_prob = 0.3
-    src, tgt = _sentences(5, 2, 6)
+    src, tgt = sentences(5, 2, 6)
     results = []
     for _ in range(2):
         reseed(model, 7, step=1, micro_batch=0)
@@ -118,7 +118,7 @@ def weights(config: Config) -> None:
         for parameter in first.parameters():
             parameter.add_(0.1)
     second.load_state_dict(first.state_dict())
-    src, tgt = _sentences(5, 2, 6)
+    src, tgt = sentences(5, 2, 6)
     require_equal(second.eval()(src, tgt), first.eval()(src, tgt), "a model with loaded weights")
 
 
@@ -127,10 +127,10 @@ def precisions(config: Config) -> None:
 
     Attention weights are dropped in training, as they then take another way on the CPU.
     """
-    src, tgt = _sentences(5, 2, 6)
+    src, tgt = sentences(5, 2, 6)
     exact = _model(config).eval()
     expected = exact.logits(exact(src, tgt))
-    single = _built(_dropping_weights(config)).eval()
+    single = built(_dropping_weights(config)).eval()
     require_close(single.logits(single(src, tgt)).double(), expected, 1e-3 * _size(expected), "float32")
     single.train()
     for name, bf16 in (("float32", False), ("bfloat16", True)):
@@ -159,10 +159,11 @@ LAWS = (
 
 
 def _model(config: Config) -> Transformer:
-    return _built(config).double()
+    return built(config).double()
 
 
-def _built(config: Config) -> Transformer:
+def built(config: Config) -> Transformer:
+    """Build the small model that is checked."""
     return build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB)
 
 
@@ -184,7 +185,7 @@ def _dropping_weights(config: Config) -> Config:
     return config.model_copy(update={"model": config.model.model_copy(update=dropping)})
 
 
-def _sentences(*lengths: int) -> tuple[Tensor, Tensor]:
+def sentences(*lengths: int) -> tuple[Tensor, Tensor]:
     """Return random source and target sentences of so many tokens, with padding."""
     generator = torch.Generator().manual_seed(3)
     src, tgt = (
