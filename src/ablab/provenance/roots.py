@@ -21,7 +21,7 @@ GROUPS: Mapping[Stage, tuple[str, ...]] = {
 }
 """Groups whose parts each stage constructs as the recipe names them: no name in its code leads to one."""
 
-FORMERLY: Mapping[str, str] = {"feed_forward": "relu"}
+FORMERLY: Mapping[str, str] = {"feed_forward": "relu", "loss": "label_smoothing"}
 """The kinds that recipes leave out, since there was no other before their group existed."""
 
 CHOSEN: Mapping[str, str] = {
