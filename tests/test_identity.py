@@ -122,6 +122,7 @@ INDIFFERENT = [
     "trainer=gpu",
     "trainer=ddp trainer.devices=3",
     "logger=none",
+    "logger=mlflow logger.experiment=x logger.tracking_uri=file:x",
     "logger.mode=online",
     "logger.project=x",
     "logger.entity=x",

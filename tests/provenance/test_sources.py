@@ -13,7 +13,7 @@ from ablab import identity
 from ablab.config import Config, compose
 from ablab.parts.shipped import shipped_conf
 from ablab.provenance import (
-    Made,
+    RecordedCode,
     numerical_versions,
     of_other_version,
     other_code,
@@ -163,13 +163,14 @@ def test_nothing_is_said_of_what_is_the_same():
 def test_other_code_is_named_by_what_changed():
     definitions = dict(code("training", RECIPE).definitions)
     del definitions["derive"]
-    assert other_code("training", RECIPE, Made("2:0"), definitions) == "code differs in derive (training)"
+    assert other_code("training", RECIPE, RecordedCode("2:0"), definitions) == "code differs in derive (training)"
     many = dict.fromkeys(definitions, "00000000")
     assert re.fullmatch(
-        r"code differs in ([^,]+, ){3}\S+ and \d+ more \(training\)", other_code("training", RECIPE, Made("2:0"), many)
+        r"code differs in ([^,]+, ){3}\S+ and \d+ more \(training\)",
+        other_code("training", RECIPE, RecordedCode("2:0"), many),
     )
-    assert other_code("training", RECIPE, Made("2:0"), {}) == "code 2:0 (training)"
-    assert other_code("training", RECIPE, Made(NOW[0]), {}) is None
+    assert other_code("training", RECIPE, RecordedCode("2:0"), {}) == "code 2:0 (training)"
+    assert other_code("training", RECIPE, RecordedCode(NOW[0]), {}) is None
 
 
 def test_a_record_of_other_code_comes_from_elsewhere():
@@ -189,9 +190,11 @@ def test_a_digest_of_an_older_version_cannot_be_compared_which_is_not_changed():
 def test_two_recipes_are_of_one_code_if_all_that_they_share_is():
     one, other = (code("training", {**RECIPE, "norm": {"kind": kind}}) for kind in ("layernorm", "scalenorm"))
     assert one.digest != other.digest
-    assert same_code(Made(one.digest, one.components), Made(other.digest, other.components))
+    assert same_code(RecordedCode(one.digest, one.components), RecordedCode(other.digest, other.components))
     for name in ("spine", "optim=adam"):
-        assert not same_code(Made(one.digest, {**one.components, name: "2:0"}), Made(other.digest, other.components))
+        assert not same_code(
+            RecordedCode(one.digest, {**one.components, name: "2:0"}), RecordedCode(other.digest, other.components)
+        )
 
 
 def test_only_libraries_that_decide_numbers_count():

@@ -5,7 +5,7 @@ from typing import Any
 from ablab.api.run import Run
 from ablab.errors import UserError
 from ablab.identity import differing
-from ablab.provenance import Made, comparable, made_by, same_code
+from ablab.provenance import RecordedCode, comparable, made_by, same_code
 from ablab.store.records import MAY_DIFFER, Record, Strict
 from ablab.store.scores import COSTS, SCORES, unlike
 
@@ -72,7 +72,11 @@ def _code(first: Run, second: Run) -> list[Pair]:
     if not comparable(one.digest, other.digest):
         return [Pair(key="training code (cannot be compared)", first=one.digest, second=other.digest)]
     shared = [name for name in one.components if name in other.components]
-    parts = [name for name in shared if not same_code(Made(one.components[name]), Made(other.components[name]))]
+    parts = [
+        name
+        for name in shared
+        if not same_code(RecordedCode(one.components[name]), RecordedCode(other.components[name]))
+    ]
     words = f" ({', '.join(parts)})" if parts else ""
     return [Pair(key=f"training code{words}", first=one.digest, second=other.digest)]
 

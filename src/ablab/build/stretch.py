@@ -11,7 +11,7 @@ from ablab.config import Config
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
 from ablab.provenance import (
-    Made,
+    RecordedCode,
     code_digest,
     numerical_versions,
     of_other_version,
@@ -80,7 +80,7 @@ def _other(
     """Return what affected the checkpoint's numbers and has changed since, or None."""
     if before is None:  # the checkpoint is older than the record of stretches
         return "by other code (nothing is known of it)"
-    made = Made(before.code, last.get("components", {}))
+    made = RecordedCode(before.code, last.get("components", {}))
     if (code := other_code("training", recipe, made, last["definitions"])) is not None:
         return f"by other code ({code})"
     if (versions := other_versions(before.versions)) is not None:

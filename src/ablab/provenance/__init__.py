@@ -11,13 +11,13 @@ from ablab.provenance.differences import (
     other_origin,
     other_versions,
 )
-from ablab.provenance.equal import Made, comparable, same_code
+from ablab.provenance.equal import RecordedCode, comparable, same_code
 from ablab.provenance.machine import commit, fast_bfloat16, processor, provenance, versions
 
 __all__ = [
     "NUMERICAL",
     "Code",
-    "Made",
+    "RecordedCode",
     "code",
     "code_digest",
     "commit",

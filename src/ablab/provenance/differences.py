@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from ablab.provenance.code import VERSION, code, version_of
-from ablab.provenance.equal import Made, same_code
+from ablab.provenance.equal import RecordedCode, same_code
 from ablab.provenance.machine import versions
 from ablab.provenance.roots import Stage
 
@@ -32,14 +32,16 @@ def numerical_versions() -> dict[str, str]:
     return {name: found for name, found in versions().items() if name in NUMERICAL}
 
 
-def made_by(recorded: Mapping[str, Any], stage: Literal["training", "evaluation"], digest: str | None = None) -> Made:
+def made_by(
+    recorded: Mapping[str, Any], stage: Literal["training", "evaluation"], digest: str | None = None
+) -> RecordedCode:
     """Return the code that the provenance of a record names for a stage, or the code of this digest.
 
     The record knows the components of its own digest alone.
     """
     own = str(recorded.get("code" if stage == "training" else "evaluation_code") or "")
     known = recorded.get("components", {}).get(stage, {})
-    return Made(own, known) if digest in (None, own) else Made(str(digest))
+    return RecordedCode(own, known) if digest in (None, own) else RecordedCode(str(digest))
 
 
 def other_origin(
@@ -67,14 +69,16 @@ def of_other_version(*digests: str | None) -> str | None:
     return f"code that cannot be compared (digest version {' and '.join(others)})" if others else None
 
 
-def other_code(stage: Stage, recipe: Mapping[str, Any], made: Made, definitions: Mapping[str, str]) -> str | None:
+def other_code(
+    stage: Stage, recipe: Mapping[str, Any], made: RecordedCode, definitions: Mapping[str, str]
+) -> str | None:
     """Return `code differs in Dropout.forward, inverse_sqrt (training)`; None if it does not differ.
 
     `made` and `definitions` are the recorded ones; without definitions, the message names only the digest. Code whose
     digest is of another version cannot be compared, and is not said to differ.
     """
     now = code(stage, recipe)
-    if of_other_version(made.digest) or same_code(made, Made(now.digest, now.components)):
+    if of_other_version(made.digest) or same_code(made, RecordedCode(now.digest, now.components)):
         return None
     changed = changed_definitions(now.definitions, definitions, gone=stage == "training") if definitions else []
     if not changed:

@@ -17,7 +17,7 @@ TABLE = Path(__file__).with_name("equal.json")
 
 
 @dataclass(frozen=True)
-class Made:
+class RecordedCode:
     """The code behind a result: its digest and, if they were recorded, those of its components."""
 
     digest: str
@@ -29,7 +29,7 @@ def comparable(one: str, other: str) -> bool:
     return version_of(one) == version_of(other)
 
 
-def same_code(one: Made, other: Made) -> bool:
+def same_code(one: RecordedCode, other: RecordedCode) -> bool:
     """Return whether two results were made by the same code, or by code that is proved to give equal bits.
 
     Of two recipes, it is the code that both share. What cannot be compared is not the same.

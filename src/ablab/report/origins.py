@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ablab.provenance import NUMERICAL, Made, comparable, made_by, of_other_version, same_code
+from ablab.provenance import NUMERICAL, RecordedCode, comparable, made_by, of_other_version, same_code
 from ablab.report.runs import ArmRun, ArmRuns
 from ablab.store.records import Curve, Evaluation, Record
 
@@ -50,24 +50,24 @@ def _differ(one: object, other: object) -> bool:
     return any(not same_code(a, b) for a, b in known)
 
 
-def codes_of(record: Record) -> list[Made]:
+def codes_of(record: Record) -> list[RecordedCode]:
     """Return the code of all stretches of training, or of the record where it lists no stretches."""
     digests: list[str | None] = [stretch.code for stretch in record.stretches]
     digests = digests or [None]
     return [made_by(record.provenance, "training", digest) for digest in dict.fromkeys(digests)]
 
 
-def versions_of(codes: Sequence[Made]) -> int:
+def versions_of(codes: Sequence[RecordedCode]) -> int:
     """Return the number of versions of the code among these that differ from each other."""
-    found: list[Made] = []
+    found: list[RecordedCode] = []
     for each in codes:
         if all(_differ([each], [other]) for other in found):
             found.append(each)
     return len(found)
 
 
-def _judge(evaluation: Evaluation | Curve) -> Made:
-    return Made(evaluation.provenance_code, evaluation.components)
+def _judge(evaluation: Evaluation | Curve) -> RecordedCode:
+    return RecordedCode(evaluation.provenance_code, evaluation.components)
 
 
 def _facts(run: ArmRun) -> Facts:

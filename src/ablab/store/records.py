@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from ablab.config.former import of_schema_1
 from ablab.lines import one_line
-from ablab.provenance import Made, comparable, same_code
+from ablab.provenance import RecordedCode, comparable, same_code
 
 SCHEMA: Literal[2] = 2
 """Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
@@ -135,7 +135,9 @@ MAY_DIFFER = {
 def mixture(stretches: Sequence[Stretch]) -> str | None:
     """Return what changed from the first stretch of a training on, such as `code, threads`; None if nothing did."""
     pairs = [(stretches[0], stretch) for stretch in stretches[1:]]
-    changed_code = [comparable(a.code, b.code) and not same_code(Made(a.code), Made(b.code)) for a, b in pairs]
+    changed_code = [
+        comparable(a.code, b.code) and not same_code(RecordedCode(a.code), RecordedCode(b.code)) for a, b in pairs
+    ]
     code = ["code"] if any(changed_code) else []
     changed = [
         words

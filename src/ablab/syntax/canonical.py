@@ -16,7 +16,7 @@ Tree = Any
 """Lists, strings and null: what JSON can write."""
 
 
-class Outside(Protocol):
+class Surroundings(Protocol):
     """What stands around a definition."""
 
     silent: frozenset[str]
@@ -37,7 +37,7 @@ TYPES = {"annotation", "returns"}
 
 
 def canonical(
-    statement: ast.stmt, names: Mapping[str, Targets], outside: Outside, read: Read = NOTHING
+    statement: ast.stmt, names: Mapping[str, Targets], outside: Surroundings, read: Read = NOTHING
 ) -> list[tuple[str, Tree]]:
     """Return the parts of a top-level statement, by name: methods apart from their class, in the order of their names.
 
@@ -61,7 +61,7 @@ def canonical(
 class _Form:
     """Builds the canonical form of one definition, scope by scope."""
 
-    def __init__(self, scopes: Scopes, outside: Outside, read: Read) -> None:
+    def __init__(self, scopes: Scopes, outside: Surroundings, read: Read) -> None:
         self.scopes, self.outside, self.read = scopes, outside, read
         self._skipped = SKIPPED if read.types else SKIPPED | TYPES
         self._types: list[Mapping[str, str]] = []
