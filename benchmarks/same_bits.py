@@ -3,7 +3,7 @@
     python benchmarks/same_bits.py [another checkout ...]
 
 Without another checkout it prints the bits of this one. Equal bits under different digests of a component of the code
-are worth an entry in `src/ablab/provenance/equal.json`, which is printed; the proof holds for this machine and these
+are worth an entry in `src/ablab/code/equal.json`, which is printed; the proof holds for this machine and these
 libraries.
 """
 
@@ -57,7 +57,7 @@ PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
 from ablab.cli import main
-from ablab.provenance.code import code
+from ablab.code.code import code
 from ablab.store.run_folder import RunFolder
 
 if main(["train", *sys.argv[2:]]):

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ablab.parts.find import find_part
-from ablab.parts.load import load
-from ablab.parts.shipped import shipped_targets
+from ablab.code.find import find_part
+from ablab.code.load import load
+from ablab.code.shipped import shipped_targets
 
 
 def shipped(group: str) -> dict[str, Any]:

@@ -122,7 +122,7 @@ ADDITIONS = (
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does an option's class come from, and what is it handed?",
-        ("ablab.parts.find.find_part", "ablab.parts.load.construct", "ablab.config.kinds.SUPPLIED"),
+        ("ablab.code.find.find_part", "ablab.code.load.construct", "ablab.config.kinds.SUPPLIED"),
     ),
     (
         "Where is ScaleNorm's g set?",
@@ -158,7 +158,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Which settings exist, and what are their ranges?",
-        ("ablab.config.schema.Config", "ablab.config.options.OPTIONS", "ablab.syntax.signature.signature"),
+        ("ablab.config.schema.Config", "ablab.config.options.OPTIONS", "ablab.code.signature.signature"),
     ),
     (
         "What goes into a run id?",

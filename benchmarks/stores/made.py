@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from omegaconf import OmegaConf
 
+from ablab.code.code import code_digest
+from ablab.code.machine import provenance
 from ablab.identity import condition_id
-from ablab.provenance import code_digest, provenance
 from ablab.scoring import score
 from ablab.statistics.sentences import corpus_bleu
 from ablab.store.metrics import COLUMNS

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
+from ablab.code.folders import VARIABLE, take_folders
 from ablab.commands.habits import VERSION, as_meant, version
 from ablab.errors import (
     BAD_INPUT,
@@ -20,7 +21,6 @@ from ablab.errors import (
 )
 from ablab.files import OF_THE_DISK
 from ablab.lines import one_line
-from ablab.parts.folders import VARIABLE, take_folders
 from ablab.threads import wait_politely
 from ablab.wording import shortened, visible
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ablab.code.differences import of_other_version, other_origin
+from ablab.code.load import failure_of, place_of
 from ablab.config.kinds import outside_parts
 from ablab.console import Console
 from ablab.errors import OtherCodeError, PartError, UserError
-from ablab.parts.load import failure_of, place_of
 from ablab.plan import Planned
-from ablab.provenance import of_other_version, other_origin
 from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record

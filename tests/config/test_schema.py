@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from ablab.code.shipped import shipped_conf
 from ablab.config import Config, compose
 from ablab.config.compose import validate
 from ablab.config.groups import TARGET, default_choices, file_of, groups, kinds, option_values
@@ -14,7 +15,6 @@ from ablab.config.options import OPTIONS
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Group, Role
-from ablab.parts.shipped import shipped_conf
 from tests.shipped import shipped
 
 RUNTIME = {

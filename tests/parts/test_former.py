@@ -6,9 +6,9 @@ from importlib import import_module
 import pytest
 
 from ablab import identity
+from ablab.code import find
 from ablab.config import compose
 from ablab.former import FORMER, current, former
-from ablab.parts import find
 
 HALVED = "class Halved(ScaleNorm):\n    def forward(self, x):\n        return super().forward(x) / 2\n"
 

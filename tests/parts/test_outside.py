@@ -11,12 +11,12 @@ import pytest
 
 from ablab import identity
 from ablab.cli import main
+from ablab.code.shipped import shipped_conf
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.config.listing import listed_fields, typed_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
-from ablab.parts.shipped import shipped_conf
 from tests.parts.conftest import DYT
 from tests.run.conftest import TINY
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ablab import identity
+from ablab.code import folders
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.errors import UserError
-from ablab.parts import folders
 from tests.parts.conftest import DYT, NUMBER
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.parts.find import find_part
+from ablab.code.find import find_part
 from tests.parts.conftest import NUMBER
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ablab.code.find import Part, find_part
 from ablab.errors import UserError
-from ablab.parts.find import Part, find_part
 from tests.parts.conftest import NUMBER
 
 HEAD = "import torch\nfrom torch import nn\n\n"

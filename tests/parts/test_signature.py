@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ablab.code.find import find_part
+from ablab.code.modules import Folder
+from ablab.code.signature import MISSING, SignatureError, signature
 from ablab.errors import UserError
-from ablab.parts.find import find_part
-from ablab.syntax.modules import Folder
-from ablab.syntax.signature import MISSING, SignatureError, signature
 
 SOURCE = """
 from typing import Annotated, Literal
@@ -164,7 +164,7 @@ def test_modules_that_import_each_other_end_the_search(tmp_path):
 @pytest.fixture
 def code(tmp_path, monkeypatch):
     """The digest of `made.Part` for the files given."""
-    from ablab.parts import find
+    from ablab.code import find
 
     monkeypatch.chdir(tmp_path)
 

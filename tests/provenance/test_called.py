@@ -14,12 +14,12 @@ import jaxtyping
 import pytest
 
 import ablab
+from ablab.code.definitions import Sources, reached
+from ablab.code.modules import Package
+from ablab.code.roots import CHOSEN, OUTSIDE, SILENT, UNUSED, roots
+from ablab.code.scopes import bindings
 from ablab.config import compose
 from ablab.identity import curve, recipe
-from ablab.provenance.roots import CHOSEN, OUTSIDE, SILENT, UNUSED, roots
-from ablab.syntax.definitions import Sources, reached
-from ablab.syntax.modules import Package
-from ablab.syntax.scopes import bindings
 from tests.run.conftest import typed
 
 PACKAGE = Path(ablab.__file__).parent

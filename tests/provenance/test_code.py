@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.provenance.code import code
-from ablab.provenance.differences import changed_definitions
+from ablab.code.code import code
+from ablab.code.differences import changed_definitions
 from tests.provenance.toys import FILES, MODEL, NORMS, code_in, edited, written
 
 HARMLESS = {

@@ -10,23 +10,15 @@ import pytest
 
 import ablab
 from ablab import identity
+from ablab.code.code import code, code_from
+from ablab.code.definitions import Sources, reached
+from ablab.code.differences import numerical_versions, of_other_version, other_code, other_judge, other_origin
+from ablab.code.equal import TABLE, RecordedCode, joined, same_code
+from ablab.code.machine import provenance
+from ablab.code.modules import Package
+from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
+from ablab.code.shipped import shipped_conf
 from ablab.config import Config, compose
-from ablab.parts.shipped import shipped_conf
-from ablab.provenance import (
-    RecordedCode,
-    numerical_versions,
-    of_other_version,
-    other_code,
-    other_judge,
-    other_origin,
-    provenance,
-    same_code,
-)
-from ablab.provenance.code import code, code_from
-from ablab.provenance.equal import TABLE, joined
-from ablab.provenance.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
-from ablab.syntax.definitions import Sources, reached
-from ablab.syntax.modules import Package
 
 RECIPE = identity.recipe(compose(["pruning=none"]).config)
 
@@ -39,7 +31,7 @@ class Copy:
         unneeded = shutil.ignore_patterns("__pycache__", "page")
         shutil.copytree(Path(ablab.__file__).parent, self.folder, ignore=unneeded)
         shutil.copytree(shipped_conf(), self.conf)
-        monkeypatch.setattr("ablab.provenance.roots.shipped_targets", self._targets)
+        monkeypatch.setattr("ablab.code.roots.shipped_targets", self._targets)
 
     def _targets(self, group: str) -> dict[str, str]:
         texts = [path.read_text(encoding="utf-8") for path in (self.conf / group).glob("*.yaml")]
@@ -219,7 +211,7 @@ def test_what_the_table_says_is_one_is_not_elsewhere(monkeypatch):
     recorded = {**provenance(RECIPE), "code": "2:0", "components": {"training": {**components, "spine": "2:1"}}}
     assert other_origin(recorded, RECIPE) is not None
     entries = [{"digests": ["2:1", components["spine"]]}]
-    monkeypatch.setattr("ablab.provenance.equal.equals", lambda: joined(entries))
+    monkeypatch.setattr("ablab.code.equal.equals", lambda: joined(entries))
     assert other_origin(recorded, RECIPE) is None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ablab
-from ablab.provenance.code import code
+from ablab.code.code import code
 
 SNIPPETS = r'''
 import contextlib, math
@@ -46,10 +46,10 @@ def syntax(a, /, b: int = 1, *args: int, c, d=2, **kw) -> None:
 
 PROGRAM = """
 import ast, hashlib, json, sys
-from ablab.provenance.code import code
-from ablab.syntax.scopes import bindings
-from ablab.syntax.canonical import canonical
-from ablab.syntax.readers import NOTHING, Read
+from ablab.code.code import code
+from ablab.code.scopes import bindings
+from ablab.code.canonical import canonical
+from ablab.code.readers import NOTHING, Read
 EVERYTHING = Read(True, True, True, True, True)
 body = ast.parse(sys.stdin.read()).body
 class Outside:
@@ -95,7 +95,7 @@ def test_every_python_gives_the_same_digest():
 
 
 def test_the_digest_needs_no_heavy_library():
-    program = "import sys; from ablab.provenance.code import code; code('training', {}); print(*sys.modules)"
+    program = "import sys; from ablab.code.code import code; code('training', {}); print(*sys.modules)"
     done = subprocess.run(
         [
             sys.executable,

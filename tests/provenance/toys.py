@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ablab.syntax.definitions import Digested, Sources, code_of, reached
-from ablab.syntax.modules import Package
+from ablab.code.definitions import Digested, Sources, code_of, reached
+from ablab.code.modules import Package
 
 MODEL = '''
 """Layers."""

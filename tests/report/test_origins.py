@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.provenance.equal import joined
+from ablab.code.equal import joined
 from ablab.report.arms import arm_line
 from ablab.report.claims import judge
 from ablab.report.document import ClaimLine
@@ -76,7 +76,7 @@ def test_seeds_made_elsewhere_in_both_arms_are_no_difference_between_them(arms):
 
 
 def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
-    monkeypatch.setattr("ablab.provenance.equal.equals", lambda: joined([{"digests": ["a", "b"]}]))
+    monkeypatch.setattr("ablab.code.equal.equals", lambda: joined([{"digests": ["a", "b"]}]))
     usual, other = arms
     assert unlike(trained(usual, stretch()), trained(other, stretch(code="b"))) is None
 

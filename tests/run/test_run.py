@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 
 from ablab import identity
 from ablab.cli import main
+from ablab.code.code import Code, code
 from ablab.config import compose
-from ablab.provenance.code import Code, code
 from ablab.store.metrics import read_metrics
 from tests.run.conftest import TINY, make_store, typed
 
@@ -149,7 +149,7 @@ def _other(stage, store, name):
 
 def test_other_code_is_said_in_one_line(store, monkeypatch):
     changed = _other("training", store, "derive")
-    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage, recipe: changed)
+    monkeypatch.setattr("ablab.code.differences.code", lambda stage, recipe: changed)
     lines = [line for line in typed(*store.words).out.splitlines() if "other code or versions" in line]
     assert len(lines) == 1
     assert "rerun=true" in lines[0]
@@ -159,7 +159,7 @@ def test_other_code_is_said_in_one_line(store, monkeypatch):
 def test_judging_by_other_code_than_that_of_the_run_is_said_and_on_record(store, monkeypatch):
     evaluations = _evaluations(store.run)
     changed = _other("evaluation", store, "beam_search")
-    monkeypatch.setattr("ablab.provenance.differences.code", lambda stage, recipe: changed)
+    monkeypatch.setattr("ablab.code.differences.code", lambda stage, recipe: changed)
     monkeypatch.setattr("ablab.stages.evaluate.code", lambda stage, recipe: {"evaluation": changed}[stage])
     out = typed(*store.words, "decoding.beam_size=3").out
     assert out.count("Judged by other code than when it was trained: code differs in beam_search (evaluation)") == 1
@@ -169,7 +169,7 @@ def test_judging_by_other_code_than_that_of_the_run_is_said_and_on_record(store,
 
 def test_other_versions_are_said_too(store, monkeypatch):
     now = {**store.record.provenance["versions"], "torch": "1.0", "nltk": "3", "wandb": "1.0"}
-    monkeypatch.setattr("ablab.provenance.differences.versions", lambda: now)
+    monkeypatch.setattr("ablab.code.differences.versions", lambda: now)
     lines = [line for line in typed(*store.words).out.splitlines() if "other code or versions" in line]
     recorded = store.record.provenance["versions"]["torch"]
     assert lines == [f"It was trained with other code or versions: torch {recorded}; rerun=true trains it again"]

@@ -8,7 +8,7 @@ OUTSIDE = ("parts/test_outside.py",)
 OWN = [
     Fault(
         "own part: the digest is of its own file alone",
-        "syntax/definitions.py",
+        "code/definitions.py",
         "            waiting += found[key].uses\n",
         "            pass\n",
         SIGNATURE,
@@ -36,21 +36,21 @@ OWN = [
     ),
     Fault(
         "own part: the range of a field is not checked",
-        "syntax/signature.py",
+        "code/signature.py",
         "return _evaluated(parameter.annotation, parameter.owner)",
         "return Any",
         (*SIGNATURE, *OUTSIDE),
     ),
     Fault(
         "own part: a star import goes unnoticed",
-        "parts/find.py",
+        "code/find.py",
         "            if part.package.holds(target):\n",
         "            if False:\n",
         SIGNATURE,
     ),
     Fault(
         "own part: the current folder goes before that of its options",
-        "parts/folders.py",
+        "code/folders.py",
         "return tuple(dict.fromkeys((*(conf.parent for conf in confs), Path(here).resolve())))",
         "return tuple(dict.fromkeys((Path(here).resolve(), *(conf.parent for conf in confs))))",
         OUTSIDE,

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from ablab.code.load import construct, load
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.config.options import Option
@@ -30,7 +31,6 @@ from ablab.model.positions import AttentionPosition
 from ablab.model.residual import Residual
 from ablab.model.streams import reseed, seed_default
 from ablab.model.transformer import Decoder, Encoder, Transformer
-from ablab.parts.load import construct, load
 from ablab.seeding import derive
 from ablab.store.saved_model import SavedModel
 from ablab.training.compile import check_compiler

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
+from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
 from ablab.config.options import Pruning
 from ablab.model.transformer import Transformer
-from ablab.parts.load import construct
 from ablab.pruning.head_search import HeadJudge, HeadSearch
 from ablab.pruning.heads import Heads, HeadStrategy, Importance, Removal, at_random, by_importance
 from ablab.pruning.search import Judge

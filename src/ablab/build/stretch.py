@@ -7,18 +7,13 @@ from typing import Any
 import torch
 
 from ablab.build.model import set_threads
+from ablab.code.code import code_digest
+from ablab.code.differences import numerical_versions, of_other_version, other_code, other_versions
+from ablab.code.equal import RecordedCode
+from ablab.code.machine import processor
 from ablab.config import Config
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
-from ablab.provenance import (
-    RecordedCode,
-    code_digest,
-    numerical_versions,
-    of_other_version,
-    other_code,
-    other_versions,
-    processor,
-)
 from ablab.store.records import Stretch
 from ablab.training.checkpoints import load_last
 from ablab.training.state import TrainingState

@@ -9,6 +9,8 @@ from typing import Any
 from torch.optim import Optimizer
 
 from ablab.build.model import build_model, start_from
+from ablab.code.code import code
+from ablab.code.load import construct
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.data.prepared import Prepared
@@ -17,8 +19,6 @@ from ablab.decoding.translator import DecodingConfig
 from ablab.identity import recipe
 from ablab.model.place import Place
 from ablab.model.transformer import Transformer
-from ablab.parts.load import construct
-from ablab.provenance import code
 from ablab.store.saved_model import SavedModel
 from ablab.training.checkpoints import Checkpoints
 from ablab.training.compile import compile_layers

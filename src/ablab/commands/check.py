@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ablab.code.load import failure_of
 from ablab.commands.options.base import split_words
 from ablab.commands.options.tools import CheckOptions
 from ablab.commands.outputs import LawChecked, PartsChecked, say_json
@@ -11,7 +12,6 @@ from ablab.config.kinds import outside_parts
 from ablab.config.options import OPTIONS
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
-from ablab.parts.load import failure_of
 
 if TYPE_CHECKING:
     from ablab.contracts.laws import Law

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ablab.code.folders import user_confs
+from ablab.code.shipped import PRIMARY, shipped_conf, shipped_targets
 from ablab.errors import UserError, choices
 from ablab.former import current
-from ablab.parts.folders import user_confs
-from ablab.parts.shipped import PRIMARY, shipped_conf, shipped_targets
 from ablab.plain_yaml import read_yaml
 
 TARGET = "_target_"

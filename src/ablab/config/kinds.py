@@ -12,16 +12,16 @@ from typing import Any, ClassVar, cast
 from pydantic import ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
+from ablab.code.find import Part, find_part
+from ablab.code.folders import user_confs
+from ablab.code.load import load
+from ablab.code.shipped import shipped_targets
+from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, Option
 from ablab.data.corpus import Corpus
 from ablab.errors import MissingPartError, UserError, choices, first_error
 from ablab.fields import Group, Role, Text, text_type
-from ablab.parts.find import Part, find_part
-from ablab.parts.folders import user_confs
-from ablab.parts.load import load
-from ablab.parts.shipped import shipped_targets
-from ablab.syntax.signature import MISSING, SignatureError
 
 MODEL = ("d_model", "d_ff", "num_heads", "d_head", "encoder_layers", "decoder_layers")
 """Dimensions of the model."""

@@ -9,12 +9,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
+from ablab.code.folders import user_confs
 from ablab.config.former import GONE, MEANT, key_of_now
 from ablab.config.grammar import Grammar
 from ablab.config.groups import groups, implied_choices
 from ablab.config.malformed import malformed
 from ablab.errors import UserError, check_text, choices
-from ablab.parts.folders import user_confs
 from ablab.program import program
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, InstanceOf, PlainValidator
 
+from ablab.code.folders import user_confs
 from ablab.config.groups import groups
 from ablab.config.kinds import fields_of_options, option, texts_of_options
 from ablab.config.options import (
@@ -44,7 +45,6 @@ from ablab.fields import (
     WholeNumber,
     text_type,
 )
-from ablab.parts.folders import user_confs
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
 """Fields that control a sweep; its runs must not receive them."""

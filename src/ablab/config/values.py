@@ -15,14 +15,14 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from ablab.code.folders import user_confs
+from ablab.code.shipped import PRIMARY, shipped_conf
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.kinds import class_of, defaults_of
 from ablab.config.options import OPTIONS
 from ablab.config.plain import Plain
 from ablab.errors import UserError
-from ablab.parts.folders import user_confs
-from ablab.parts.shipped import PRIMARY, shipped_conf
 
 
 class Values(NamedTuple):

@@ -9,11 +9,11 @@ from pathlib import Path
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ablab.code.code import code_digest
 from ablab.errors import UserError
 from ablab.files import read_json, sha256, write_json
 from ablab.model.heads import SITES, fewer, with_heads
 from ablab.model.transformer import Transformer
-from ablab.provenance import code_digest
 from ablab.pruning.heads import Heads
 from ablab.pruning.strategies import STACKS, Kept
 from ablab.store.records import Curve, Point, now

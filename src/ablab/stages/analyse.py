@@ -11,9 +11,9 @@ from ablab.analysis import attentions, cross_attention, importance, learned_scal
 from ablab.analysis.heads import NAMES
 from ablab.analysis.inspect import FINAL
 from ablab.analysis.plot import draw
+from ablab.code.code import code_digest
 from ablab.files import json_digest
 from ablab.plan import Planned
-from ablab.provenance import code_digest
 from ablab.stages.analyses import SITES, Wanted
 from ablab.stages.looks import LOOKS, Maker, Progress
 from ablab.stages.opened import Opened

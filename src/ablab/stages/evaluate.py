@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from ablab.build import build_search, load_model, set_threads
+from ablab.code.code import code
+from ablab.code.differences import other_judge
 from ablab.data.batches import Sentences
 from ablab.data.corpus import SPLITS, Pair, Split
 from ablab.data.keys import has_both_sides
@@ -12,7 +14,6 @@ from ablab.data.overlap import Overlap
 from ablab.data.prepared import Prepared, characters
 from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.plan import Planned
-from ablab.provenance import code, other_judge
 from ablab.scoring import Scoring, looks_tokenised, score
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.saved_model import of_run

@@ -7,13 +7,14 @@ import torch
 
 from ablab import identity
 from ablab.build import build_head_strategy, build_strategy, load_model, set_threads
+from ablab.code.code import code
+from ablab.code.differences import other_judge
 from ablab.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
 from ablab.data.prepared import prepare
 from ablab.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.decoding.translator import Translator
 from ablab.files import read_json, write_json
 from ablab.plan import Planned
-from ablab.provenance import code, other_judge
 from ablab.pruning.curve_files import picture, write_artefacts
 from ablab.pruning.heads import Heads, Importance, head_counts
 from ablab.pruning.strategies import Kept, targets

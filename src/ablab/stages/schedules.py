@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ablab.code.load import construct
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
 from ablab.files import folder_name, json_digest, write_text
 from ablab.fonts import write_picture
-from ablab.parts.load import construct
 
 Rate = Callable[[int], float]
 """A function from the optimiser step, from 1, to a rate."""

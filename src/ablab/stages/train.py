@@ -18,6 +18,9 @@ from ablab.build import (
     device_of,
     trainer_options,
 )
+from ablab.code.code import read_sources
+from ablab.code.load import load
+from ablab.code.machine import fast_bfloat16, provenance
 from ablab.config import Config
 from ablab.config.kinds import outside_parts
 from ablab.console import Console
@@ -29,9 +32,7 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import sha256
 from ablab.identity import condition_id
-from ablab.parts.load import load
 from ablab.plan import Planned
-from ablab.provenance import fast_bfloat16, provenance, read_sources
 from ablab.stages.callbacks import AttentionMapCallback, SearchCallback
 from ablab.stages.console_callback import epochs_line
 from ablab.stages.worker import WorkerSpec

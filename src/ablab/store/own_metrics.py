@@ -10,10 +10,10 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ablab.code.find import Part, find_part
+from ablab.code.folders import user_confs
+from ablab.code.load import failure_of, load
 from ablab.errors import UserError, first_error
-from ablab.parts.find import Part, find_part
-from ablab.parts.folders import user_confs
-from ablab.parts.load import failure_of, load
 from ablab.plain_yaml import read_yaml
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder

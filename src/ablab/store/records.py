@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ablab.code.equal import RecordedCode, comparable, same_code
 from ablab.config.former import of_schema_1
 from ablab.lines import one_line
-from ablab.provenance import RecordedCode, comparable, same_code
 
 SCHEMA: Literal[2] = 2
 """Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from ablab.code.find import Part
 from ablab.errors import UserError, reason
 from ablab.files import half_written, read_json, read_lines, replacing, sha256, write_json, write_lines, write_text
-from ablab.parts.find import Part
 from ablab.plain_yaml import checked
 from ablab.store.chain import complete
 from ablab.store.former import completed

@@ -8,11 +8,11 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from ablab.code.folders import part_folders
+from ablab.code.shipped import shipped_experiments
 from ablab.config.schema import text_of
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import alternatives
-from ablab.parts.folders import part_folders
-from ablab.parts.shipped import shipped_experiments
 from ablab.plain_yaml import read_yaml, take_for_text
 from ablab.study.experiment import Declared, Experiment
 

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ablab.code.shipped import PRIMARY, shipped_conf
 from ablab.errors import DONE, FAILED
 from ablab.launchers.task import perform
-from ablab.parts.shipped import PRIMARY, shipped_conf
 from ablab.study.definition import define
 from ablab.study.hydra_words import check_hydra, hydra_words
 from ablab.study.search_definition import define_search

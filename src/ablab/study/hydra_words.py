@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ablab.code.shipped import PRIMARY
 from ablab.config.malformed import malformed
 from ablab.errors import UserError, choices
-from ablab.parts.shipped import PRIMARY
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from filelock import FileLock
 
+from ablab.code.differences import other_origin
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.garbage import uncollected
 from ablab.identity import condition_id
 from ablab.plan import Planned
-from ablab.provenance import other_origin
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
 from ablab.store.heartbeat import Pulse, read_pulse

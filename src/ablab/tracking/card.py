@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab import provenance
+from ablab.code.code import code_digest
+from ablab.code.machine import commit
 from ablab.config.options import LONGEST_TAG, Logger, tag
 from ablab.errors import UserError
 from ablab.plan import Planned
@@ -133,7 +134,7 @@ def _origin(planned: Planned) -> dict[str, Any]:
         known = record.provenance
         return {key: known.get(key) for key in ("commit", "code", "evaluation_code")}
     return {
-        "commit": provenance.commit(),
-        "code": provenance.code_digest("training", planned.recipe),
-        "evaluation_code": provenance.code_digest("evaluation", planned.recipe),
+        "commit": commit(),
+        "code": code_digest("training", planned.recipe),
+        "evaluation_code": code_digest("evaluation", planned.recipe),
     }

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ablab.code.load import construct, load
 from ablab.config.kinds import part_of
 from ablab.config.options import Logger
 from ablab.errors import UserError
-from ablab.parts.load import construct, load
 from ablab.plan import Planned
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import card, card_of_run

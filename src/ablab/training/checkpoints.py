@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ablab.code.code import Code
 from ablab.errors import UserError
 from ablab.files import replacing, sha256
-from ablab.provenance import Code
 from ablab.store.run_folder import CANDIDATE, LAST, PREVIOUS, SELECTED
 from ablab.training.selection import Selection, Weights, average
 from ablab.training.state import TrainingState

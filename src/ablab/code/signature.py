@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ablab.syntax.modules import Module, Package
-from ablab.syntax.scopes import LOCAL
+from ablab.code.modules import Module, Package
+from ablab.code.scopes import LOCAL
 
 MISSING: Any = object()
 """The default of a parameter that has none."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ablab.code.definitions import Definition, Key
 from ablab.errors import UserError
-from ablab.syntax.definitions import Definition, Key
 
 NEEDS_FILES = "needs_files"
 """Names, in the class or beside the function, the files that a part reads: paths relative to its own, or patterns."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import ablab
+from ablab.code.definitions import Sources, code_of, reached
+from ablab.code.modules import Package
+from ablab.code.roots import CHOSEN, GROUPS, OUTSIDE, SILENT, UNUSED, Stage, roots
+from ablab.code.shipped import shipped_targets
 from ablab.files import json_digest
-from ablab.parts.shipped import shipped_targets
-from ablab.provenance.roots import CHOSEN, GROUPS, OUTSIDE, SILENT, UNUSED, Stage, roots
-from ablab.syntax.definitions import Sources, code_of, reached
-from ablab.syntax.modules import Package
 
 VERSION = "2"
 """What a digest is made of. Digests of two versions cannot be compared; those of the first bear no version."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Protocol
 
-from ablab.provenance.code import VERSION, code, version_of
-from ablab.provenance.equal import RecordedCode, same_code
-from ablab.provenance.machine import versions
-from ablab.provenance.roots import Stage
+from ablab.code.code import VERSION, code, version_of
+from ablab.code.equal import RecordedCode, same_code
+from ablab.code.machine import versions
+from ablab.code.roots import Stage
 
 NUMERICAL = ("torch", "pytorch-lightning", "numpy", "sentencepiece", "sacrebleu")
 """Libraries that affect numbers, their rounding, or the choice of weights."""

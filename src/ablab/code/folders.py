@@ -7,8 +7,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from ablab.code.shipped import shipped_conf
 from ablab.errors import UserError
-from ablab.parts.shipped import shipped_conf
 
 VARIABLE = "ABLAB_CONFIG_DIR"
 """Folders of configuration beside ./conf, separated as in PATH. Processes of a sweep inherit it."""

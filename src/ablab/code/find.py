@@ -8,15 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import ablab
+from ablab.code.definitions import Definition, Key, Sources, code_of, reached
+from ablab.code.files import NEEDS_FILES, hidden, needed_files
+from ablab.code.folders import part_folders
+from ablab.code.modules import Folder, Package
+from ablab.code.readers import NOTHING
+from ablab.code.signature import Signature, SignatureError, literal_of, signature, with_bases
 from ablab.errors import UserError
 from ablab.files import json_digest, sha256
 from ablab.former import current
-from ablab.parts.files import NEEDS_FILES, hidden, needed_files
-from ablab.parts.folders import part_folders
-from ablab.syntax.definitions import Definition, Key, Sources, code_of, reached
-from ablab.syntax.modules import Folder, Package
-from ablab.syntax.readers import NOTHING
-from ablab.syntax.signature import Signature, SignatureError, literal_of, signature, with_bases
 
 
 class Own(Package):

@@ -8,8 +8,8 @@ import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from ablab.syntax.modules import Module, Package
-from ablab.syntax.scopes import FUNCTIONS, Targets, bindings, dotted_name, executed
+from ablab.code.modules import Module, Package
+from ablab.code.scopes import FUNCTIONS, Targets, bindings, dotted_name, executed
 
 DOCS = {"__doc__", "getdoc", "inspect", "pydoc", "doctest"}
 WORDS = {"suppress", "__exit__", "__aexit__", "exc_info", "excepthook", "traceback"}

@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ablab.syntax.scopes import FUNCTIONS, Targets, bindings, dotted_name, executed
+from ablab.code.scopes import FUNCTIONS, Targets, bindings, dotted_name, executed
 
 HARMLESS = {
     *("bool", "bytes", "complex", "dict", "float", "frozenset", "int", "len", "list", "max", "min", "range", "round"),

@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ablab.code.find import Part
+from ablab.code.modules import Folder
 from ablab.errors import UserError
-from ablab.parts.find import Part
-from ablab.syntax.modules import Folder
 
 
 def load(part: Part) -> Any:

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from ablab.syntax.readers import MARKS, NOTHING, Read, has_order
-from ablab.syntax.scopes import COMPREHENSIONS, FUNCTIONS, LOCAL, Scopes, Targets, bindings, dotted_name
+from ablab.code.readers import MARKS, NOTHING, Read, has_order
+from ablab.code.scopes import COMPREHENSIONS, FUNCTIONS, LOCAL, Scopes, Targets, bindings, dotted_name
 
 Tree = Any
 """Lists, strings and null: what JSON can write."""

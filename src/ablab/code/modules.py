@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ablab.syntax.acts import acts, is_guard, order_of
-from ablab.syntax.scopes import LOCAL, Targets, bindings
+from ablab.code.acts import acts, is_guard, order_of
+from ablab.code.scopes import LOCAL, Targets, bindings
 
 IMPORTS = (ast.Import, ast.ImportFrom)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
+from ablab.code.definitions import Sources
+from ablab.code.find import find_part
+from ablab.code.shipped import shipped_targets
 from ablab.former import current
-from ablab.parts.find import find_part
-from ablab.parts.shipped import shipped_targets
-from ablab.syntax.definitions import Sources
 
 Stage = Literal["training", "evaluation", "curve", "analysis"]
 
@@ -96,9 +96,7 @@ def _used_by(target: str, sources: Sources) -> Iterator[str]:
 OUTSIDE: Mapping[str, str] = {
     "ablab.errors": "errors end a run; they decide no number of one that goes on",
     "ablab.former": "finds modules by the names that they had",
-    "ablab.provenance": "says where numbers come from",
-    "ablab.syntax": "reads sources",
-    "ablab.parts": "finds and imports parts; the recipe says which",
+    "ablab.code": "reads sources, finds and imports parts; says where numbers come from",
     "ablab.config": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
     "ablab.identity": "names recipes and evaluations",

@@ -9,10 +9,10 @@ from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
+from ablab.code.canonical import canonical
+from ablab.code.modules import Module, Package
+from ablab.code.readers import NOTHING, Read, read_by
 from ablab.former import former
-from ablab.syntax.canonical import canonical
-from ablab.syntax.modules import Module, Package
-from ablab.syntax.readers import NOTHING, Read, read_by
 
 EFFECTS = "(module level)"
 """Name for the statements of a module that bind nothing."""

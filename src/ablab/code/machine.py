@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ablab
-from ablab.provenance.code import code
+from ablab.code.code import code
 
 PACKAGES = (
     "torch",

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ablab.provenance.code import version_of
+from ablab.code.code import version_of
 
 TABLE = Path(__file__).with_name("equal.json")
 
