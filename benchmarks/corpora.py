@@ -61,7 +61,7 @@ def write_text(folder: Path, pairs: int, types: int) -> None:
 
 
 def corpus_of(folder: Path, vocab: int) -> Any:
-    from ablab.data.text import Text
+    from ablab.transformer.data.text import Text
 
     places = {name: str(folder / "text" / name) for name in ("train", "valid", "test")}
     options = {"kind": "text", "src": "en", "tgt": "de", "vocab_size": vocab, "joint_vocab": True, "max_tokens": 250}
@@ -69,7 +69,7 @@ def corpus_of(folder: Path, vocab: int) -> Any:
 
 
 def prepared_in(folder: Path, vocab: int) -> Any:
-    from ablab.data.prepared import prepare
+    from ablab.transformer.data.prepared import prepare
 
     corpus = corpus_of(folder, vocab)
     corpus.check_pairs()
@@ -101,7 +101,7 @@ def chunks(path: Path) -> Iterator[list[str]]:
 
 def child(what: str, folder: Path, vocab: int, batch_tokens: int) -> dict[str, float]:
     """Do one thing in this process; return seconds, processor seconds and GB."""
-    from ablab.data.prepared import Prepared
+    from ablab.transformer.data.prepared import Prepared
 
     began, used = time.perf_counter(), processor()
     extra: dict[str, float] = {}
@@ -134,9 +134,9 @@ def child(what: str, folder: Path, vocab: int, batch_tokens: int) -> dict[str, f
 
 def steps_of(prepared: Any, batch_tokens: int) -> Any:
     try:
-        from ablab.data.steps import TrainingSteps
+        from ablab.transformer.data.steps import TrainingSteps
     except ImportError:  # a checkout of a time when it stood elsewhere
-        from ablab.data.batches import TrainingSteps
+        from ablab.transformer.data.batches import TrainingSteps
 
     src, tgt = prepared.train
     return TrainingSteps(src, tgt, batch_tokens=batch_tokens, seed=1, micro_batches=1, total=1 << 40)
@@ -144,7 +144,7 @@ def steps_of(prepared: Any, batch_tokens: int) -> Any:
 
 def extra_steps(made: Path, batch_tokens: int) -> float:
     """Return the steps of an epoch, nearly: no epoch has a step more or less than another by much."""
-    from ablab.data.prepared import Prepared
+    from ablab.transformer.data.prepared import Prepared
 
     return float(steps_of(Prepared(made), batch_tokens).steps_in(1))
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from jaxtyping import config as jaxtyping
 from jaxtyping import install_import_hook
 
-install_import_hook(["ablab.model", "ablab.decoding"], "beartype.beartype")
+install_import_hook(["ablab.transformer.model", "ablab.transformer.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
 settings.register_profile("ablab", deadline=None, derandomize=True)
 settings.load_profile("ablab")

@@ -10,29 +10,29 @@ import pytest
 
 import ablab
 from benchmarks.architecture.levels import LEVELS, LIGHT
-from benchmarks.architecture.sources import imports_of, modules, package
+from benchmarks.architecture.sources import imports_of, modules, package, tree
 
 PACKAGE = Path(ablab.__file__).parent
 
 
 NEVER = [
-    *(("statistics", package) for package in ("errors", "config", "store", "scoring", "study", "files")),
-    ("model", "training"),
-    ("data", "training"),
-    ("model", "decoding"),
-    ("decoding", "training"),
-    ("training", "build"),
-    ("training", "run"),
-    ("training", "stages"),
-    ("model", "config"),
-    ("data", "config"),
-    ("decoding", "config"),
-    ("training", "config"),
+    *(("statistics", package) for package in ("errors", "config", "store", "transformer.scoring", "study", "files")),
+    ("transformer.model", "transformer.training"),
+    ("transformer.data", "transformer.training"),
+    ("transformer.model", "transformer.decoding"),
+    ("transformer.decoding", "transformer.training"),
+    ("transformer.training", "transformer.build"),
+    ("transformer.training", "run"),
+    ("transformer.training", "transformer.stages"),
+    ("transformer.model", "config"),
+    ("transformer.data", "config"),
+    ("transformer.decoding", "config"),
+    ("transformer.training", "config"),
 ]
 """Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
 
 
-LIGHT_DATA = {f"ablab.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata")}
+LIGHT_DATA = {f"ablab.transformer.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata")}
 
 MODULES = {name: path for name, path in modules().items() if name.split(".")[0] == "ablab"}
 STOREY = {name: number for number, names in enumerate(LEVELS) for name in names}
@@ -78,9 +78,9 @@ def test_no_module_waits_for_itself():
 
 def test_data_takes_only_the_special_tokens_from_the_model():
     for name in MODULES:
-        if package(name) == "data":
-            of_model = {t for t in imports_of(name) if package(t) == "model"}
-            assert of_model <= {"ablab.model.tokens"}, name
+        if package(name) == "transformer.data":
+            of_model = {t for t in imports_of(name) if package(t) == "transformer.model"}
+            assert of_model <= {"ablab.transformer.model.tokens"}, name
 
 
 def test_the_light_rooms_load_neither_torch_nor_lightning():
@@ -106,3 +106,25 @@ def test_a_class_has_a_name_of_its_own():
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values())
     counts = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
     assert {name for name, count in counts.items() if count > 1} == NAMED_TWICE
+
+
+WING = "ablab.transformer."
+LIBRARIES = {"torch", "pytorch_lightning", "sentencepiece", "sacrebleu"}
+
+
+def _libraries(name: str) -> set[str]:
+    """Those that a module imports, anywhere."""
+    nodes = list(ast.walk(tree(MODULES[name])))
+    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {each.split(".")[0] for each in named} & LIBRARIES
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MODULES if not f"{name}.".startswith(WING)))
+def test_outside_the_transformer_nothing_imports_its_libraries(name):
+    assert not _libraries(name)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MODULES if name.startswith(WING)))
+def test_the_transformer_knows_no_study(name):
+    assert not {package(target) for target in imports_of(name)} & {"study", "judge", "sweep", "report"}

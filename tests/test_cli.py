@@ -19,8 +19,8 @@ from ablab.commands.options.base import Options
 from ablab.commands.options.experiments import ReportOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices, groups
-from ablab.data.numbers import Numbers
 from ablab.fields import as_typed
+from ablab.transformer.data.numbers import Numbers
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,8 +14,8 @@ from ablab import identity
 from ablab.config import compose
 from ablab.config.groups import default_choices
 from ablab.config.schema import all_fields
-from ablab.data.numbers import Numbers
 from ablab.fields import Role, flatten
+from ablab.transformer.data.numbers import Numbers
 from tests.variants import variants
 
 ROOT = Path(__file__).parents[1]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ablab.build import build_steps
 from ablab.config import compose
-from ablab.data.prepared import prepare
+from ablab.transformer.build import build_steps
+from ablab.transformer.data.prepared import prepare
 
 FOLDER = os.environ.get("ABLAB_MULTI30K")
 

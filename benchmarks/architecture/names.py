@@ -37,38 +37,38 @@ RUN = (
     ),
     Step(
         "stage: before training",
-        "ablab.stages.train.prepare_training",
+        "ablab.transformer.stages.train.prepare_training",
         (
-            Step("prepare", "ablab.data.prepared.prepare"),
-            Step("build", "ablab.build.training.build_start"),
+            Step("prepare", "ablab.transformer.data.prepared.prepare"),
+            Step("build", "ablab.transformer.build.training.build_start"),
         ),
     ),
     Step(
         "stage: training",
-        "ablab.stages.train.train",
+        "ablab.transformer.stages.train.train",
         (
-            Step("fit", "ablab.training.trainer.fit"),
-            Step("one step", "ablab.training.module.TranslationModule.training_step"),
-            Step("between steps", "ablab.training.loop.TrainingLoop.on_train_batch_end"),
-            Step("select", "ablab.training.checkpoints.Checkpoints.choose"),
+            Step("fit", "ablab.transformer.training.trainer.fit"),
+            Step("one step", "ablab.transformer.training.module.TranslationModule.training_step"),
+            Step("between steps", "ablab.transformer.training.loop.TrainingLoop.on_train_batch_end"),
+            Step("select", "ablab.transformer.training.checkpoints.Checkpoints.choose"),
             Step("record", "ablab.store.run_folder.RunFolder.write_record"),
         ),
     ),
     Step(
         "stage: evaluation",
-        "ablab.stages.evaluate.evaluate",
+        "ablab.transformer.stages.evaluate.evaluate",
         (
-            Step("translate", "ablab.decoding.translator.Translator"),
-            Step("score", "ablab.scoring.score"),
+            Step("translate", "ablab.transformer.decoding.translator.Translator"),
+            Step("score", "ablab.transformer.scoring.score"),
             Step("record", "ablab.store.run_folder.RunFolder.write_evaluation"),
         ),
     ),
     Step(
         "stage: pruning curve",
-        "ablab.stages.prune_curve.prune_curve",
+        "ablab.transformer.stages.prune_curve.prune_curve",
         (
-            Step("choose layers", "ablab.build.pruning.build_strategy"),
-            Step("remove layers", "ablab.pruning.surgery.prune"),
+            Step("choose layers", "ablab.transformer.build.pruning.build_strategy"),
+            Step("remove layers", "ablab.transformer.pruning.surgery.prune"),
             Step("record", "ablab.store.run_folder.RunFolder.write_curve"),
         ),
     ),
@@ -87,28 +87,32 @@ class Addition(NamedTuple):
 
 
 ADDITIONS = (
-    Addition("norm", ("ablab.model.norms.ScaleNorm",), (), "conf/norm"),
-    Addition("placement", ("ablab.model.residual.Residual",), (), "conf/placement"),
-    Addition("position", ("ablab.model.positions.LearnedPositions",), (), "conf/position"),
-    Addition("feed-forward", ("ablab.model.feed_forward.SwiGLU",), (), "conf/feed_forward"),
-    Addition("initialiser", ("ablab.model.initialisation.Xavier",), (), "conf/init"),
+    Addition("norm", ("ablab.transformer.model.norms.ScaleNorm",), (), "conf/norm"),
+    Addition("placement", ("ablab.transformer.model.residual.Residual",), (), "conf/placement"),
+    Addition("position", ("ablab.transformer.model.positions.LearnedPositions",), (), "conf/position"),
+    Addition("feed-forward", ("ablab.transformer.model.feed_forward.SwiGLU",), (), "conf/feed_forward"),
+    Addition("initialiser", ("ablab.transformer.model.initialisation.Xavier",), (), "conf/init"),
     Addition(
         "learning-rate schedule",
-        ("ablab.training.schedules.cosine", "ablab.training.state.ValidationSchedule"),
+        ("ablab.transformer.training.schedules.cosine", "ablab.transformer.training.state.ValidationSchedule"),
         (),
         "conf/schedule",
     ),
-    Addition("DropHead schedule", ("ablab.training.schedules.rising",), (), "conf/drophead"),
-    Addition("optimiser", ("ablab.training.optimisers.adam",), (), "conf/optim"),
-    Addition("loss", ("ablab.training.loss.token_loss",), (), "conf/loss"),
-    Addition("corpus", ("ablab.data.corpus.Corpus",), (), "conf/data"),
+    Addition("DropHead schedule", ("ablab.transformer.training.schedules.rising",), (), "conf/drophead"),
+    Addition("optimiser", ("ablab.transformer.training.optimisers.adam",), (), "conf/optim"),
+    Addition("loss", ("ablab.transformer.training.loss.token_loss",), (), "conf/loss"),
+    Addition("corpus", ("ablab.transformer.data.corpus.Corpus",), (), "conf/data"),
     Addition(
         "pruning strategy",
-        ("ablab.pruning.strategies.Rule", "ablab.pruning.strategies.Strategy"),
+        ("ablab.transformer.pruning.strategies.Rule", "ablab.transformer.pruning.strategies.Strategy"),
         (),
         "conf/pruning",
     ),
-    Addition("callback", ("ablab.training.callbacks.Callback",), ("ablab.stages.callbacks.run_callbacks",)),
+    Addition(
+        "callback",
+        ("ablab.transformer.training.callbacks.Callback",),
+        ("ablab.transformer.stages.callbacks.run_callbacks",),
+    ),
     Addition("tracker", ("ablab.tracking.tracker.Tracker",), (), "conf/logger"),
     Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
     Addition(
@@ -126,30 +130,41 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where is ScaleNorm's g set?",
-        ("ablab.model.norms.ScaleNorm", "ablab.build.model.ModelBuilder.norm", "ablab.model.initialisation.initialise"),
+        (
+            "ablab.transformer.model.norms.ScaleNorm",
+            "ablab.transformer.build.model.ModelBuilder.norm",
+            "ablab.transformer.model.initialisation.initialise",
+        ),
     ),
     (
         "Where do pre-norm and post-norm differ?",
-        ("ablab.model.residual.PreNorm", "ablab.model.residual.PostNorm", "ablab.build.model.ModelBuilder.residual"),
+        (
+            "ablab.transformer.model.residual.PreNorm",
+            "ablab.transformer.model.residual.PostNorm",
+            "ablab.transformer.build.model.ModelBuilder.residual",
+        ),
     ),
     (
         "Where are the word embeddings tied?",
-        ("ablab.model.embedding.TiedEmbeddings",),
+        ("ablab.transformer.model.embedding.TiedEmbeddings",),
     ),
     (
         "Where does LayerDrop draw the layers that a step skips?",
-        ("ablab.model.layerdrop.LayerDrop", "ablab.model.transformer.Encoder"),
+        ("ablab.transformer.model.layerdrop.LayerDrop", "ablab.transformer.model.transformer.Encoder"),
     ),
     (
         "Where is Adam kept from stepping layers that were skipped?",
-        ("ablab.training.module.TranslationModule.training_step", "ablab.training.distributed.ProcessGroup.add_up"),
+        (
+            "ablab.transformer.training.module.TranslationModule.training_step",
+            "ablab.transformer.training.distributed.ProcessGroup.add_up",
+        ),
     ),
     (
         "Where do the processes of one run meet, and sum their gradients?",
         (
-            "ablab.training.workers.lead",
-            "ablab.training.workers.follow",
-            "ablab.training.distributed.ProcessGroup.add_up",
+            "ablab.transformer.training.workers.lead",
+            "ablab.transformer.training.workers.follow",
+            "ablab.transformer.training.distributed.ProcessGroup.add_up",
         ),
     ),
     (
@@ -170,7 +185,11 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where is it decided what an analysis makes, and where is it made?",
-        ("ablab.stages.analyses.wanted", "ablab.stages.analyse.MAKERS", "ablab.stages.looks.LOOKS"),
+        (
+            "ablab.transformer.stages.analyses.wanted",
+            "ablab.transformer.stages.analyse.MAKERS",
+            "ablab.transformer.stages.looks.LOOKS",
+        ),
     ),
     (
         "Where is a run found to be already finished?",
@@ -183,34 +202,41 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does an interrupted run continue?",
         (
-            "ablab.build.training.build_start",
-            "ablab.training.checkpoints.load_last",
-            "ablab.build.stretch.begin_stretch",
+            "ablab.transformer.build.training.build_start",
+            "ablab.transformer.training.checkpoints.load_last",
+            "ablab.transformer.build.stretch.begin_stretch",
         ),
     ),
     (
         "Where do random draws get their seed?",
-        ("ablab.seeding.derive", "ablab.model.streams.reseed"),
+        ("ablab.seeding.derive", "ablab.transformer.model.streams.reseed"),
     ),
     (
         "Where are sentences put into batches?",
-        ("ablab.data.epochs.Epochs", "ablab.data.steps.TrainingSteps", "ablab.data.batches.collate"),
+        (
+            "ablab.transformer.data.epochs.Epochs",
+            "ablab.transformer.data.steps.TrainingSteps",
+            "ablab.transformer.data.batches.collate",
+        ),
     ),
     (
         "Where is the training loss computed?",
-        ("ablab.training.loss.token_loss", "ablab.training.module.TranslationModule.training_step"),
+        (
+            "ablab.transformer.training.loss.token_loss",
+            "ablab.transformer.training.module.TranslationModule.training_step",
+        ),
     ),
     (
         "Which weights are evaluated on the test set?",
-        ("ablab.training.selection.Selection", "ablab.training.checkpoints.Checkpoints.choose"),
+        ("ablab.transformer.training.selection.Selection", "ablab.transformer.training.checkpoints.Checkpoints.choose"),
     ),
     (
         "Where is test BLEU computed?",
-        ("ablab.stages.evaluate.evaluate", "ablab.scoring.score"),
+        ("ablab.transformer.stages.evaluate.evaluate", "ablab.transformer.scoring.score"),
     ),
     (
         "Where are layers removed from a trained model?",
-        ("ablab.pruning.strategies.EveryOther", "ablab.pruning.surgery.prune"),
+        ("ablab.transformer.pruning.strategies.EveryOther", "ablab.transformer.pruning.surgery.prune"),
     ),
     (
         "Where does a sweep decide which runs to start?",

@@ -1,4 +1,4 @@
-"""How many hidden vectors the loss turns into logits at a time: the evidence for ablab.training.chunks.
+"""How many hidden vectors the loss turns into logits at a time: the evidence for ablab.transformer.training.chunks.
 
     python -m benchmarks.speed.chunks [precision=fp32] [threads=1] [rounds=5] [tokens=2048] [shapes=8000x256,...]
 
@@ -12,9 +12,9 @@ import time
 import torch
 
 from ablab.console import aligned
-from ablab.training import loss
-from ablab.training.chunks import loss_rows
-from ablab.training.loss import projected_cross_entropy
+from ablab.transformer.training import loss
+from ablab.transformer.training.chunks import loss_rows
+from ablab.transformer.training.loss import projected_cross_entropy
 
 DEFAULTS = {
     "precision": "fp32",

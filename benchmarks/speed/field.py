@@ -10,10 +10,10 @@ from typing import Any
 
 from ablab.config import compose
 from ablab.console import Console
-from ablab.data.corpus import Corpus
-from ablab.data.prepared import prepare
 from ablab.files import write_lines
 from ablab.threads import cores
+from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.data.prepared import prepare
 from benchmarks.speed.task import MODEL, ROOT, WORDS
 
 CACHE = Path.home() / ".cache" / "ablab" / "benchmarks"

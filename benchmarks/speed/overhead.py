@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from ablab.cli import main as ablab
-from ablab.training.module import TranslationModule
+from ablab.transformer.training.module import TranslationModule
 from benchmarks.speed.field import Field
 
 

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 import torch
 
-from ablab.build import build_model
-from ablab.build.training import build_steps
 from ablab.config import Config, compose
 from ablab.console import Console, aligned
-from ablab.data.prepared import Prepared, prepare
-from ablab.data.steps import TrainingSteps
-from ablab.model.drophead import DropHead
-from ablab.model.layers import DecoderLayer, EncoderLayer
-from ablab.model.streams import reseed
-from ablab.model.transformer import Transformer
-from ablab.training.loss import token_loss
+from ablab.transformer.build import build_model
+from ablab.transformer.build.training import build_steps
+from ablab.transformer.data.prepared import Prepared, prepare
+from ablab.transformer.data.steps import TrainingSteps
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.training.loss import token_loss
 from benchmarks.speed.field import Field
 from benchmarks.speed.machine import name_of_machine
 

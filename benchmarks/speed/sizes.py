@@ -97,14 +97,14 @@ def child(steps: int, words: list[str]) -> dict[str, Any]:
     """Try one size out in this process."""
     import torch
 
-    from ablab.build import build_model
-    from ablab.build.training import build_steps
     from ablab.config import compose
-    from ablab.data.prepared import prepare
     from ablab.plan import plan
-    from ablab.stages.dry_run import dry_run
-    from ablab.training.checkpoints import Checkpoints
-    from ablab.training.cost import flops_per_token, product_speed
+    from ablab.transformer.build import build_model
+    from ablab.transformer.build.training import build_steps
+    from ablab.transformer.data.prepared import prepare
+    from ablab.transformer.stages.dry_run import dry_run
+    from ablab.transformer.training.checkpoints import Checkpoints
+    from ablab.transformer.training.cost import flops_per_token, product_speed
 
     planned = plan(compose(words))
     prepared = prepare(planned.config.data, planned.outputs / "corpora", lambda _: None)

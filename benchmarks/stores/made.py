@@ -17,7 +17,6 @@ from omegaconf import OmegaConf
 from ablab.code.code import code_digest
 from ablab.code.machine import provenance
 from ablab.identity import condition_id
-from ablab.scoring import score
 from ablab.statistics.sentences import corpus_bleu
 from ablab.store.metrics import COLUMNS
 from ablab.store.records import now
@@ -26,6 +25,7 @@ from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Cell, Study
+from ablab.transformer.scoring import score
 
 WORDS = [
     "the",

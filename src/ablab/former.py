@@ -7,7 +7,19 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-FORMER: Mapping[str, str] = {}
+FORMER: Mapping[str, str] = {
+    "ablab.model": "ablab.transformer.model",
+    "ablab.data": "ablab.transformer.data",
+    "ablab.training": "ablab.transformer.training",
+    "ablab.decoding": "ablab.transformer.decoding",
+    "ablab.pruning": "ablab.transformer.pruning",
+    "ablab.analysis": "ablab.transformer.analysis",
+    "ablab.export": "ablab.transformer.export",
+    "ablab.build": "ablab.transformer.build",
+    "ablab.contracts": "ablab.transformer.contracts",
+    "ablab.stages": "ablab.transformer.stages",
+    "ablab.scoring": "ablab.transformer.scoring",
+}
 """By the name that a package or module had, the name that it has."""
 
 

@@ -9,10 +9,10 @@ from ablab.config.groups import TARGET, implied_choices
 from ablab.config.kinds import unasked
 from ablab.config.options import DropHead
 from ablab.config.schema import all_fields
-from ablab.data.corpus import EXTRA_TOKENS
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
 from ablab.store.records import SCHEMA
+from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 
 def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:

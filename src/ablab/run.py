@@ -16,7 +16,7 @@ from ablab.store.records import Record
 from ablab.tracking.open import open_tracker
 
 if TYPE_CHECKING:
-    from ablab.stages.train import Work
+    from ablab.transformer.stages.train import Work
 
 
 def run(planned: Planned, console: Console) -> Record | None:
@@ -56,10 +56,10 @@ def _blaming_parts(planned: Planned) -> Iterator[None]:
 
 
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
-    from ablab.stages.callbacks import run_callbacks
-    from ablab.stages.evaluate import evaluate  # torch from here on
-    from ablab.stages.prune_curve import prune_curve
-    from ablab.stages.train import train
+    from ablab.transformer.stages.callbacks import run_callbacks
+    from ablab.transformer.stages.evaluate import evaluate  # torch from here on
+    from ablab.transformer.stages.prune_curve import prune_curve
+    from ablab.transformer.stages.train import train
 
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     with open_tracker(planned, console.say) as tracker:
@@ -78,7 +78,7 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
 
 def _prepared(planned: Planned, console: Console) -> "Work":
     """Prepare training. With rerun=stale, a run that began under other code starts anew."""
-    from ablab.stages.train import prepare_training
+    from ablab.transformer.stages.train import prepare_training
 
     try:
         return prepare_training(planned, console)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.analysis import (
+from ablab.transformer.analysis import (
     attention_maps,
     attentions,
     cross_attention,
@@ -14,10 +14,10 @@ from ablab.analysis import (
     learned_scales,
     masked,
 )
-from ablab.model.dot_product import attend
-from ablab.model.norms import ScaleNorm
-from ablab.model.residual import PreNorm, Sandwich
-from ablab.stages.analyses import SITES
+from ablab.transformer.model.dot_product import attend
+from ablab.transformer.model.norms import ScaleNorm
+from ablab.transformer.model.residual import PreNorm, Sandwich
+from ablab.transformer.stages.analyses import SITES
 from tests.model.arms import build, source, stir, target
 
 SRC, TGT = source(5, 3), target(4, 6)
@@ -137,7 +137,7 @@ def test_the_weights_shown_are_those_with_which_the_model_mixes_the_values(site,
             seen[-1].append((values, mixed))
         return mixed
 
-    monkeypatch.setattr("ablab.model.attention.attend", recorded)
+    monkeypatch.setattr("ablab.transformer.model.attention.attend", recorded)
     model(SRC[:1], TGT[:1, :4])
     for hook in (*inside, *outside):
         hook.remove()

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ablab.analysis import attention_maps
-from ablab.analysis.heads import single_heads
-from ablab.analysis.next_token import TOP, distributions, entropies, table, uncertainty
-from ablab.analysis.plot import draw
-from ablab.analysis.positions import heat_map, position_vectors, similarities, similarity
-from ablab.model.positions import sinusoid
-from ablab.model.tokens import BOS
-from ablab.stages.analyses import SITES
 from ablab.store.artefacts import Axis
+from ablab.transformer.analysis import attention_maps
+from ablab.transformer.analysis.heads import single_heads
+from ablab.transformer.analysis.next_token import TOP, distributions, entropies, table, uncertainty
+from ablab.transformer.analysis.plot import draw
+from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities, similarity
+from ablab.transformer.model.positions import sinusoid
+from ablab.transformer.model.tokens import BOS
+from ablab.transformer.stages.analyses import SITES
 from tests.model.arms import build, source, stir
 
 SRC, IDS = source(5), [4, 9, 7, 12]

@@ -91,8 +91,8 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
     for lowercase in (False, True):
         saved = SimpleNamespace(lowercase=lowercase, extra_tokens=50)
         monkeypatch.setattr("ablab.api.run.find_model", lambda *_, saved=saved: saved)
-        monkeypatch.setattr("ablab.build.load_model", lambda *_: ())
-        monkeypatch.setattr("ablab.decoding.translator.Translator", Fake)
+        monkeypatch.setattr("ablab.transformer.build.load_model", lambda *_: ())
+        monkeypatch.setattr("ablab.transformer.decoding.translator.Translator", Fake)
         Run.translate(SimpleNamespace(path="r1", folder=SimpleNamespace(outputs=Path())), ["A Man."])
     assert seen == ["A Man.", "a man."]
 

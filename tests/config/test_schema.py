@@ -178,7 +178,7 @@ def test_every_kind_of_ours_that_is_built_names_its_part_once():
 def test_the_rates_of_the_schema_are_those_of_the_registry():
     from typing import get_args
 
-    from ablab.model.layerdrop import RATES
+    from ablab.transformer.model.layerdrop import RATES
 
     assert set(get_args(Config.model_fields["layerdrop_rates"].annotation)) == set(RATES)
 

@@ -6,8 +6,8 @@ from ablab.cli import main
 from ablab.commands.check import _broken
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.contracts import of_model
-from ablab.contracts.laws import BrokenError
+from ablab.transformer.contracts import of_model
+from ablab.transformer.contracts.laws import BrokenError
 from tests.parts.conftest import DYT, study
 
 __all__ = ["study"]
@@ -110,7 +110,8 @@ def test_a_part_that_breaks_a_law_is_found(what, study, capsys):
 def test_no_cast_of_the_whole_model_hides_a_precision(study):
     """A run leaves buffers as a part makes them."""
     study(
-        "import torch\nfrom ablab.model.positions import AttentionPosition\n\nclass Part(AttentionPosition):\n"
+        "import torch\nfrom ablab.transformer.model.positions import AttentionPosition\n\nclass "
+        "Part(AttentionPosition):\n"
         "    def __init__(self, d_head: int):\n        super().__init__()\n"
         "        self.scale = torch.nn.Buffer(torch.full((d_head,), 0.5).double())\n"
         "    def rotate(self, x, start):\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ablab.data.corpus import Corpus
+from ablab.transformer.data.corpus import Corpus
 from tests.shipped import shipped
 
 CONF = Path(__file__).parents[2] / "conf" / "data"

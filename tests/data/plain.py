@@ -16,12 +16,12 @@ import sentencepiece
 from sacrebleu.metrics import BLEU
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from ablab.data.keys import key, near_key
-from ablab.data.tokenizer import Tokenizer, given_tokenizer
 from ablab.errors import UserError
 from ablab.lines import text_of
-from ablab.model.tokens import BOS, EOS, PAD, UNK
 from ablab.seeding import derive
+from ablab.transformer.data.keys import key, near_key
+from ablab.transformer.data.tokenizer import Tokenizer, given_tokenizer
+from ablab.transformer.model.tokens import BOS, EOS, PAD, UNK
 
 
 def epoch_batches(src_lengths, tgt_lengths, *, batch_tokens, seed, epoch):

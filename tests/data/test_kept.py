@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from ablab.data import kept as module
-from ablab.data import prepared
-from ablab.data.kept import cache_folder, kept
-from ablab.data.text_files import content_digest, count_pairs
+from ablab.transformer.data import kept as module
+from ablab.transformer.data import prepared
+from ablab.transformer.data.kept import cache_folder, kept
+from ablab.transformer.data.text_files import content_digest, count_pairs
 from tests.data.test_prepared import _corpus
 
 
@@ -91,7 +91,7 @@ def test_a_start_reads_no_large_file_again(tmp_path, monkeypatch):
     read.clear()
     module._found.clear()
     with monkeypatch.context() as patch:
-        patch.setattr("ablab.data.text_files._read", None)
+        patch.setattr("ablab.transformer.data.text_files._read", None)
         digest, count = content_digest(tmp_path / "text" / "train.en"), corpus.pairs_in("train")
         prepared.prepare(corpus, store, lambda _: None)
     assert not read

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.data.keys import has_both_sides, is_blank, key, near_key, readable
-from ablab.data.normalization import USUAL, normalizer
+from ablab.transformer.data.keys import has_both_sides, is_blank, key, near_key, readable
+from ablab.transformer.data.normalization import USUAL, normalizer
 
 ODD = (
     "\x00\x01\t\x0b\x1c\x85\xa0\xad\u0301\u0344\u061c\u1680\u200b\u200c\u200d\u2028\u2060\u2581\u3000\ufeff\uff5e\ufffd"

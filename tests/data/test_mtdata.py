@@ -9,9 +9,9 @@ from urllib.error import URLError
 
 import pytest
 
-from ablab.data.corpus import Corpus
-from ablab.data.kept import cache_folder
 from ablab.errors import UserError
+from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.data.kept import cache_folder
 
 Configured = Callable[..., Corpus]
 NEWS = "Statmt-news_commentary-16-deu-eng"
@@ -36,7 +36,7 @@ def test_a_missing_package_is_one_line_with_the_remedy(configured: Configured, m
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("ablab.data.mtdata.metadata.version", absent)
+    monkeypatch.setattr("ablab.transformer.data.mtdata.metadata.version", absent)
     corpus = configured("mtdata")
     for ask in (corpus.check, corpus.train_digest, corpus.test_digest):
         with pytest.raises(UserError, match=r"pip install 'ablab\[mtdata\]'"):
@@ -45,7 +45,7 @@ def test_a_missing_package_is_one_line_with_the_remedy(configured: Configured, m
 
 @pytest.fixture
 def _any_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ablab.data.mtdata.metadata.version", lambda name: "0.5.1")
+    monkeypatch.setattr("ablab.transformer.data.mtdata.metadata.version", lambda name: "0.5.1")
 
 
 @pytest.mark.usefixtures("_any_version")

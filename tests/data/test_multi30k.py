@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ablab.data import multi30k
-from ablab.data.corpus import Corpus
 from ablab.errors import UserError
+from ablab.transformer.data import multi30k
+from ablab.transformer.data.corpus import Corpus
 
 Configured = Callable[..., Corpus]
 SPLITS = ("train", "val", "test_2016_flickr")

@@ -7,9 +7,9 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.data.normalization import is_plain
-from ablab.data.vocabulary import train_tokenizer
 from ablab.fields import Role
+from ablab.transformer.data.normalization import is_plain
+from ablab.transformer.data.vocabulary import train_tokenizer
 
 CHANGED = {
     "a comma of full width": "\u6211\uff0c\u4f60",

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ablab.data.corpus import Corpus
-from ablab.data.numbers import Numbers, _generated, _languages
 from ablab.errors import UserError
+from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.data.numbers import Numbers, _generated, _languages
 
 Configured = Callable[..., Corpus]
 
@@ -40,7 +40,7 @@ def test_the_same_options_give_the_same_text_again_and_in_another_process(config
         [
             sys.executable,
             "-c",
-            "from ablab.data.numbers import _generated; print(_generated('en', 'de', 1, 60))",
+            "from ablab.transformer.data.numbers import _generated; print(_generated('en', 'de', 1, 60))",
         ],
         env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
@@ -76,7 +76,7 @@ def test_another_version_of_num2words_is_another_corpus(
     configured: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = configured("numbers").train_digest()
-    monkeypatch.setattr("ablab.data.numbers._speller_version", lambda: "9.9.9")
+    monkeypatch.setattr("ablab.transformer.data.numbers._speller_version", lambda: "9.9.9")
     assert configured("numbers").train_digest() != before
 
 
@@ -102,19 +102,22 @@ def test_the_languages_read_off_file_names_are_those_of_num2words() -> None:
 
 
 def test_languages_that_run_out_of_sentences_say_so(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ablab.data.number_sentences.speller", lambda language: lambda number: "one")
-    monkeypatch.setattr("ablab.data.number_sentences.ITEMS", (1,))
+    monkeypatch.setattr("ablab.transformer.data.number_sentences.speller", lambda language: lambda number: "one")
+    monkeypatch.setattr("ablab.transformer.data.number_sentences.ITEMS", (1,))
     _generated.cache_clear()
     with pytest.raises(UserError, match="no more than"):
         configured("numbers", **{**SMALL, "train_size": 5000}).train_split()
-    monkeypatch.setattr("ablab.data.number_sentences.speller", lambda language: lambda number: None)
+    monkeypatch.setattr("ablab.transformer.data.number_sentences.speller", lambda language: lambda number: None)
     with pytest.raises(UserError, match="no kind of number"):
         configured("numbers", **SMALL).train_split()
 
 
 def test_the_interface_is_light() -> None:
     heavy = "num2words, mtdata, sacrebleu, urllib.request, torch, numpy"
-    corpora = "ablab.data.mtdata, ablab.data.multi30k, ablab.data.numbers, ablab.data.text"
+    corpora = (
+        "ablab.transformer.data.mtdata, ablab.transformer.data.multi30k, ablab.transformer.data.numbers, "
+        "ablab.transformer.data.text"
+    )
     code = f"import sys, {corpora}; print([name for name in '{heavy}'.split(', ') if name in sys.modules])"
     env = {"PYTHONPATH": ":".join(sys.path)}
     result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True)

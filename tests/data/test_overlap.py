@@ -2,10 +2,10 @@
 
 import pytest
 
-from ablab.data.keys import near_key
-from ablab.data.overlap import Overlap, TrainingPairs, hashes
-from ablab.data.prepared import corpus_id, prepare
 from ablab.errors import UserError
+from ablab.transformer.data.keys import near_key
+from ablab.transformer.data.overlap import Overlap, TrainingPairs, hashes
+from ablab.transformer.data.prepared import corpus_id, prepare
 
 TRAIN = [(f"The dog {n} runs.", f"Der Hund {n} läuft.") for n in range(60)]
 

@@ -11,17 +11,17 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.data.corpus import Corpus, Pair, digest_of
-from ablab.data.keys import key
-from ablab.data.splitting import hold_out
-from ablab.data.text_files import digest_of_pair
-from ablab.data.tokenizer import given_tokenizer
-from ablab.data.vocabulary import train_tokenizer
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.identity import evaluation
-from ablab.model.tokens import EOS, PAD, SPECIAL, UNK
-from ablab.scoring import Scoring, bleu, score
+from ablab.transformer.data.corpus import Corpus, Pair, digest_of
+from ablab.transformer.data.keys import key
+from ablab.transformer.data.splitting import hold_out
+from ablab.transformer.data.text_files import digest_of_pair
+from ablab.transformer.data.tokenizer import given_tokenizer
+from ablab.transformer.data.vocabulary import train_tokenizer
+from ablab.transformer.model.tokens import EOS, PAD, SPECIAL, UNK
+from ablab.transformer.scoring import Scoring, bleu, score
 from tests.data import plain
 
 Configured = Callable[..., Corpus]

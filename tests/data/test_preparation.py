@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.data import blocks, preparation, processes, vocabulary, words
-from ablab.data.prepared import check_vocabulary, prepare
-from ablab.data.tokenizer import Tokenizer
-from ablab.data.vocabulary import TrainingTask, train_on_counts, train_tokenizer, write_counts
-from ablab.data.words import WordEncoder
 from ablab.errors import LostError, UserError
+from ablab.transformer.data import blocks, preparation, processes, vocabulary, words
+from ablab.transformer.data.prepared import check_vocabulary, prepare
+from ablab.transformer.data.tokenizer import Tokenizer
+from ablab.transformer.data.vocabulary import TrainingTask, train_on_counts, train_tokenizer, write_counts
+from ablab.transformer.data.words import WordEncoder
 from tests.data import plain
 
 WORDS = ["rot", "Grün", "blue", "black", "weiß", "small", "large", "ﬁne", "①", "e\u0301té", "new", "中文", "가", "<s>"]
@@ -201,7 +201,8 @@ def test_a_refusal_comes_from_another_process_as_it_is(configured, tmp_path, sho
 def test_what_processes_import_loads_no_torch():
     """They would take seconds and 150 MB more each."""
     script = (
-        "import sys, ablab.data.vocabulary, ablab.data.encoding, ablab.data.processes; print('torch' in sys.modules)"
+        "import sys, ablab.transformer.data.vocabulary, ablab.transformer.data.encoding, "
+        "ablab.transformer.data.processes; print('torch' in sys.modules)"
     )
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=path).stdout == "False\n"
@@ -221,7 +222,7 @@ def test_a_process_that_vanishes_is_told():
 ENDLESS = """
 import sys
 from pathlib import Path
-from ablab.data import blocks, preparation, prepared, processes
+from ablab.transformer.data import blocks, preparation, prepared, processes
 from tests.data.conftest import defaults
 from tests.data.test_preparation import endless
 from tests.shipped import shipped

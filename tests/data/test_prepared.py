@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ablab.data.batches import Sentences
-from ablab.data.preparation import unigram_loss
-from ablab.data.prepared import nested_subsample, prepare
-from ablab.data.text import Text
 from ablab.errors import UserError
+from ablab.transformer.data.batches import Sentences
+from ablab.transformer.data.preparation import unigram_loss
+from ablab.transformer.data.prepared import nested_subsample, prepare
+from ablab.transformer.data.text import Text
 
 WORDS = ["red", "green", "blue", "black", "white", "small", "large", "old", "new", "round", "house", "tree"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ablab.data.keys import is_blank, readable
-from ablab.data.prepared import corpus_id, prepare
-from ablab.data.text import Text
 from ablab.lines import one_line
 from ablab.store.stored_text import StoredText, keep_text, stored_text
+from ablab.transformer.data.keys import is_blank, readable
+from ablab.transformer.data.prepared import corpus_id, prepare
+from ablab.transformer.data.text import Text
 from tests.data.conftest import defaults
 from tests.variants import variants
 

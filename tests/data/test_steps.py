@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from ablab.data.batches import Sentences, collate
-from ablab.data.steps import TrainingSteps
-from ablab.model.tokens import BOS, EOS, PAD
+from ablab.transformer.data.batches import Sentences, collate
+from ablab.transformer.data.steps import TrainingSteps
+from ablab.transformer.model.tokens import BOS, EOS, PAD
 
 
 def _sentences(seed, count=300):

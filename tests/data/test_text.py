@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from ablab.data.corpus import Corpus
 from ablab.errors import UserError
+from ablab.transformer.data.corpus import Corpus
 
 Configured = Callable[..., Corpus]
 Fill = Callable[..., dict[str, str]]

@@ -8,12 +8,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ablab.data import kept
-from ablab.data import text_files as files
-from ablab.data.keys import readable
-from ablab.data.text_files import content_digest, count_pairs, digest_of_pair, locate, read_lines, read_pairs
 from ablab.errors import UserError
 from ablab.lines import one_line, text_of
+from ablab.transformer.data import kept
+from ablab.transformer.data import text_files as files
+from ablab.transformer.data.keys import readable
+from ablab.transformer.data.text_files import (
+    content_digest,
+    count_pairs,
+    digest_of_pair,
+    locate,
+    read_lines,
+    read_pairs,
+)
 from tests.variants import variants
 
 characters = st.characters(exclude_categories=("Cs",), exclude_characters="\n")

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from ablab.decoding import beam, greedy, stopping
-from ablab.decoding.hypotheses import Ended, Finished, length_penalty
-from ablab.model.tokens import BOS, EOS, PAD
-from ablab.model.transformer import Transformer
+from ablab.transformer.decoding import beam, greedy, stopping
+from ablab.transformer.decoding.hypotheses import Ended, Finished, length_penalty
+from ablab.transformer.model.tokens import BOS, EOS, PAD
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import build, source, stir
 
 LENGTHS = (5, 3, 9, 2, 7, 1, 6, 4, 8, 10)

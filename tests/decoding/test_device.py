@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from ablab.decoding import beam, greedy, stopping
-from ablab.decoding.translator import BATCH_TOKENS, DecodingConfig
-from ablab.model.transformer import Transformer
+from ablab.transformer.decoding import beam, greedy, stopping
+from ablab.transformer.decoding.translator import BATCH_TOKENS, DecodingConfig
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import build, source
 
 LONGEST = 6

@@ -6,13 +6,13 @@ import math
 import pytest
 import torch
 
-from ablab.data.batches import Sentences
-from ablab.data.tokenizer import Tokenizer
-from ablab.decoding.beam import beam_search
-from ablab.decoding.greedy import greedy
-from ablab.decoding.hypotheses import NOTHING, length_penalty
-from ablab.decoding.translator import DecodingConfig, Translator
-from ablab.model.tokens import BOS, EOS, PAD
+from ablab.transformer.data.batches import Sentences
+from ablab.transformer.data.tokenizer import Tokenizer
+from ablab.transformer.decoding.beam import beam_search
+from ablab.transformer.decoding.greedy import greedy
+from ablab.transformer.decoding.hypotheses import NOTHING, length_penalty
+from ablab.transformer.decoding.translator import DecodingConfig, Translator
+from ablab.transformer.model.tokens import BOS, EOS, PAD
 from tests.model.arms import VOCAB, build, source, stir
 
 LENGTHS = (5, 3, 9, 2, 7, 1)

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from ablab.data.batches import Sentences, like_lengths
-from ablab.decoding import speed, translator
-from ablab.decoding.speed import ROUNDS, Paced, sentences_per_second
-from ablab.decoding.translator import DecodingConfig
-from ablab.model.tokens import EOS
-from ablab.model.transformer import Transformer
-from ablab.pruning.strategies import Kept
-from ablab.pruning.surgery import prune
+from ablab.transformer.data.batches import Sentences, like_lengths
+from ablab.transformer.decoding import speed, translator
+from ablab.transformer.decoding.speed import ROUNDS, Paced, sentences_per_second
+from ablab.transformer.decoding.translator import DecodingConfig
+from ablab.transformer.model.tokens import EOS
+from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.pruning.strategies import Kept
+from ablab.transformer.pruning.surgery import prune
 from tests.model.arms import build, source, stir, words
 
 SEARCH = DecodingConfig(beam_size=3, length_penalty=0.6, max_extra_tokens=50)
@@ -68,7 +68,7 @@ def test_a_model_makes_a_step_for_each_token_of_the_longest_source(search, batch
 
 def test_models_take_turns(monkeypatch):
     turns = []
-    monkeypatch.setattr("ablab.decoding.speed._translate", lambda model, *_: turns.append(model))
+    monkeypatch.setattr("ablab.transformer.decoding.speed._translate", lambda model, *_: turns.append(model))
     first, second = lively(), lively()
     assert len(sentences_per_second([first, second], Sentences.of([[5]]), SEARCH)) == 2
     assert [model is first for model in turns] == [True, False] * (ROUNDS + 1)

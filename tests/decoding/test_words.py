@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from ablab.decoding.words import WIDTH, largest, next_words
-from ablab.model.tokens import BOS, EOS, PAD
+from ablab.transformer.decoding.words import WIDTH, largest, next_words
+from ablab.transformer.model.tokens import BOS, EOS, PAD
 
 
 @pytest.mark.parametrize("vocab", [3, WIDTH, 5 * WIDTH, 6 * WIDTH, 6 * WIDTH + 1, 40 * WIDTH - 7, 8000])

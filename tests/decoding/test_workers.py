@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from ablab.decoding.translator import spread
+from ablab.transformer.decoding.translator import spread
 
 CPU = torch.device("cpu")
 

@@ -8,18 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-from ablab.data.batches import Sentences
-from ablab.data.vocabulary import train_tokenizer
-from ablab.decoding.greedy import forbid, greedy
-from ablab.decoding.hypotheses import length_penalty
-from ablab.decoding.translator import DecodingConfig, Translator
 from ablab.errors import UserError
-from ablab.export.ctranslate2 import POSITIONS, to_ctranslate2
-from ablab.export.translator import CTranslate2Translator
-from ablab.model.norms import RMSNorm
-from ablab.model.residual import PostNorm
-from ablab.model.tokens import EOS
-from ablab.model.transformer import Transformer
+from ablab.transformer.data.batches import Sentences
+from ablab.transformer.data.vocabulary import train_tokenizer
+from ablab.transformer.decoding.greedy import forbid, greedy
+from ablab.transformer.decoding.hypotheses import length_penalty
+from ablab.transformer.decoding.translator import DecodingConfig, Translator
+from ablab.transformer.export.ctranslate2 import POSITIONS, to_ctranslate2
+from ablab.transformer.export.translator import CTranslate2Translator
+from ablab.transformer.model.norms import RMSNorm
+from ablab.transformer.model.residual import PostNorm
+from ablab.transformer.model.tokens import EOS
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import OTHER_ARMS, VARIANTS, VOCAB, Arm, build, source, stir, words
 
 ctranslate2 = pytest.importorskip("ctranslate2")

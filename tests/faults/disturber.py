@@ -69,8 +69,8 @@ class Disturber:
 
 def serve() -> None:
     """Fork a command for each line of standard input, and answer with its exit code, or minus its signal."""
-    from ablab import stages
     from ablab.launchers import task
+    from ablab.transformer import stages
 
     for module in task.PRELOADED:
         __import__(module)

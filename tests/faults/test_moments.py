@@ -74,7 +74,7 @@ def test_of_many_launchers_one_trains(undisturbed, tmp_path):
 def test_a_clock_that_jumps_in_mid_run_changes_no_number(jump, undisturbed, tmp_path):
     program = (
         "import sys, time\n"
-        "from ablab.training.checkpoints import Checkpoints\n"
+        "from ablab.transformer.training.checkpoints import Checkpoints\n"
         "real, saved, ahead = time.time, Checkpoints.save, [0.0]\n"
         "time.time = lambda: real() + ahead[0]\n"
         "def save(self, *values):\n"

@@ -17,7 +17,7 @@ IMPORTED = (
         "ablab.plan",
         "ablab.study.hydra",
         "ablab.study.search_sweep",
-        "ablab.stages.schedules",
+        "ablab.transformer.stages.schedules",
         "hydra.main",
     ),
     *("hydra.core.plugins", "optuna", "ablab.search.trials", "matplotlib.pyplot"),

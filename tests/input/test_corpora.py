@@ -40,7 +40,7 @@ def _prepared(place: Path, *words: str) -> Ended:
     """Plan a run on the corpus in `place` and prepare it, as `ablab train` does; print what came of it."""
 
     def call(planned: object, console: object) -> object:
-        from ablab.data.prepared import prepare
+        from ablab.transformer.data.prepared import prepare
 
         corpus = planned.config.data  # type: ignore[attr-defined]
         made = prepare(corpus, Path("prepared"), lambda line: None)
@@ -65,7 +65,7 @@ def _write(place: Path, contents: dict[str, bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, warm: None) -> Path:
-    import ablab.data.prepared  # noqa: F401  # so that a fork need not
+    import ablab.transformer.data.prepared  # noqa: F401  # so that a fork need not
     from ablab.config import compose
 
     compose(WORDS)
@@ -127,8 +127,8 @@ def test_what_is_no_file_of_text_is_refused_and_never_waited_for(kind: str, corp
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\xff" * 100, b"\x0a\x7fx", PLAIN], ids=range(5))
 def test_a_tokenizer_that_is_none_is_one_line(content: bytes, corpus: Path) -> None:
-    from ablab.data.tokenizer import load_tokenizers
     from ablab.errors import UserError
+    from ablab.transformer.data.tokenizer import load_tokenizers
 
     for name in ("src.model", "tgt.model"):
         (corpus / name).write_bytes(content)

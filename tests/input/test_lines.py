@@ -43,7 +43,7 @@ NOT_DONE = {
     "ablab.commands.study.check": lambda found, console: True,
     "ablab.commands.check._laws": lambda chosen, line: iter(()),
     "ablab.commands.selfcheck._undisturbed": _refuse,
-    "ablab.stages.schedules.write": _done,
+    "ablab.transformer.stages.schedules.write": _done,
 }
 """What trains or draws."""
 

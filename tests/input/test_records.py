@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from ablab.errors import UserError
 from ablab.plan import Planned
-from ablab.stages.analyses import Wanted, missing
 from ablab.store.records import Record
 from ablab.study.definition import define
 from ablab.study.ledger import register
+from ablab.transformer.stages.analyses import Wanted, missing
 from tests.input.conftest import examples
 from tests.input.experiments import ANYTHING, changed
 from tests.input.forked import typed

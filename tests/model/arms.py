@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ablab.build import build_model
 from ablab.config import Config, compose
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import option
-from ablab.model.drophead import DropHead
-from ablab.model.tokens import BOS, EOS, PAD, SPECIAL
-from ablab.model.transformer import Transformer
+from ablab.transformer.build import build_model
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
+from ablab.transformer.model.transformer import Transformer
 
 VOCAB = 24
 SIZE = (

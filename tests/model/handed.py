@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ablab.model.attention import Attention, SelfAttention
+from ablab.transformer.model.attention import Attention, SelfAttention
 
 
 @torch.no_grad()

@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout, WordDropout
-from ablab.model.layerdrop import LayerDrop
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.layerdrop import LayerDrop
 
 Drawn = defaultdict[str, list[Any]]
 """In order: multipliers of dropout and DropHead, layers that LayerDrop lets run, tokens that word dropout leaves."""

@@ -8,13 +8,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout, WordDropout
-from ablab.model.layerdrop import LayerDrop
-from ablab.model.positions import SinusoidalPositions
-from ablab.model.streams import SeededModule, reseed
-from ablab.model.tokens import PAD
-from ablab.model.transformer import Transformer
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.layerdrop import LayerDrop
+from ablab.transformer.model.positions import SinusoidalPositions
+from ablab.transformer.model.streams import SeededModule, reseed
+from ablab.transformer.model.tokens import PAD
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import (
     ALL_DROPOUT,
     ALL_RATES,

@@ -3,11 +3,11 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.attention import CrossAttention, SelfAttention
-from ablab.model.dropout import Dropout
-from ablab.model.kv_cache import KeysValues
-from ablab.model.tokens import PAD
-from ablab.model.transformer import padding_mask
+from ablab.transformer.model.attention import CrossAttention, SelfAttention
+from ablab.transformer.model.dropout import Dropout
+from ablab.transformer.model.kv_cache import KeysValues
+from ablab.transformer.model.tokens import PAD
+from ablab.transformer.model.transformer import padding_mask
 from tests.model.arms import causal_mask, source
 
 

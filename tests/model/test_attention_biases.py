@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ablab.model.attention import BIASES, Attention, CrossAttention, SelfAttention
-from ablab.model.dropout import Dropout
-from ablab.model.tokens import PAD
-from ablab.model.transformer import Transformer, padding_mask
+from ablab.transformer.model.attention import BIASES, Attention, CrossAttention, SelfAttention
+from ablab.transformer.model.dropout import Dropout
+from ablab.transformer.model.tokens import PAD
+from ablab.transformer.model.transformer import Transformer, padding_mask
 from tests.model.arms import NO_DROPOUT, VARIANTS, build, causal_mask, source, stir, target
 from tests.model.handed import hand_attention
 

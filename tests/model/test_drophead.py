@@ -3,11 +3,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.model.attention import CrossAttention
-from ablab.model.drophead import DropHead
-from ablab.model.place import Place
-from ablab.model.streams import reseed
-from ablab.model.transformer import Transformer
+from ablab.transformer.model.attention import CrossAttention
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.place import Place
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import ALL_DROPOUT, NO_DROPOUT, build, source, target
 
 SENTENCES = 20_000

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.model.dot_product import attend
-from ablab.model.dropout import LEVELS, Dropout
+from ablab.transformer.model.dot_product import attend
+from ablab.transformer.model.dropout import LEVELS, Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.model.dropout import LEVELS
-from ablab.model.streams import reseed
-from ablab.model.tokens import BOS, EOS, PAD, UNK
-from ablab.model.transformer import Transformer
+from ablab.transformer.model.dropout import LEVELS
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.model.tokens import BOS, EOS, PAD, UNK
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import VARIANTS, build, source, stir, target
 from tests.model.recording import Drawn, record
 from tests.model.written_out import written_out

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.embedding import Embedding, FixNormEmbedding, InputEmbedding, TiedEmbeddings
-from ablab.model.positions import SinusoidalPositions
+from ablab.transformer.model.embedding import Embedding, FixNormEmbedding, InputEmbedding, TiedEmbeddings
+from ablab.transformer.model.positions import SinusoidalPositions
 from tests.model.arms import NO_DROPOUT, VOCAB, build, source, target, words
 
 CLOSE = {"rtol": 0, "atol": 1e-12}

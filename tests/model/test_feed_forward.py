@@ -3,8 +3,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.model.feed_forward import FeedForward, SwiGLU
-from ablab.training.cost import flops_per_token, parameter_count
+from ablab.transformer.model.feed_forward import FeedForward, SwiGLU
+from ablab.transformer.training.cost import flops_per_token, parameter_count
 from tests.model.arms import build
 from tests.shipped import shipped
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ablab.model.attention import Attention
-from ablab.model.embedding import FixNormEmbedding
-from ablab.model.feed_forward import FeedForward
-from ablab.model.positions import LearnedPositions
+from ablab.transformer.model.attention import Attention
+from ablab.transformer.model.embedding import FixNormEmbedding
+from ablab.transformer.model.feed_forward import FeedForward
+from ablab.transformer.model.positions import LearnedPositions
 from tests.model.arms import VARIANTS, build
 from tests.shipped import shipped
 

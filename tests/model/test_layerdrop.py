@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ablab.model.layerdrop import (
+from ablab.transformer.model.layerdrop import (
     RATES,
     LayerDrop,
     LearnedLayerDrop,
@@ -13,8 +13,8 @@ from ablab.model.layerdrop import (
     linear_rates,
     uniform_rates,
 )
-from ablab.model.streams import reseed
-from ablab.model.transformer import Transformer
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import NO_DROPOUT, VARIANTS, build, source, target
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from ablab.model.modes import evaluating
-from ablab.model.transformer import Transformer
+from ablab.transformer.model.modes import evaluating
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import build
 
 

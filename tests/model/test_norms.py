@@ -9,8 +9,8 @@ from torch.testing import assert_close
 
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.model.norms import DyT, LayerNorm, RMSNorm, ScaleNorm
-from ablab.model.residual import DeepNorm, PostNorm, PreNorm, Sandwich
+from ablab.transformer.model.norms import DyT, LayerNorm, RMSNorm, ScaleNorm
+from ablab.transformer.model.residual import DeepNorm, PostNorm, PreNorm, Sandwich
 from tests.model.arms import NORMS, build
 from tests.shipped import shipped
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from ablab.model.streams import reseed
+from ablab.transformer.model.streams import reseed
 from tests.model.arms import build, source, target
 from tests.model.recording import Drawn, record
 

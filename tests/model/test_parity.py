@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ablab.model.attention import BIASES
-from ablab.model.layers import DecoderLayer, EncoderLayer
-from ablab.model.tokens import PAD
-from ablab.model.transformer import Decoder, Encoder, Transformer, padding_mask
+from ablab.transformer.model.attention import BIASES
+from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
+from ablab.transformer.model.tokens import PAD
+from ablab.transformer.model.transformer import Decoder, Encoder, Transformer, padding_mask
 from tests.model.arms import NO_DROPOUT, build, causal_mask, source, stir, target
 from tests.model.handed import hand_attention, hand_linear
 

@@ -6,14 +6,20 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from ablab.analysis import attentions, masked
-from ablab.build import build_model
 from ablab.config import compose
-from ablab.model.dot_product import _plainly, attend, weights
-from ablab.model.dropout import Dropout
-from ablab.model.heads import with_heads
-from ablab.model.positions import AttentionPosition, LearnedPositions, RotaryPosition, SinusoidalPositions, sinusoid
-from ablab.pruning.heads import Heads
+from ablab.transformer.analysis import attentions, masked
+from ablab.transformer.build import build_model
+from ablab.transformer.model.dot_product import _plainly, attend, weights
+from ablab.transformer.model.dropout import Dropout
+from ablab.transformer.model.heads import with_heads
+from ablab.transformer.model.positions import (
+    AttentionPosition,
+    LearnedPositions,
+    RotaryPosition,
+    SinusoidalPositions,
+    sinusoid,
+)
+from ablab.transformer.pruning.heads import Heads
 from tests.model.arms import NO_DROPOUT, SIZE, VOCAB, build, source, target
 from tests.parts.conftest import study
 
@@ -143,7 +149,7 @@ def test_rope_refuses_a_head_of_odd_width():
 NEARER = '''
 import torch
 from torch import nn
-from ablab.model.positions import AttentionPosition
+from ablab.transformer.model.positions import AttentionPosition
 
 class Nearer(AttentionPosition):
     """As ALiBi: each head takes a multiple of the distance from the scores; what it is multiplied by is learned."""
@@ -240,8 +246,8 @@ def test_all_ways_to_attend_add_the_bias(causal, masked):
 APART = '''
 import torch
 from torch import nn
-from ablab.model.attention_norms import AttentionNorm
-from ablab.model.positions import AttentionPosition
+from ablab.transformer.model.attention_norms import AttentionNorm
+from ablab.transformer.model.positions import AttentionPosition
 
 class Gains(AttentionNorm):
     """A gain of each head."""

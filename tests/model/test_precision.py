@@ -5,11 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from ablab.data.batches import Batch
-from ablab.model.dot_product import _plainly, attend
-from ablab.model.dropout import Dropout
-from ablab.model.modes import as_products_take_it
-from ablab.training.loss import projected_cross_entropy, token_loss
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.dot_product import _plainly, attend
+from ablab.transformer.model.dropout import Dropout
+from ablab.transformer.model.modes import as_products_take_it
+from ablab.transformer.training.loss import projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, VARIANTS, build, source, target
 from tests.shipped import shipped
 

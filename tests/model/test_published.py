@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.build import build_model
 from ablab.config import compose
-from ablab.data.batches import Batch
-from ablab.model.positions import SinusoidalPositions, sinusoid
-from ablab.model.tokens import BOS, EOS, PAD, UNK
-from ablab.model.transformer import Transformer
-from ablab.training.loss import token_loss
+from ablab.transformer.build import build_model
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.positions import SinusoidalPositions, sinusoid
+from ablab.transformer.model.tokens import BOS, EOS, PAD, UNK
+from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.training.loss import token_loss
 
 REFERENCES = Path(__file__).parents[1] / "references"
 CLOSE = {"rtol": 1e-6, "atol": 1e-10}

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from ablab.model.attention import SelfAttention
-from ablab.model.drophead import DropHead
-from ablab.model.dropout import Dropout, WordDropout
-from ablab.model.layerdrop import LayerDrop
-from ablab.model.place import Place
-from ablab.model.streams import SeededModule, reseed
 from ablab.seeding import derive
+from ablab.transformer.model.attention import SelfAttention
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.layerdrop import LayerDrop
+from ablab.transformer.model.place import Place
+from ablab.transformer.model.streams import SeededModule, reseed
 from tests.model.arms import ALL_RATES, build, source, target
 
 names = st.lists(st.one_of(st.text(max_size=5), st.integers(0, 10**6)), max_size=3)

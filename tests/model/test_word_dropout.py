@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from ablab.model.dropout import WordDropout
-from ablab.model.tokens import BOS, EOS, PAD, UNK
+from ablab.transformer.model.dropout import WordDropout
+from ablab.transformer.model.tokens import BOS, EOS, PAD, UNK
 from tests.model.arms import source, target, words
 
 

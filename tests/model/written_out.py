@@ -9,8 +9,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ablab.model.tokens import PAD
-from ablab.model.transformer import Transformer
+from ablab.transformer.model.tokens import PAD
+from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import causal_mask
 from tests.model.recording import Drawn
 

@@ -16,23 +16,23 @@ HALVED = "class Halved(ScaleNorm):\n    def forward(self, x):\n        return su
 @pytest.fixture
 def moved(monkeypatch):
     """The model lay in the attic once."""
-    monkeypatch.setattr("ablab.former.FORMER", {"ablab.attic": "ablab.model"})
+    monkeypatch.setattr("ablab.former.FORMER", {"ablab.attic": "ablab.transformer.model"})
     yield
     for name in [name for name in sys.modules if name.startswith("ablab.attic")]:
         monkeypatch.delitem(sys.modules, name)
 
 
 def test_a_former_name_leads_to_the_module_itself(moved):
-    assert import_module("ablab.attic.norms") is import_module("ablab.model.norms")
-    assert import_module("ablab.attic") is import_module("ablab.model")
-    assert import_module("ablab.model.norms").__spec__.name == "ablab.model.norms"
+    assert import_module("ablab.attic.norms") is import_module("ablab.transformer.model.norms")
+    assert import_module("ablab.attic") is import_module("ablab.transformer.model")
+    assert import_module("ablab.transformer.model.norms").__spec__.name == "ablab.transformer.model.norms"
 
 
 @pytest.mark.parametrize(
     ("dotted", "today"),
     [
-        ("ablab.attic", "ablab.model"),
-        ("ablab.attic.norms.ScaleNorm", "ablab.model.norms.ScaleNorm"),
+        ("ablab.attic", "ablab.transformer.model"),
+        ("ablab.attic.norms.ScaleNorm", "ablab.transformer.model.norms.ScaleNorm"),
         ("ablab.attics.norms", "ablab.attics.norms"),
         ("torch.nn", "torch.nn"),
     ],
@@ -59,7 +59,7 @@ def test_a_part_that_derives_from_ours_has_its_fields_and_one_code_by_either_nam
     study(
         f"from ablab.attic.norms import ScaleNorm\n\n{HALVED}",
         {"norm/then": "_target_: parts.Halved\n", "norm/now": "_target_: halved_now.Halved\n"},
-        halved_now=f"from ablab.model.norms import ScaleNorm\n\n{HALVED}",
+        halved_now=f"from ablab.transformer.model.norms import ScaleNorm\n\n{HALVED}",
     )
     then, now = (compose([f"norm={option}", "norm.learn_g=false"]).config.norm for option in ("then", "now"))
     assert (then.learn_g, now.learn_g) == (False, False)

@@ -54,7 +54,7 @@ def test_what_the_file_leaves_out_is_the_default_of_the_signature(study):
 
 
 ENDS = """
-from ablab.pruning.strategies import Rule
+from ablab.transformer.pruning.strategies import Rule
 
 class Ends(Rule):
     def __init__(self, *, reverse: bool = False): pass
@@ -73,7 +73,7 @@ def test_values_of_ours_need_no_part(study):
         DYT,
         {
             "norm/fixed": "kind: scalenorm\nlearn_g: false\n",
-            "norm/again": "_target_: ablab.model.norms.ScaleNorm\nlearn_g: true\n",
+            "norm/again": "_target_: ablab.transformer.model.norms.ScaleNorm\nlearn_g: true\n",
         },
     )
     plain = identity.recipe(compose(["norm=scalenorm", "norm.learn_g=false"]).config)
@@ -176,7 +176,7 @@ def test_a_sweep_trains_it_in_processes_of_its_own(study):
 
 def test_a_part_may_inherit_its_constructor(study):
     name = study(
-        "from ablab.model.norms import ScaleNorm\n\nclass Halved(ScaleNorm):\n    def forward(self, x):\n"
+        "from ablab.transformer.model.norms import ScaleNorm\n\nclass Halved(ScaleNorm):\n    def forward(self, x):\n"
         "        return super().forward(x) / 2\n",
         {"norm/halved": "_target_: parts.Halved\nlearn_g: false\n"},
     )
@@ -211,8 +211,8 @@ def test_a_part_that_raises_is_named_with_its_line(study, tmp_path, capsys):
 def test_a_copy_of_our_folder_means_what_ours_does(tmp_path, monkeypatch):
     """As in a checkout beside an installed ablab, or where someone copies conf/ to change a file of it."""
     lines = (["norm=scalenorm", "drophead=vshape"], ["data=multi30k", "data.path=."], ["pruning=none", "optim=cosine"])
-    monkeypatch.setattr("ablab.data.multi30k.Multi30k.train_digest", lambda corpus: "0" * 64)
-    monkeypatch.setattr("ablab.data.multi30k.Multi30k.is_plain", lambda corpus: True)
+    monkeypatch.setattr("ablab.transformer.data.multi30k.Multi30k.train_digest", lambda corpus: "0" * 64)
+    monkeypatch.setattr("ablab.transformer.data.multi30k.Multi30k.is_plain", lambda corpus: True)
     ours = [identity.recipe(compose(line).config) for line in lines]
     shutil.copytree(shipped_conf(), tmp_path / "conf")
     monkeypatch.chdir(tmp_path)

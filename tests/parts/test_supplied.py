@@ -4,17 +4,17 @@ import pickle
 
 import pytest
 
-from ablab.build import build_model
 from ablab.config import compose
 from ablab.config.kinds import SUPPLIED, defaults_of, fields_of
+from ablab.transformer.build import build_model
 
 IN_THE_MODEL = {
-    "norm": ("ablab.model.norms.LayerNorm", "LayerNorm", "d_model"),
-    "attention_norm": ("ablab.model.attention_norms.QKNorm", "QKNorm", "length=d_head"),
-    "feed_forward": ("ablab.model.feed_forward.ReLU", "ReLU", "d_model, d_ff, dropout"),
-    "placement": ("ablab.model.residual.PreNorm", "PreNorm", "norm, dropout"),
-    "position": ("ablab.model.positions.SinusoidalPositions", "SinusoidalPositions", "d_model"),
-    "embedding": ("ablab.model.embedding.Embedding", "Embedding", "vocab_size, d_model"),
+    "norm": ("ablab.transformer.model.norms.LayerNorm", "LayerNorm", "d_model"),
+    "attention_norm": ("ablab.transformer.model.attention_norms.QKNorm", "QKNorm", "length=d_head"),
+    "feed_forward": ("ablab.transformer.model.feed_forward.ReLU", "ReLU", "d_model, d_ff, dropout"),
+    "placement": ("ablab.transformer.model.residual.PreNorm", "PreNorm", "norm, dropout"),
+    "position": ("ablab.transformer.model.positions.SinusoidalPositions", "SinusoidalPositions", "d_model"),
+    "embedding": ("ablab.transformer.model.embedding.Embedding", "Embedding", "vocab_size, d_model"),
 }
 """By group, a part of ours from which one that asks for everything derives, and what its constructor is given."""
 

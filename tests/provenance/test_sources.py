@@ -61,41 +61,49 @@ NOW = (code("training", RECIPE).digest, code("evaluation", RECIPE).digest)
 def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
     copy.edit("report/latex.py", '"""', '"""Another word. ')
     copy.edit("console.py", "step {task.completed:,.0f}", "at step {task.completed:,.0f}")
-    copy.edit("model/dropout.py", "import torch", "# A comment.\nimport torch")
-    (copy.folder / "model" / "dropout.py").rename(copy.folder / "model" / "dropped_units.py")
+    copy.edit("transformer/model/dropout.py", "import torch", "# A comment.\nimport torch")
+    (copy.folder / "transformer" / "model" / "dropout.py").rename(
+        copy.folder / "transformer" / "model" / "dropped_units.py"
+    )
     for path in copy.folder.rglob("*.py"):
-        path.write_text(path.read_text(encoding="utf-8").replace("ablab.model.dropout", "ablab.model.dropped_units"))
+        path.write_text(
+            path.read_text(encoding="utf-8").replace(
+                "ablab.transformer.model.dropout", "ablab.transformer.model.dropped_units"
+            )
+        )
     assert copy.digests() == NOW
 
 
 def test_only_a_call_that_tells_a_person_something_is_left_out(copy):
-    copy.edit("data/prepared.py", "preparing {corpus.kind}", "now preparing {corpus.kind}")
+    copy.edit("transformer/data/prepared.py", "preparing {corpus.kind}", "now preparing {corpus.kind}")
     assert copy.digests() == NOW
-    copy.edit("data/prepared.py", "store: Path, say: Say", "store: Path, say: Counting")
+    copy.edit("transformer/data/prepared.py", "store: Path, say: Say", "store: Path, say: Counting")
     assert copy.digests()[0] != NOW[0]
 
 
 def test_training_and_evaluation_are_told_apart(copy):
-    copy.edit("decoding/beam.py", "2 * size", "3 * size")
+    copy.edit("transformer/decoding/beam.py", "2 * size", "3 * size")
     training, evaluation = copy.digests()
     assert training == NOW[0]
     assert evaluation != NOW[1]
 
 
 def test_the_model_is_part_of_both(copy):
-    copy.edit("model/embedding.py", "return", "return 2 *")
+    copy.edit("transformer/model/embedding.py", "return", "return 2 *")
     assert all(one != other for one, other in zip(copy.digests(), NOW, strict=True))
 
 
 def test_an_option_that_the_recipe_does_not_name_is_no_part_of_it(copy):
     """A new norm, an edit of another one, an option that is gone, and a new entry of a dictionary of kinds."""
-    text = (copy.folder / "model/norms.py").read_text(encoding="utf-8")
-    (copy.folder / "model/norms.py").write_text(f"{text}\n\nclass Unused(LayerNorm):\n    pass\n", encoding="utf-8")
-    (copy.conf / "norm/unused.yaml").write_text("_target_: ablab.model.norms.Unused\nkind: unused\n")
-    copy.edit("model/norms.py", "self.eps", "2 * self.eps")
+    text = (copy.folder / "transformer/model/norms.py").read_text(encoding="utf-8")
+    (copy.folder / "transformer/model/norms.py").write_text(
+        f"{text}\n\nclass Unused(LayerNorm):\n    pass\n", encoding="utf-8"
+    )
+    (copy.conf / "norm/unused.yaml").write_text("_target_: ablab.transformer.model.norms.Unused\nkind: unused\n")
+    copy.edit("transformer/model/norms.py", "self.eps", "2 * self.eps")
     (copy.conf / "norm/dyt.yaml").unlink()
-    copy.edit("model/layerdrop.py", "RATES = {", 'RATES = {"none": learned_rates, ')
-    copy.edit("training/optimisers.py", "ITERATIONS = ", "ITERATIONS = 1 + ")
+    copy.edit("transformer/model/layerdrop.py", "RATES = {", 'RATES = {"none": learned_rates, ')
+    copy.edit("transformer/training/optimisers.py", "ITERATIONS = ", "ITERATIONS = 1 + ")
     assert copy.digests() == NOW
     rates = {"layerdrop": {"encoder": 0.1, "decoder": 0.1, "rates": "none"}}
     assert copy.digests(**rates)[0] not in (NOW[0], copy.digests()[0])
@@ -104,9 +112,12 @@ def test_an_option_that_the_recipe_does_not_name_is_no_part_of_it(copy):
 @pytest.mark.parametrize(
     ("recipe", "edit"),
     [
-        ({"norm": {"kind": "rmsnorm"}}, ("model/norms.py", "self.eps", "2 * self.eps")),
-        ({"optim": {"kind": "muon"}}, ("training/optimisers.py", "ITERATIONS = ", "ITERATIONS = 1 + ")),
-        ({"layerdrop": {"rates": "linear"}}, ("model/layerdrop.py", "def linear_rates", "@print\ndef linear_rates")),
+        ({"norm": {"kind": "rmsnorm"}}, ("transformer/model/norms.py", "self.eps", "2 * self.eps")),
+        ({"optim": {"kind": "muon"}}, ("transformer/training/optimisers.py", "ITERATIONS = ", "ITERATIONS = 1 + ")),
+        (
+            {"layerdrop": {"rates": "linear"}},
+            ("transformer/model/layerdrop.py", "def linear_rates", "@print\ndef linear_rates"),
+        ),
     ],
 )
 def test_an_option_that_the_recipe_names_is_part_of_it(recipe, edit, copy):
@@ -136,11 +147,11 @@ def test_every_dictionary_of_kinds_is_chosen_from_by_a_setting():
 def test_a_part_from_outside_brings_what_it_uses_of_ablab(copy, tmp_path, monkeypatch):
     (tmp_path / "study").mkdir()
     monkeypatch.chdir(tmp_path / "study")
-    text = "from ablab.model import norms\n\nclass Mine(norms.RMSNorm):\n    pass\n"
+    text = "from ablab.transformer.model import norms\n\nclass Mine(norms.RMSNorm):\n    pass\n"
     Path("own_norms_of_a_study.py").write_text(text)
     recipe = {"norm": {"_target_": "own_norms_of_a_study.Mine", "code": "0"}}
     before = copy.digests(**recipe)
-    copy.edit("model/norms.py", "self.eps", "2 * self.eps")
+    copy.edit("transformer/model/norms.py", "self.eps", "2 * self.eps")
     assert copy.digests(**recipe)[0] != before[0]
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from ablab.build import load_model
 from ablab.cli import main
 from ablab.files import read_json
-from ablab.pruning.curve_files import HEAD_COLUMNS
-from ablab.pruning.heads import Heads
-from ablab.pruning.surgery import prune
 from ablab.report.comparisons import pictured
 from ablab.report.selection_ad_hoc import of_runs
-from ablab.stages.callbacks import TrackerCallback
 from ablab.store.finished import find_model
 from ablab.store.saved_model import CARD, ModelCard, of_run
-from ablab.training.validation import Validator
+from ablab.transformer.build import load_model
+from ablab.transformer.pruning.curve_files import HEAD_COLUMNS
+from ablab.transformer.pruning.heads import Heads
+from ablab.transformer.pruning.surgery import prune
+from ablab.transformer.stages.callbacks import TrackerCallback
+from ablab.transformer.training.validation import Validator
 from tests.pruning.conftest import pruned, the_run
 from tests.run.conftest import make_store
 
@@ -151,8 +151,8 @@ def test_what_cannot_be_is_said_in_one_line(line, deep, capsys):
 
 @pytest.mark.slow
 def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
-    from ablab.stages import prune_curve
-    from ablab.stages.evaluate import Evaluator
+    from ablab.transformer.stages import prune_curve
+    from ablab.transformer.stages.evaluate import Evaluator
 
     def until_the_race(*_):
         raise KeyboardInterrupt

@@ -5,15 +5,15 @@ from contextlib import ExitStack
 import pytest
 import torch
 
-from ablab.analysis.inspect import attentions, masked
-from ablab.data.batches import Sentences, collate
-from ablab.model.heads import sharing_tensors
-from ablab.pruning.head_search import HeadSearch
-from ablab.pruning.heads import Head, Heads, Removal, at_random, by_importance, head_counts
-from ablab.pruning.surgery import prune, prune_head_weights
-from ablab.stages.validated import whole_heads
-from ablab.training.head_importance import head_importance
-from ablab.training.loss import token_loss
+from ablab.transformer.analysis.inspect import attentions, masked
+from ablab.transformer.data.batches import Sentences, collate
+from ablab.transformer.model.heads import sharing_tensors
+from ablab.transformer.pruning.head_search import HeadSearch
+from ablab.transformer.pruning.heads import Head, Heads, Removal, at_random, by_importance, head_counts
+from ablab.transformer.pruning.surgery import prune, prune_head_weights
+from ablab.transformer.stages.validated import whole_heads
+from ablab.transformer.training.head_importance import head_importance
+from ablab.transformer.training.loss import token_loss
 from tests.model.arms import EVALUATED_ARMS, Arm, source, target
 from tests.pruning.test_surgery import LEARNED, assert_same, outputs, stirred
 

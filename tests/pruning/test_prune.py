@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.build import load_model
 from ablab.cli import main
-from ablab.pruning.strategies import Kept
-from ablab.pruning.surgery import prune
 from ablab.store.finished import find_model
 from ablab.store.saved_model import of_run
+from ablab.transformer.build import load_model
+from ablab.transformer.pruning.strategies import Kept
+from ablab.transformer.pruning.surgery import prune
 from tests.pruning.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 
@@ -167,7 +167,7 @@ def test_a_failure_while_saving_leaves_nothing(deep, monkeypatch):
 
     run = the_run(deep)
     before = sorted(run.pruned.iterdir()) if run.pruned.exists() else []
-    monkeypatch.setattr("ablab.pruning.surgery.write_json", full_disk)
+    monkeypatch.setattr("ablab.transformer.pruning.surgery.write_json", full_disk)
     with pytest.raises(OSError, match="no space"):
         pruned(deep, "save=1+1")
     assert (sorted(run.pruned.iterdir()) if run.pruned.exists() else []) == before

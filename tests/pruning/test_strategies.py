@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.pruning.search import SearchStrategy, all_combinations
-from ablab.pruning.strategies import (
+from ablab.transformer.pruning.search import SearchStrategy, all_combinations
+from ablab.transformer.pruning.strategies import (
     DataDriven,
     Depths,
     EvenlySpaced,

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from ablab.build import build_model
-from ablab.decoding.beam import beam_search
-from ablab.model.layerdrop import LayerDrop
-from ablab.pruning.search import all_combinations
-from ablab.pruning.strategies import Depths, Kept
-from ablab.pruning.surgery import prune, prune_weights
+from ablab.transformer.build import build_model
+from ablab.transformer.decoding.beam import beam_search
+from ablab.transformer.model.layerdrop import LayerDrop
+from ablab.transformer.pruning.search import all_combinations
+from ablab.transformer.pruning.strategies import Depths, Kept
+from ablab.transformer.pruning.surgery import prune, prune_weights
 from tests.model.arms import EVALUATED_ARMS, VARIANTS, VOCAB, Arm, composed, source, stir, target, vary
 
 KEPT = [Kept((0, 1), (0, 2)), Kept((1,), (0, 1, 2)), Kept((0,), (2,)), Kept((0, 1), (0, 1, 2))]

@@ -1,6 +1,6 @@
 """Where a curve has its points."""
 
-from ablab.pruning.strategies import Depths, targets
+from ablab.transformer.pruning.strategies import Depths, targets
 
 
 def test_one_stack_shrinks_layer_by_layer_while_the_other_stays():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.pruning.strategies import Kept
-from ablab.stages.validated import Validated
+from ablab.transformer.pruning.strategies import Kept
+from ablab.transformer.stages.validated import Validated
 from tests.model.arms import build
 
 ONE, TWO = Kept((0, 1), (1,)), Kept((0, 1), (0, 2))

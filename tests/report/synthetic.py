@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ablab.identity import condition_id, evaluation_id
-from ablab.scoring import Scores, score
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.metrics import COLUMNS
 from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.study import Cell, Study
+from ablab.transformer.scoring import Scores, score
 
 WORDS = (
     *("the", "a", "man", "woman", "dog", "child", "red", "blue", "runs", "sits", "on", "in", "street", "park"),

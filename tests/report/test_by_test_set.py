@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from ablab.scoring import bleu
 from ablab.store.records import EvaluatedSet
+from ablab.transformer.scoring import bleu
 from tests.report.conftest import typed
 from tests.report.synthetic import SENTENCES, corpus, fill
 

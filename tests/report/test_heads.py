@@ -3,12 +3,12 @@
 import pytest
 
 from ablab.identity import curve_id
-from ablab.pruning.heads import Heads, Removal, at_random
 from ablab.report.comparisons import pictured
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.claims import settle
 from ablab.study.plots import draw_pruned
+from ablab.transformer.pruning.heads import Heads, Removal, at_random
 from tests.report.synthetic import fill
 
 WORDS = ("norm=pre,post", "seed=1,2", "decoding=greedy", "data.test_pairs=40")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ablab.stages.callbacks import MetricsCallback
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.stages.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]

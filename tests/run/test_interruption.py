@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.cli import main
-from ablab.stages.callbacks import MetricsCallback
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.training.distributed import SingleProcess
+from ablab.transformer.stages.callbacks import MetricsCallback
+from ablab.transformer.training.distributed import SingleProcess
 from tests.run.conftest import TINY, typed
 
 ROOT = Path(__file__).parents[2]

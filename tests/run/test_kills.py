@@ -18,7 +18,7 @@ from ablab.store.chain import Chain
 from ablab.store.metrics import read_metrics
 from ablab.store.register import file_digest
 from ablab.store.run_folder import RunFolder
-from ablab.training import loop
+from ablab.transformer.training import loop
 from tests.run.conftest import TINY, typed
 
 LINE = (
@@ -50,18 +50,22 @@ LINE = (
 
 KILLS = {
     # where -> (what is replaced, how often it is passed before, before or after it acts)
-    "mid-epoch": ("ablab.training.module.TranslationModule.training_step", 22, "before"),
-    "mid-accumulation": ("ablab.training.module.TranslationModule.manual_backward", 37, "before"),
-    "with a validation due": ("ablab.training.module.TranslationModule.training_step", 29, "after"),
-    "during validation": ("ablab.training.validation.Validator._translate", 1, "after"),
-    "between snapshot and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 4, "before"),
-    "between validated weights and checkpoint": ("ablab.training.checkpoints.Checkpoints.save_last", 2, "before"),
+    "mid-epoch": ("ablab.transformer.training.module.TranslationModule.training_step", 22, "before"),
+    "mid-accumulation": ("ablab.transformer.training.module.TranslationModule.manual_backward", 37, "before"),
+    "with a validation due": ("ablab.transformer.training.module.TranslationModule.training_step", 29, "after"),
+    "during validation": ("ablab.transformer.training.validation.Validator._translate", 1, "after"),
+    "between snapshot and checkpoint": ("ablab.transformer.training.checkpoints.Checkpoints.save_last", 4, "before"),
+    "between validated weights and checkpoint": (
+        "ablab.transformer.training.checkpoints.Checkpoints.save_last",
+        2,
+        "before",
+    ),
     "writing a checkpoint": ("torch.save", 1, "after"),
-    "between checkpoint and tidying up": ("ablab.training.checkpoints.Checkpoints.save_last", 5, "after"),
-    "between validation and the next step": ("ablab.training.checkpoints.Checkpoints.save", 2, "after"),
-    "telling the callbacks": ("ablab.stages.callbacks.MetricsCallback.on_validation", 1, "after"),
-    "drawing attention": ("ablab.stages.callbacks.draw_attention", 0, "before"),
-    "after the last checkpoint": ("ablab.training.checkpoints.Checkpoints.choose", 0, "before"),
+    "between checkpoint and tidying up": ("ablab.transformer.training.checkpoints.Checkpoints.save_last", 5, "after"),
+    "between validation and the next step": ("ablab.transformer.training.checkpoints.Checkpoints.save", 2, "after"),
+    "telling the callbacks": ("ablab.transformer.stages.callbacks.MetricsCallback.on_validation", 1, "after"),
+    "drawing attention": ("ablab.transformer.stages.callbacks.draw_attention", 0, "before"),
+    "after the last checkpoint": ("ablab.transformer.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
     "with the record written and not entered": ("ablab.store.register.Register.append", 0, "before"),
     "with the record entered and without its name": ("ablab.store.register.Register.append", 0, "after"),
@@ -72,7 +76,7 @@ KILLS = {
     "during the curve": ("ablab.store.run_folder.RunFolder.write_evaluation", 1, "after"),
     "before the curve is written": ("ablab.store.run_folder.RunFolder.write_curve", 0, "before"),
     "with the curve entered and without its name": ("ablab.store.register.Register.append", 3, "after"),
-    "drawing": ("ablab.pruning.curve_files.draw", 0, "before"),
+    "drawing": ("ablab.transformer.pruning.curve_files.draw", 0, "before"),
 }
 
 FRESH = multiprocessing.get_context("forkserver")
@@ -113,7 +117,9 @@ def the_run(outputs):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    FRESH.set_forkserver_preload(["ablab.stages.prune_curve", "ablab.stages.train", "tests.run.test_kills"])
+    FRESH.set_forkserver_preload(
+        ["ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train", "tests.run.test_kills"]
+    )
     outputs = tmp_path_factory.mktemp("undisturbed")
     assert typed(*LINE, f"outputs={outputs}").code == 0
     return the_run(outputs)
@@ -177,7 +183,7 @@ def test_a_kill_costs_minutes_and_not_the_steps_since_the_last_validation(undist
     """Training goes on from a step that has no validation and no snapshot."""
     shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")
     line = (*LINE, f"outputs={tmp_path}")
-    moment = ("ablab.training.module.TranslationModule.training_step", 27, "before")
+    moment = ("ablab.transformer.training.module.TranslationModule.training_step", 27, "before")
     killed(moment, (*line, "trainer.checkpoint_every=0.1"), hurried=True)
     said = typed(*line)
     assert said.code == 0

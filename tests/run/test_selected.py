@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
-from ablab.build import load_model
-from ablab.data.prepared import Prepared
 from ablab.store.former import _tokens_per_character
 from ablab.store.saved_model import of_run
-from ablab.training.validation import Validator
+from ablab.transformer.build import load_model
+from ablab.transformer.data.prepared import Prepared
+from ablab.transformer.training.validation import Validator
 from tests.run.conftest import make_store
 
 SELECTS = {

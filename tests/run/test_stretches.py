@@ -11,9 +11,9 @@ import torch
 
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.launchers.task import perform
-from ablab.stages.callbacks import MetricsCallback
 from ablab.store.failures import read_failure
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.stages.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 
 LINE = ("smoke=true", "logger=none", "pruning=none", "decoding=greedy", *TINY)

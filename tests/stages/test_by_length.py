@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 import sacrebleu
 
-from ablab.scoring import sentence_statistics
-from ablab.stages.by_length import FEWEST, METRICS, MOST_BUCKETS, buckets, by_length, lengths
+from ablab.transformer.scoring import sentence_statistics
+from ablab.transformer.stages.by_length import FEWEST, METRICS, MOST_BUCKETS, buckets, by_length, lengths
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 

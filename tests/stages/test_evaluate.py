@@ -6,11 +6,11 @@ import io
 import pytest
 
 from ablab.cli import main
-from ablab.data.tokenizer import load_tokenizers
 from ablab.report.by_test_set import set_bleu
-from ablab.scoring import score
 from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.data.tokenizer import load_tokenizers
+from ablab.transformer.scoring import score
 from tests.run.conftest import TINY, Said, typed
 
 TRAIN = [(f"a b c {n}", f"x y {n} z") for n in range(60)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.stages.console_callback import StepClock, about, epochs_line
+from ablab.transformer.stages.console_callback import StepClock, about, epochs_line
 
 
 def _said(seconds_per_step: float, total: int | None, begin: int = 1) -> list[tuple[int, str]]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ablab.build.training import build_objective
 from ablab.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.model.place import Place
-from ablab.stages import schedules as drawn
-from ablab.stages.schedules import schedules
-from ablab.training.state import TrainingState
+from ablab.transformer.build.training import build_objective
+from ablab.transformer.model.place import Place
+from ablab.transformer.stages import schedules as drawn
+from ablab.transformer.stages.schedules import schedules
+from ablab.transformer.training.state import TrainingState
 
 LINE = ("schedule=true", "drophead=vshape", "schedule=cosine")
 STEPS = ("training.max_steps=60", "schedule.warmup_steps=20")

@@ -7,10 +7,10 @@ import torch
 from torch._dynamo.testing import CompileCounter
 
 from ablab.config import compose
-from ablab.stages import train
-from ablab.training.callbacks import Callbacks
-from ablab.training.state import TrainingState
-from ablab.training.validation import Validation
+from ablab.transformer.stages import train
+from ablab.transformer.training.callbacks import Callbacks
+from ablab.transformer.training.state import TrainingState
+from ablab.transformer.training.validation import Validation
 
 
 class Looking:

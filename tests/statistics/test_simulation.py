@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ablab.scoring import sentence_statistics
 from ablab.statistics.sentences import corpus_bleu
+from ablab.transformer.scoring import sentence_statistics
 from benchmarks.calibration.noise import Noise, counted, simulated
 
 

@@ -13,11 +13,11 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 from torch._dynamo.utils import counters
 
-from ablab.data.batches import Batch
-from ablab.model.drophead import DropHead
-from ablab.model.streams import reseed
-from ablab.training.compile import as_written, compile_layers
-from ablab.training.loss import token_loss
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.training.compile import as_written, compile_layers
+from ablab.transformer.training.loss import token_loss
 from tests.model.arms import ALL_RATES, NO_DROPOUT, build, source, target
 
 STEPS = 12

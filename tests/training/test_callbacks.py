@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from ablab.training.callbacks import Callback, Callbacks
+from ablab.transformer.training.callbacks import Callback, Callbacks
 
 EVENTS = [name for name in vars(Callback) if not name.startswith("_") and name != "counting"]
 

@@ -9,10 +9,10 @@ from safetensors.torch import load_file
 from ablab.errors import UserError
 from ablab.files import sha256
 from ablab.store.run_folder import LAST, PREVIOUS
-from ablab.training.checkpoints import Checkpoints, _keep, load_last
-from ablab.training.selection import Selection
-from ablab.training.state import TrainingState
-from ablab.training.validation import Validation
+from ablab.transformer.training.checkpoints import Checkpoints, _keep, load_last
+from ablab.transformer.training.selection import Selection
+from ablab.transformer.training.state import TrainingState
+from ablab.transformer.training.validation import Validation
 
 STEPS = 5
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ablab.data.batches import Batch
-from ablab.model.streams import reseed
-from ablab.training import cost
-from ablab.training.cost import ProductTimer, flops_per_token
-from ablab.training.loss import token_loss
-from ablab.training.module import TranslationModule
-from ablab.training.state import TrainingState
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.training import cost
+from ablab.transformer.training.cost import ProductTimer, flops_per_token
+from ablab.transformer.training.loss import token_loss
+from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.state import TrainingState
 from tests.model.arms import NO_DROPOUT, build, source, target
 
 PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from ablab.data.batches import Batch, Sentences, collate
-from ablab.training.loss import token_loss
+from ablab.transformer.data.batches import Batch, Sentences, collate
+from ablab.transformer.training.loss import token_loss
 from tests.model.arms import ALL_RATES, VARIANTS, build
 
 

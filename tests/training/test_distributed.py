@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from ablab.training.distributed import FirstOfMany, ProcessGroup, SingleProcess
+from ablab.transformer.training.distributed import FirstOfMany, ProcessGroup, SingleProcess
 
 
 class _Threads(ProcessGroup):

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
-from ablab.training import loop
-from ablab.training.callbacks import Callback
-from ablab.training.distributed import ALONE
-from ablab.training.loop import TrainingLoop, TrainingResult
-from ablab.training.module import StepReport, TranslationModule
-from ablab.training.state import StopCriteria, TrainingState
-from ablab.training.validation import Validation
+from ablab.transformer.training import loop
+from ablab.transformer.training.callbacks import Callback
+from ablab.transformer.training.distributed import ALONE
+from ablab.transformer.training.loop import TrainingLoop, TrainingResult
+from ablab.transformer.training.module import StepReport, TranslationModule
+from ablab.transformer.training.state import StopCriteria, TrainingState
+from ablab.transformer.training.validation import Validation
 
 STEP, QUEUED, VALIDATING = 1.0, 8.0, 100.0
 """Seconds: of a step as the processor sees it, of what a device still has to do when it is asked, of a validation."""

@@ -5,12 +5,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ablab.data.batches import Batch
-from ablab.model.streams import reseed
-from ablab.model.tokens import PAD
-from ablab.training import loss as loss_module
-from ablab.training.chunks import loss_rows
-from ablab.training.loss import projected_cross_entropy, token_loss
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.model.tokens import PAD
+from ablab.transformer.training import loss as loss_module
+from ablab.transformer.training.chunks import loss_rows
+from ablab.transformer.training.loss import projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, build, source, stir, target
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from ablab.training.optimisers import Muon, adam, adamw, orthogonalised
+from ablab.transformer.training.optimisers import Muon, adam, adamw, orthogonalised
 from tests.model.arms import build, source, target
 
 ADAM = {"beta1": 0.8, "beta2": 0.95, "eps": 1e-6}

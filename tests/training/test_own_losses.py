@@ -4,17 +4,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ablab.build.training import build_objective
 from ablab.commands.check import _broken
 from ablab.config import compose
-from ablab.contracts import of_losses
-from ablab.data.batches import Batch
 from ablab.errors import UserError
 from ablab.identity import recipe
-from ablab.model.streams import reseed
-from ablab.training import loss as loss_module
-from ablab.training.loss import cross_entropy, predict, sum_over_tokens, token_loss
-from ablab.training.state import TrainingState
+from ablab.transformer.build.training import build_objective
+from ablab.transformer.contracts import of_losses
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.training import loss as loss_module
+from ablab.transformer.training.loss import cross_entropy, predict, sum_over_tokens, token_loss
+from ablab.transformer.training.state import TrainingState
 from tests.model.arms import NO_DROPOUT, build, source, target
 from tests.parts.conftest import study
 
@@ -22,7 +22,7 @@ __all__ = ["study"]
 
 HEAD = """
 from ablab.fields import NonNegative
-from ablab.training.loss import TokenLoss, cross_entropy, predict, sum_over_tokens, token_loss
+from ablab.transformer.training.loss import TokenLoss, cross_entropy, predict, sum_over_tokens, token_loss
 """
 FOCAL = f"""{HEAD}
 def focal(model, batch, *, gamma: NonNegative = 2.0) -> TokenLoss:

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.build import build_objective
 from ablab.config import compose
-from ablab.training.schedules import plateau
-from ablab.training.state import Plateau, TrainingState, ValDecay
-from ablab.training.validation import Validation
+from ablab.transformer.build import build_objective
+from ablab.transformer.training.schedules import plateau
+from ablab.transformer.training.state import Plateau, TrainingState, ValDecay
+from ablab.transformer.training.validation import Validation
 
 RATES = {"peak": 1.0, "decay": 0.5}
 # Few values, so that equal scores, which are no better, are frequent.

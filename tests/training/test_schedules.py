@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.config.kinds import class_of
-from ablab.training.schedules import cosine, inverse_sqrt, vshape, wsd
+from ablab.transformer.training.schedules import cosine, inverse_sqrt, vshape, wsd
 from tests.shipped import shipped
 
 P, WARMUP, TOTAL = 0.2, 100, 1000

@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.store.run_folder import SELECTED
-from ablab.training.checkpoints import Checkpoints
-from ablab.training.selection import Selection, average, why_diverged
-from ablab.training.state import TrainingState
-from ablab.training.validation import Validation
+from ablab.transformer.training.checkpoints import Checkpoints
+from ablab.transformer.training.selection import Selection, average, why_diverged
+from ablab.transformer.training.state import TrainingState
+from ablab.transformer.training.validation import Validation
 
 SELECTS = ("averaged", "averaged_last", "best_or_averaged", "best", "last")
 

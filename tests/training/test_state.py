@@ -5,10 +5,10 @@ import math
 import torch
 
 from ablab.store.records import Stretch
-from ablab.training.checkpoints import Checkpoints
-from ablab.training.selection import Selection
-from ablab.training.state import Plateau, StopCriteria, TrainingState
-from ablab.training.validation import Validation, best
+from ablab.transformer.training.checkpoints import Checkpoints
+from ablab.transformer.training.selection import Selection
+from ablab.transformer.training.state import Plateau, StopCriteria, TrainingState
+from ablab.transformer.training.validation import Validation, best
 
 
 def _course(bleus, losses=None):

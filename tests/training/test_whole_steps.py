@@ -10,20 +10,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ablab.build import build_model, build_objective
-from ablab.build.training import build_checkpoints, trainer_options
 from ablab.config import compose
-from ablab.data.batches import Batch, Sentences
-from ablab.data.steps import TrainingSteps
-from ablab.model.drophead import DropHead
-from ablab.model.modes import evaluating
-from ablab.model.streams import reseed
-from ablab.model.tokens import PAD, SPECIAL
-from ablab.training.callbacks import Callback
-from ablab.training.module import TranslationModule
-from ablab.training.state import StopCriteria, TrainingState
-from ablab.training.trainer import fit
-from ablab.training.validation import Validation
+from ablab.transformer.build import build_model, build_objective
+from ablab.transformer.build.training import build_checkpoints, trainer_options
+from ablab.transformer.data.batches import Batch, Sentences
+from ablab.transformer.data.steps import TrainingSteps
+from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.modes import evaluating
+from ablab.transformer.model.streams import reseed
+from ablab.transformer.model.tokens import PAD, SPECIAL
+from ablab.transformer.training.callbacks import Callback
+from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.state import StopCriteria, TrainingState
+from ablab.transformer.training.trainer import fit
+from ablab.transformer.training.validation import Validation
 
 SEED, STEPS, VOCAB, D_MODEL, WARMUP, SMOOTHING = 3, 6, 24, 16, 3, 0.1
 BETA1, BETA2, EPS, CLIP = 0.8, 0.95, 1e-3, 1.2

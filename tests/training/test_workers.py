@@ -9,8 +9,8 @@ import torch.distributed as dist
 
 from ablab.errors import LostError
 from ablab.store.failures import kind_of
-from ablab.training import workers
-from ablab.training.workers import lead
+from ablab.transformer.training import workers
+from ablab.transformer.training.workers import lead
 
 
 class Wrong:

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ablab.model.positions import sinusoid
+from ablab.transformer.model.positions import sinusoid
 from benchmarks.speed.task import LAYERS
 
 Weights = dict[str, Tensor]

@@ -199,8 +199,8 @@ class Run:
             beam_size=beam_size, length_penalty=length_penalty, max_extra_tokens=max_extra_tokens, device=device
         )
         saved = find_model(str(self.path), self.folder.outputs)
-        from ablab.build import device_of, load_model
-        from ablab.decoding.translator import DecodingConfig, Translator
+        from ablab.transformer.build import device_of, load_model
+        from ablab.transformer.decoding.translator import DecodingConfig, Translator
 
         translator = Translator(*load_model(saved, device_of(asked.device)))
         extra = saved.extra_tokens if asked.max_extra_tokens is None else asked.max_extra_tokens

@@ -28,7 +28,7 @@ class Own(Package):
 
 OWN = Own(Path(ablab.__file__).parent)
 
-CORPUS = ("ablab.data.corpus", "Corpus")
+CORPUS = ("ablab.transformer.data.corpus", "Corpus")
 """The module and name of the class from which every corpus derives."""
 
 

@@ -25,24 +25,24 @@ FORMERLY: Mapping[str, str] = {"feed_forward": "relu", "loss": "label_smoothing"
 """The kinds that recipes leave out, since there was no other before their group existed."""
 
 CHOSEN: Mapping[str, str] = {
-    "ablab.model.layerdrop.RATES": "layerdrop.rates",
-    "ablab.stages.train.DTYPES": "training.precision",
-    "ablab.build.pruning.HEAD_STRATEGIES": "pruning.kind",
-    "ablab.stages.analyse.MAKERS": "analysis",
-    "ablab.stages.looks.LOOKS": "analysis",
+    "ablab.transformer.model.layerdrop.RATES": "layerdrop.rates",
+    "ablab.transformer.stages.train.DTYPES": "training.precision",
+    "ablab.transformer.build.pruning.HEAD_STRATEGIES": "pruning.kind",
+    "ablab.transformer.stages.analyse.MAKERS": "analysis",
+    "ablab.transformer.stages.looks.LOOKS": "analysis",
 }
 """Dictionaries from which the recipe chooses one entry, with the setting that does. No other entry is in a digest."""
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
-        "ablab.stages.train.prepare_training",
-        "ablab.stages.train.train",
-        "ablab.stages.worker.run_worker",
+        "ablab.transformer.stages.train.prepare_training",
+        "ablab.transformer.stages.train.train",
+        "ablab.transformer.stages.worker.run_worker",
         "ablab.store.records.NOTHING_LEARNT",
     ),
-    "evaluation": ("ablab.stages.evaluate.evaluate",),
-    "curve": ("ablab.stages.prune_curve.measure",),
-    "analysis": ("ablab.stages.analyse.add_artefacts",),
+    "evaluation": ("ablab.transformer.stages.evaluate.evaluate",),
+    "curve": ("ablab.transformer.stages.prune_curve.measure",),
+    "analysis": ("ablab.transformer.stages.analyse.add_artefacts",),
 }
 
 
@@ -105,16 +105,16 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.console": "watches",
     "ablab.wording.Say": "tells a person a line",
     "ablab.tracking": "watches",
-    "ablab.analysis.plot": "draws",
-    "ablab.analysis.plot_matrices": "draws",
+    "ablab.transformer.analysis.plot": "draws",
+    "ablab.transformer.analysis.plot_matrices": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
-    "ablab.stages.train._cost": "measures time and memory",
-    "ablab.training.cost": "counts and measures what a model takes",
-    "ablab.training.callbacks": "watches",
-    "ablab.stages.callbacks": "watches, or ends a poor trial",
-    "ablab.stages.console_callback": "watches",
-    "ablab.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",
-    "ablab.data.download": "fetches files whose checksums are known beforehand",
+    "ablab.transformer.stages.train._cost": "measures time and memory",
+    "ablab.transformer.training.cost": "counts and measures what a model takes",
+    "ablab.transformer.training.callbacks": "watches",
+    "ablab.transformer.stages.callbacks": "watches, or ends a poor trial",
+    "ablab.transformer.stages.console_callback": "watches",
+    "ablab.transformer.training.loop.graceful_stop": "ends a process between two steps, with a checkpoint",
+    "ablab.transformer.data.download": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""
 
@@ -123,8 +123,8 @@ SILENT = ("ablab.wording.Say", "ablab.console.Console.say")
 
 UNUSED: Mapping[Stage, Mapping[str, str]] = {
     "training": {
-        "ablab.decoding.beam": "validation decodes greedily",
-        "ablab.decoding.hypotheses": "validation decodes greedily",
+        "ablab.transformer.decoding.beam": "validation decodes greedily",
+        "ablab.transformer.decoding.hypotheses": "validation decodes greedily",
     },
 }
 """Definitions that a stage's code names but never calls. A test checks this by training and tracing calls."""

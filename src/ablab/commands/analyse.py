@@ -13,11 +13,11 @@ from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
 from ablab.program import program
-from ablab.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Record
+from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
 
 SENTENCES = 200
 """Validation sentences for head importance, unless `sentences=` sets another number."""
@@ -75,8 +75,8 @@ def _analyse(one: _Opened, console: Console) -> AnalysedRun:
     with locked(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
-            from ablab.stages.analyse import add_artefacts
-            from ablab.stages.callbacks import callbacks_after_training
+            from ablab.transformer.stages.analyse import add_artefacts
+            from ablab.transformer.stages.callbacks import callbacks_after_training
 
             with callbacks_after_training(one.planned, console) as callbacks:
                 add_artefacts(one.planned, one.record, lacking, callbacks)

@@ -14,7 +14,7 @@ from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 
 if TYPE_CHECKING:
-    from ablab.contracts.laws import Law
+    from ablab.transformer.contracts.laws import Law
 
 SMALL = (
     *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
@@ -53,7 +53,13 @@ def check(arguments: Sequence[str]) -> int:
 
 def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
     """Yield the laws of the chosen groups; `line` describes the run that is stopped and continued."""
-    from ablab.contracts import of_corpora, of_losses, of_model, of_pruning, of_training  # torch from here on
+    from ablab.transformer.contracts import (  # torch from here on
+        of_corpora,
+        of_losses,
+        of_model,
+        of_pruning,
+        of_training,
+    )
 
     if "data" in chosen:
         yield from of_corpora.LAWS
@@ -68,7 +74,7 @@ def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
 
 def _broken(law: "Law", config: Config) -> str | None:
     """Return what breaks the law, or None. An error breaks it too; its line is named if it is the part's own."""
-    from ablab.contracts.laws import BrokenError
+    from ablab.transformer.contracts.laws import BrokenError
 
     try:
         law.check(config)

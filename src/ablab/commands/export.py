@@ -22,15 +22,15 @@ def export(arguments: Sequence[str]) -> int:
     if saved.former:
         console.say(saved.former)
 
-    from ablab.build import device_of, load_model
-    from ablab.export.ctranslate2 import to_ctranslate2
+    from ablab.transformer.build import device_of, load_model
+    from ablab.transformer.export.ctranslate2 import to_ctranslate2
 
     model, tokenizers = load_model(saved, device_of("cpu"))
     to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)
     megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     console.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")
     if sources:
-        from ablab.export.translator import compare
+        from ablab.transformer.export.translator import compare
 
         with console.counting_bar("translating with both", 2 * len(sources)) as bar:
             agreement = compare(model, tokenizers, folder, sources, bar.advance)

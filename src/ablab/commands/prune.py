@@ -14,16 +14,16 @@ from ablab.errors import UserError
 from ablab.files import sha256
 from ablab.plan import Planned, reopened
 from ablab.program import program
-from ablab.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
-from ablab.pruning.heads import Heads, head_counts
-from ablab.pruning.plot import remaining
-from ablab.pruning.strategies import Depths, targets
 from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record
 from ablab.store.saved_model import CARD, PRUNED, of_run
 from ablab.tracking.open import open_tracker
+from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
+from ablab.transformer.pruning.heads import Heads, head_counts
+from ablab.transformer.pruning.plot import remaining
+from ablab.transformer.pruning.strategies import Depths, targets
 
 TOLERANCE = 1.0
 """Loss of validation BLEU that `save=auto` accepts."""
@@ -95,8 +95,8 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # other curves may be new
             return known
-        from ablab.stages.callbacks import callbacks_after_training
-        from ablab.stages.prune_curve import prune_curve
+        from ablab.transformer.stages.callbacks import callbacks_after_training
+        from ablab.transformer.stages.prune_curve import prune_curve
 
         with callbacks_after_training(planned, console) as callbacks:
             return prune_curve(planned, record, callbacks)
@@ -120,7 +120,7 @@ def _save(
             f"{why}: none is saved (save={'heads' if curve.of_heads else 'encoder+decoder'} saves any of the table, "
             f"such as save={_shape(curve.points[-1])})"
         ]
-    from ablab.pruning.surgery import save_pruned
+    from ablab.transformer.pruning.surgery import save_pruned
 
     with locked(planned.folder):
         place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)

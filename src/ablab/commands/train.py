@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ablab.commands.habits import MANY, show, take_flags
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.training.torchrun import place
+from ablab.transformer.training.torchrun import place
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -14,7 +14,7 @@ def train(arguments: Sequence[str]) -> int:
     if rank > 0:
         # Process 0 alone handles signals sent to all; the imports, which take seconds, come later.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-        from ablab.stages.worker import run_worker
+        from ablab.transformer.stages.worker import run_worker
 
         run_worker()
     arguments, shown = take_flags(arguments)
@@ -32,7 +32,7 @@ def train(arguments: Sequence[str]) -> int:
 
 def _lead(arguments: Sequence[str], size: int) -> int:
     """Train as rank 0 under torchrun, and end the others. To torchrun, a checkpoint on request is no failure."""
-    from ablab.training.workers import finish
+    from ablab.transformer.training.workers import finish
 
     code = FAILED
     try:

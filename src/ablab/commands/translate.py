@@ -10,16 +10,16 @@ from ablab.commands.options.base import read_words
 from ablab.commands.options.models import TranslateOptions
 from ablab.config.compose import idle
 from ablab.console import Console
-from ablab.data.corpus import EXTRA_TOKENS
 from ablab.errors import UserError
 from ablab.lines import lines_of, text_of
 from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
 from ablab.store.saved_model import SavedModel, as_read
 from ablab.threads import cores
+from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 if TYPE_CHECKING:
-    from ablab.decoding.translator import DecodingConfig
+    from ablab.transformer.decoding.translator import DecodingConfig
 
 
 def parse(arguments: Sequence[str]) -> TranslateOptions:
@@ -67,15 +67,15 @@ def _translator(
     options: TranslateOptions, saved: SavedModel, console: Console
 ) -> Callable[[Sequence[str]], Sequence[Sequence[tuple[float, str]]]]:
     """Load the model; return what gives score and text of each hypothesis of each sentence."""
-    from ablab.decoding.translator import DecodingConfig
+    from ablab.transformer.decoding.translator import DecodingConfig
 
     extra = saved.extra_tokens if options.max_extra_tokens is None else options.max_extra_tokens
     search = DecodingConfig(options.beam_size, options.length_penalty, extra)
     if options.backend == "ctranslate2":
         return _by_ctranslate2(saved, search, console)
 
-    from ablab.build import device_of, load_model
-    from ablab.decoding.translator import Translator
+    from ablab.transformer.build import device_of, load_model
+    from ablab.transformer.decoding.translator import Translator
 
     translator = Translator(*load_model(saved, device_of(options.device)))
 
@@ -96,12 +96,12 @@ def _by_ctranslate2(
     saved: SavedModel, search: "DecodingConfig", console: Console
 ) -> Callable[[Sequence[str]], Sequence[Sequence[tuple[float, str]]]]:
     """Load the exported model; it is exported first if necessary."""
-    from ablab.export.translator import CTranslate2Translator
+    from ablab.transformer.export.translator import CTranslate2Translator
 
     folder = export_folder(saved, "ctranslate2", "float32")
     if not folder.exists():
-        from ablab.build import device_of, load_model
-        from ablab.export.ctranslate2 import to_ctranslate2
+        from ablab.transformer.build import device_of, load_model
+        from ablab.transformer.export.ctranslate2 import to_ctranslate2
 
         console.say(f"{saved.name} is exported to {folder}")
         to_ctranslate2(*load_model(saved, device_of("cpu")), folder, quantization="float32")
@@ -137,7 +137,7 @@ def _say(options: TranslateOptions, found: Sequence[Sequence[tuple[float, str]]]
 
 
 def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Sequence[int]], console: Console) -> None:
-    from ablab.analysis import draw_translation
+    from ablab.transformer.analysis import draw_translation
 
     for number, ids in enumerate(translations):
         src = encoded.tokens[encoded.offsets[number] : encoded.offsets[number + 1]].tolist()

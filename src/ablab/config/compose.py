@@ -11,9 +11,9 @@ from ablab.config.kinds import HANDED, askers, readers, unasked
 from ablab.config.rules import violations
 from ablab.config.schema import Config, all_fields, with_options
 from ablab.config.smoke import shrink
-from ablab.data.corpus import Corpus
 from ablab.errors import UserError, first_error
 from ablab.fields import Group, as_typed, flatten, unsigned
+from ablab.transformer.data.corpus import Corpus
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override

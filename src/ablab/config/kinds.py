@@ -19,9 +19,9 @@ from ablab.code.shipped import shipped_targets
 from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, Option
-from ablab.data.corpus import Corpus
 from ablab.errors import MissingPartError, UserError, choices, first_error
 from ablab.fields import Group, Role, Text, text_type
+from ablab.transformer.data.corpus import Corpus
 
 MODEL = ("d_model", "d_ff", "num_heads", "d_head", "encoder_layers", "decoder_layers")
 """Dimensions of the model."""
@@ -158,7 +158,8 @@ def _corpus(part: Part) -> type[Corpus]:
     found = load(part)
     if not (isinstance(found, type) and issubclass(found, Corpus)):
         raise UserError(
-            f"_target_={part.target}: no corpus; allowed: a class that derives from ablab.data.corpus.Corpus"
+            f"_target_={part.target}: no corpus; allowed: a class that derives from "
+            f"ablab.transformer.data.corpus.Corpus"
         )
     if part.is_own:
         return found

@@ -30,7 +30,6 @@ from ablab.config.options import (
     Pruning,
     Schedule,
 )
-from ablab.data.corpus import Corpus, extra_tokens
 from ablab.fields import (
     EVALUATION,
     RUNTIME,
@@ -45,6 +44,7 @@ from ablab.fields import (
     WholeNumber,
     text_type,
 )
+from ablab.transformer.data.corpus import Corpus, extra_tokens
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
 """Fields that control a sweep; its runs must not receive them."""

@@ -28,7 +28,12 @@ from ablab.store.failures import kind_of, write_failure
 if TYPE_CHECKING:
     from ablab.plan import Planned
 
-PRELOADED = ["ablab.stages.prune_curve", "ablab.stages.train", "ablab.launchers.task", "ablab.config.values"]
+PRELOADED = [
+    "ablab.transformer.stages.prune_curve",
+    "ablab.transformer.stages.train",
+    "ablab.launchers.task",
+    "ablab.config.values",
+]
 """Modules that the local server of processes imports once for all runs."""
 
 

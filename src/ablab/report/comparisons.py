@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from ablab.pruning.plot import remaining
 from ablab.report.document import Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.report.evidence import off_scale
 from ablab.report.metrics import MEASURES
@@ -16,6 +15,7 @@ from ablab.report.runs import ArmRun, ArmRuns
 from ablab.report.selection import SelectedArms
 from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
 from ablab.store.scores import NATS
+from ablab.transformer.pruning.plot import remaining
 
 Points = Iterable[tuple[float, float]]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ablab.pruning.plot import remaining
 from ablab.report.runs import ArmRun
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.sentences import Metric, corpus_bleu
@@ -16,6 +15,7 @@ from ablab.statistics.student import Floats
 from ablab.store.own_metrics import OwnMetric, own_metrics
 from ablab.store.records import Curve, Point
 from ablab.store.scores import COSTS, MONITORED, SCORES, Scale, Score
+from ablab.transformer.pruning.plot import remaining
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,6 @@ def _gaps(arm: list[list[int]], baseline: list[list[int]]) -> list[float]:
 
 
 def _chrf(one: str, other: str, reference: str) -> tuple[float, float]:
-    from ablab.scoring import sentence_chrf
+    from ablab.transformer.scoring import sentence_chrf
 
     return sentence_chrf(one, reference), sentence_chrf(other, reference)

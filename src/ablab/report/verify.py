@@ -14,13 +14,13 @@ from ablab.console import Console
 from ablab.errors import UserError
 from ablab.report.flaws import broken
 from ablab.report.selection import SelectedArms
-from ablab.scoring import Scoring, score
 from ablab.store.chain import Chain
 from ablab.store.custody import GONE, Link, links
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder
 from ablab.store.stored_text import stored_text
+from ablab.transformer.scoring import Scoring, score
 
 TOLERANCE = 1e-9
 """Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
-from ablab.data.corpus import EXTRA_TOKENS, extra_tokens
 from ablab.errors import MissingPartError, UserError, reason
 from ablab.files import read_json, sha256
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
 from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.transformer.data.corpus import EXTRA_TOKENS, extra_tokens
 
 PRUNED = "model.safetensors"
 CARD = "model.json"

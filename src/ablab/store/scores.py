@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablab.data.corpus import text_settings, vocabulary_settings
 from ablab.fields import as_typed
 from ablab.store.outlines import AnyEvaluation, AnyRecord
 from ablab.store.records import Selected
+from ablab.transformer.data.corpus import text_settings, vocabulary_settings
 
 Value = Callable[[AnyRecord, AnyEvaluation | None], float | None]
 """Reads a score from a run's record and evaluation; None where they do not hold it."""

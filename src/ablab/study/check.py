@@ -51,7 +51,7 @@ def check(study: Study, console: Console) -> bool:
 
 def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ablab.stages.dry_run", "ablab.study.check", "ablab.config.values"])
+    context.set_forkserver_preload(["ablab.transformer.stages.dry_run", "ablab.study.check", "ablab.config.values"])
     for condition, cell in cells.items():
         with ProcessPoolExecutor(1, context) as pool:
             try:
@@ -64,7 +64,7 @@ def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
 def _try(words: tuple[str, ...]) -> Tried:
     from ablab.config import compose
     from ablab.plan import plan
-    from ablab.stages.dry_run import dry_run
+    from ablab.transformer.stages.dry_run import dry_run
 
     try:
         return asdict(dry_run(plan(compose(words))))

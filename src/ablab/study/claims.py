@@ -8,12 +8,12 @@ from pydantic import Field
 from ablab.config.options import RulePruning, removes_heads
 from ablab.errors import UserError
 from ablab.plan import Planned
-from ablab.pruning.heads import Heads, head_counts
-from ablab.pruning.strategies import Depths, targets
 from ablab.store.scores import SCORES, Recipe, alike, unlike
 from ablab.study.contrasts import ContrastTerm, compared
 from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
+from ablab.transformer.pruning.heads import Heads, head_counts
+from ablab.transformer.pruning.strategies import Depths, targets
 
 OF_CURVES = {
     "depth": {"fall": "the BLEU that pruning may cost"},

@@ -79,7 +79,7 @@ def draw_pruned(study: Study, entries: Mapping[str, LedgerEntry], path: Path, *,
 
     Returns False, without a file, where no arm has one.
     """
-    from ablab.pruning.plot import draw, lines_of
+    from ablab.transformer.pruning.plot import draw, lines_of
 
     lines = []
     for arm in study.arms:

@@ -1,0 +1,165 @@
+"""Attention maps of a sentence pair, the importance of each head, and the g that each ScaleNorm has learned."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ablab.fonts import write_picture
+from ablab.transformer.model import heads
+from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
+from ablab.transformer.model.modes import evaluating
+from ablab.transformer.model.norms import ScaleNorm
+from ablab.transformer.model.residual import Residual, Sandwich
+from ablab.transformer.model.tokens import BOS
+from ablab.transformer.model.transformer import Transformer
+
+
+@torch.inference_mode()
+def attention_maps(
+    model: Transformer, site: str, src: Tensor, tgt: Tensor
+) -> list[Float[Tensor, "heads queries keys"]]:
+    """Return the attention weights of one sentence pair at a site, a tensor per layer; each row sums to 1.
+
+    The attention modules compute them from the inputs that they have in `model(src, tgt)`. Layers may differ in their
+    number of heads. `site` as in `attentions`.
+    """
+    maps: list[Tensor] = []
+
+    def look(module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+        assert isinstance(module, SelfAttention | CrossAttention)
+        maps.append(module.weights(*inputs, **options)[0])
+
+    hooks = [module.register_forward_pre_hook(look, with_kwargs=True) for module in attentions(model, site)]
+    try:
+        with evaluating(model):
+            model(src, tgt)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return maps
+
+
+def cross_attention(model: Transformer, src: Tensor, tgt: Tensor) -> list[Float[Tensor, "heads tgt_len src_len"]]:
+    """Return the weight of each source token for each target position of one sentence pair, a tensor per layer."""
+    return attention_maps(model, "cross", src, tgt)
+
+
+def draw_attention(
+    weights: Float[Tensor, "tgt_len src_len"],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    path: Path,
+    title: str,
+) -> None:
+    """Draw a heat map: target pieces down, source pieces across."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.5 + 0.42 * len(columns), 1.5 + 0.34 * len(rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    image = axes.imshow(weights.float().cpu().numpy(), cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+    # A piece may have dollars, which are no formulas.
+    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", parse_math=False)
+    axes.set_yticks(range(len(rows)), rows, parse_math=False)
+    axes.set_title(title)
+    figure.colorbar(image, label="attention weight")
+    write_picture(path, figure)
+
+
+def draw_translation(
+    model: Transformer, src: Sequence[int], found: Sequence[int], pieces: tuple[list[str], list[str]], path: Path
+) -> None:
+    """Draw what a translation attends to in its source, in the last layer, as a mean over heads.
+
+    `src` ends with its end of sentence; `found` and both lists of pieces have none.
+    """
+    device = next(model.parameters()).device
+    maps = cross_attention(model, torch.tensor([src], device=device), torch.tensor([[BOS, *found]], device=device))
+    rows, columns = [*pieces[1], "</s>"], [*pieces[0], "</s>"]
+    draw_attention(maps[-1].mean(dim=0), rows, columns, path, "Cross-attention, last layer, mean of heads")
+
+
+def attentions(model: Transformer, site: str) -> list[Attention]:
+    """Return the attention of each layer, the lowest first, at a site named as DropHead does.
+
+    `encoder` and `decoder`: self-attention; `cross`: the decoder's attention to the source.
+    """
+    return heads.attentions(model)[site]
+
+
+@contextmanager
+def masked(attention: Attention, head: int) -> Iterator[None]:
+    """Set this head's output to 0 inside the block, as DropHead does, without scaling the other heads.
+
+    This equals zeros in the columns of the output projection that read the head.
+    """
+
+    def silence(module: nn.Module, inputs: tuple[Tensor], outputs: Tensor) -> Tensor:
+        return outputs.index_fill(1, torch.tensor([head], device=outputs.device), 0.0)
+
+    hook = attention.drophead.register_forward_hook(silence)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def importance(
+    sites: Sequence[Attention],
+    loss: Callable[[], float],
+    whole: float,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[list[float]]:
+    """Return the loss added by masking each head alone, a row per attention: loss without head h, less `whole`.
+
+    Michel, Levy and Neubig 2019, section 3.2, take the change of BLEU instead. Below 0: the model is better without the
+    head. Heads that can each be removed alone may not be removable together.
+    """
+    rows = []
+    for attention in sites:
+        row = []
+        for head in range(attention.num_heads):
+            with masked(attention, head):
+                row.append(loss() - whole)
+            progress(1)
+        rows.append(row)
+    return rows
+
+
+FINAL = "final norms"
+"""The site at the end of each stack; PostNorm has none."""
+
+
+def learned_scales(model: Transformer) -> dict[str, list[float]]:
+    """Return g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
+
+    As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has the encoder's and the decoder's; a sandwich also has norms
+    of the outputs of sublayers. Empty for a model without a learned g.
+    """
+    around: dict[str, list[Residual]] = {
+        f"{name} {site.replace('_', '-')}": [getattr(layer, f"around_{site}") for layer in stack.layers]
+        for name, stack, parts in (
+            ("encoder", model.encoder, ("self_attention", "feed_forward")),
+            ("decoder", model.decoder, ("self_attention", "cross_attention", "feed_forward")),
+        )
+        for site in parts
+    }
+    sites: dict[str, list[nn.Module]] = {}
+    for site, residuals in around.items():
+        sites[site] = [residual.norm for residual in residuals]
+        if outputs := [residual.norm_out for residual in residuals if isinstance(residual, Sandwich)]:
+            sites[f"{site}, output"] = outputs
+    sites[FINAL] = [model.encoder.final_norm, model.decoder.final_norm]
+    found = {site: [g for norm in norms if (g := _learned(norm)) is not None] for site, norms in sites.items()}
+    return {site: gains for site, gains in found.items() if gains}
+
+
+def _learned(norm: nn.Module) -> float | None:
+    """Return the g of a ScaleNorm that learns it; None for other norms."""
+    return norm.g.item() if isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter) else None

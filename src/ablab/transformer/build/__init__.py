@@ -1,0 +1,35 @@
+"""Builders of objects from the configuration: the only package that knows both."""
+
+from ablab.transformer.build.model import build_model, check_devices, device_of, load_model, set_threads
+from ablab.transformer.build.pruning import HEAD_STRATEGIES, build_head_strategy, build_strategy
+from ablab.transformer.build.stretch import begin_stretch
+from ablab.transformer.build.training import (
+    Start,
+    build_checkpoints,
+    build_ends,
+    build_objective,
+    build_search,
+    build_start,
+    build_steps,
+    trainer_options,
+)
+
+__all__ = [
+    "HEAD_STRATEGIES",
+    "Start",
+    "begin_stretch",
+    "build_checkpoints",
+    "build_ends",
+    "build_head_strategy",
+    "build_model",
+    "build_objective",
+    "build_search",
+    "build_start",
+    "build_steps",
+    "build_strategy",
+    "check_devices",
+    "device_of",
+    "load_model",
+    "set_threads",
+    "trainer_options",
+]

@@ -1,0 +1,63 @@
+"""The laws of pruning strategies."""
+
+from ablab.config import Config
+from ablab.config.options import removes_heads
+from ablab.transformer.build import build_head_strategy, build_model, build_strategy
+from ablab.transformer.contracts.laws import Law, require
+from ablab.transformer.pruning.heads import Heads, head_counts
+from ablab.transformer.pruning.strategies import Depths, Kept, targets
+
+VOCAB = 24
+
+
+class EvenJudge:
+    """Scores that favour even layers; no model is run."""
+
+    def loss(self, kept: Kept) -> float:
+        return 5.0 - sum(0.1 for layers in kept for layer in layers if layer % 2 == 0)
+
+    def bleu(self, kept: Kept) -> float:
+        return 10.0 - self.loss(kept)
+
+
+def choices(config: Config) -> None:
+    """Shrink either stack, and both, to every depth; or remove heads, down to one in each attention."""
+    if removes_heads(config.pruning):
+        _of_heads(config)
+        return
+    model = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB)
+    strategy = build_strategy(config.pruning, model, EvenJudge())
+    full = Depths(config.model.encoder_layers, config.model.decoder_layers)
+    for curve in ("encoder", "decoder", "both"):
+        for target in targets(curve, full, None):
+            kept = strategy(full, target)
+            require(kept == strategy(full, target), f"from {full} to {target}, a second choice is another")
+            for stack, layers, count, depth in zip(Kept._fields, kept, target, full, strict=True):
+                right = len(layers) == count and list(layers) == sorted({*layers} & {*range(depth)})
+                require(right, f"{stack}: layers {layers} are no {count} of {depth}, ascending from 0")
+
+
+class EvenHeads:
+    """Scores that favour even heads; no model is run."""
+
+    def loss(self, kept: Heads) -> float:
+        return 5.0 - sum(0.1 for head in kept.each if head.head % 2 == 0)
+
+    def bleu(self, kept: Heads) -> float:
+        return 10.0 - self.loss(kept)
+
+
+def _of_heads(config: Config) -> None:
+    model = config.model
+    full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
+    importance = {site: [[1.0 / (1 + head) for head in heads] for heads in at] for site, at in full.sites.items()}
+    strategy = build_head_strategy(config.pruning, full, lambda: importance, EvenHeads())
+    counts = head_counts(full, config.pruning.own["heads"])
+    chosen = strategy(full, counts)
+    require(chosen == strategy(full, counts), "a second choice of heads is another")
+    for kept, count in zip(chosen, counts, strict=True):
+        right = kept.total == count and set(kept.each) <= set(full.each) and all(heads for at in kept for heads in at)
+        require(right, f"{kept.name}: no {count} of {full.total} heads with one in each attention")
+
+
+LAWS = (Law("a choice has as many layers or heads as asked, in order, and stays", choices),)

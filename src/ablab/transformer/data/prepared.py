@@ -1,0 +1,179 @@
+"""Preparation of a corpus for training: subsample, tokenizers, ids; done once and shared by all runs."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from filelock import FileLock
+
+from ablab.errors import UserError
+from ablab.fields import Role
+from ablab.files import half_written, json_digest, read_json, read_lines, sha256
+from ablab.transformer.data import training_tokenizers
+from ablab.transformer.data.batches import Sentences
+from ablab.transformer.data.blocks import subsample
+from ablab.transformer.data.corpus import Corpus, Pair
+from ablab.transformer.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
+from ablab.transformer.data.overlap import Overlap, hashes
+from ablab.transformer.data.preparation import KEYS, MANIFEST, make
+from ablab.transformer.data.progress import Counting, unseen
+from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
+from ablab.wording import Say
+
+PREPARATION = 2
+"""Version of the preparation; raise it when the same corpus would come out differently, so that it is prepared anew."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The folder of a prepared corpus, read on demand. Its name determines its content."""
+
+    folder: Path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Numbers of pairs kept and dropped, the unigram loss and checksums."""
+        content: dict[str, Any] = read_json(self.folder / MANIFEST)
+        return content
+
+    @cached_property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Tokenizers of source and target; the same object when the vocabulary is joint."""
+        return load_tokenizers(self.folder)
+
+    @cached_property
+    def train(self) -> tuple[Sentences, Sentences]:
+        """Source and target ids of the training pairs."""
+        return Sentences.load(self.folder, "train.src"), Sentences.load(self.folder, "train.tgt")
+
+    @cached_property
+    def valid(self) -> tuple[Sentences, Sentences]:
+        """Source and target ids of the validation pairs."""
+        return Sentences.load(self.folder, "valid.src"), Sentences.load(self.folder, "valid.tgt")
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """The settings of scores that differ from the usual ones, by field of scoring.Scoring."""
+        return dict(self.manifest.get("scoring", {}))
+
+    @property
+    def overlap(self) -> Overlap | None:
+        """The overlap of validation with training; None for a corpus that was prepared before it was counted."""
+        found = self.manifest.get("overlap")
+        return None if found is None else Overlap(**found)
+
+    def overlaps(self, pairs: Sequence[Pair]) -> dict[Literal["train", "valid"], Overlap] | None:
+        """Return the overlap of other pairs with training and validation; None as for `overlap`, or if it is gone."""
+        if not (self.folder / KEYS).is_file():
+            return None
+        ours = hashes(pairs)
+        train = np.load(self.folder / KEYS, mmap_mode="r")
+        return {"train": Overlap.between(ours, train), "valid": Overlap.between(ours, hashes(self.valid_text))}
+
+    @cached_property
+    def valid_text(self) -> list[Pair]:
+        """The raw validation pairs, in the order of `valid`."""
+        src, tgt = (read_lines(self.folder / f"valid.{side}.txt") for side in ("src", "tgt"))
+        return list(zip(src, tgt, strict=True))
+
+    @cached_property
+    def valid_tokens_per_character(self) -> float:
+        """Target tokens of the validation set, ends included, by the characters of its references.
+
+        The loss per token times this is the loss per character, which does not depend on the vocabulary.
+        """
+        return len(self.valid[1].tokens) / characters(tgt for _, tgt in self.valid_text)
+
+
+def characters(lines: Iterable[str]) -> int:
+    """Return the number of Unicode characters of raw sentences, without ends of lines."""
+    return sum(map(len, lines))
+
+
+def prepare(corpus: Corpus, store: Path, say: Say, counting: Counting = unseen) -> Prepared:
+    """Return the corpus's folder below `store`; prepare it if missing or damaged. Safe in concurrent processes."""
+    folder = store / corpus_id(corpus)
+    store.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if not _intact(folder):
+            say(f"preparing {corpus.kind} {corpus.src}-{corpus.tgt} ...")
+            with _made_beside(folder) as made:
+                make(corpus, made, counting)
+                made.chmod(0o755)
+                if folder.exists():
+                    shutil.rmtree(folder)
+                made.rename(folder)
+    return Prepared(folder)
+
+
+def check_vocabulary(corpus: Corpus, store: Path, counting: Counting = unseen) -> None:
+    """Raise UserError if the corpus does not support its `vocab_size`; reads all of it and trains a tokenizer."""
+    folder = store / f"vocabulary-{corpus_id(corpus)}"
+    store.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")), _made_beside(folder) as made:
+        training_tokenizers.check_vocabulary(corpus, made, counting)
+
+
+def corpus_id(corpus: Corpus) -> str:
+    """Return 16 hex digits of the digest of everything that decides the prepared corpus."""
+    content = {
+        "preparation": PREPARATION,
+        "sentencepiece": version("sentencepiece"),
+        "options": corpus.effective().part(Role.RECIPE),
+        **corpus.digests(),
+    }
+    return json_digest(content, 16)
+
+
+def nested_subsample(count: int, wanted: int | None) -> list[int]:
+    """Return the indices of a subsample of `wanted` of `count` pairs, in corpus order; a larger one contains a smaller.
+
+    It is the same for all runs and seeds, as the seed must not vary the corpus.
+    """
+    rows: list[int] = subsample(count, wanted).nonzero()[0].tolist()
+    return rows
+
+
+@contextmanager
+def _made_beside(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder, removed in the end. Only the holder of its lock comes here: others were left by a kill."""
+    for left in half_written(folder.parent):
+        if left.name.startswith(f".{folder.name}."):
+            shutil.rmtree(left)
+    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _intact(folder: Path) -> bool:
+    """Return whether all files are those of the manifest. Large ones are read again only if they have changed since."""
+    try:
+        content = (folder / MANIFEST).read_bytes()
+        sums: dict[str, str] = json.loads(content)["sha256"]
+        paths = [folder / name for name in sums]
+        before, manifest = state_of(paths), [hashlib.sha256(content).hexdigest()]
+        if read_kept(_checked(folder), before) == manifest:
+            return True
+        if any(sha256(path) != checksum for path, checksum in zip(paths, sums.values(), strict=True)):
+            return False
+        if sum(size for size, *_ in before) > LARGE and is_settled(paths, before):
+            write_kept(_checked(folder), before, manifest)
+    except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _checked(folder: Path) -> Path:
+    """Return the file beside the folder that says in what state its files were when they were last read."""
+    return folder.with_suffix(".checked.json")

@@ -1,0 +1,145 @@
+"""Translation with a model exported to CTranslate2, by our decoding rules as far as it supports them."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from ablab.errors import UserError
+from ablab.files import write_lines
+from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
+from ablab.transformer.decoding.hypotheses import NOTHING, Hypothesis, length_penalty
+from ablab.transformer.decoding.translator import DecodingConfig, Translator
+from ablab.transformer.export.ctranslate2 import POSITIONS, library
+from ablab.transformer.model.tokens import BOS, PAD
+from ablab.transformer.model.transformer import Transformer
+
+
+class CTranslate2Translator:
+    """A translator for an exported folder, with our decoding rules as far as CTranslate2 supports them.
+
+    Two things differ. Probabilities are normalised over the words that may be produced; ours over all, padding and
+    begin-of-sentence included. And a hypothesis that reaches the length limit is cut there; ours must end there, and
+    its score includes the end.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source, self.target = load_tokenizers(folder)
+        self._ids = {piece: number for number, piece in enumerate(self.target.pieces(range(len(self.target))))}
+        self._engines: dict[int, Any] = {}
+
+    def translate(
+        self, sentences: Sequence[str], *, beam_size: int = 1, length_penalty: float = 0.0, threads: int = 1
+    ) -> list[str]:
+        """Return the best translation of each sentence, computed on the CPU."""
+        found = self.hypotheses(
+            self.source.encode_text(sentences), DecodingConfig(beam_size, length_penalty), threads=threads
+        )
+        return self.target.decode([beams[0].ids for beams in found])
+
+    def hypotheses(
+        self, sentences: Sequence[Sequence[int]], search: DecodingConfig, *, threads: int = 1
+    ) -> list[list[Hypothesis]]:
+        """Return all hypotheses of each sentence, the best first. Sentences are given as ids without end-of-sentence.
+
+        Sentences of one length are translated together, since CTranslate2 has one length limit per call.
+        """
+        by_length: defaultdict[int, list[int]] = defaultdict(list)
+        for row, ids in enumerate(sentences):
+            if ids:
+                by_length[len(ids)].append(row)
+        for length in by_length:
+            if length + search.max_extra_tokens >= POSITIONS:
+                raise UserError(f"a sentence of {length} subwords: an exported model translates fewer than {POSITIONS}")
+        # All are submitted at once, so that no worker waits for the last sentence of a length.
+        asked = [(rows, length + search.max_extra_tokens) for length, rows in sorted(by_length.items(), reverse=True)]
+        engine = self._engine(threads)
+        answers = [self._ask(engine, [sentences[row] for row in rows], search, limit) for rows, limit in asked]
+        results: dict[int, list[Hypothesis]] = {}
+        for (rows, limit), answer in zip(asked, answers, strict=True):
+            found = [self._ranked(each.result(), search, limit) for each in answer]
+            results.update(zip(rows, found, strict=True))
+        return [results.get(row, [NOTHING]) for row in range(len(sentences))]
+
+    def _engine(self, threads: int) -> Any:
+        """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads."""
+        if threads not in self._engines:
+            self._engines[threads] = library().Translator(str(self.folder), inter_threads=threads, intra_threads=1)
+        return self._engines[threads]
+
+    def _ask(self, engine: Any, sentences: Sequence[Sequence[int]], search: DecodingConfig, limit: int) -> Any:
+        """Submit the sentences; return one pending result for each."""
+        return engine.translate_batch(
+            [self.source.pieces(ids) for ids in sentences],
+            beam_size=search.beam_size,
+            num_hypotheses=search.beam_size,
+            # With any length penalty above 0 CTranslate2 waits for `beam_size` ends, as we do; ours ranks them later.
+            length_penalty=1e-30,
+            suppress_sequences=[[piece] for piece in self.target.pieces([PAD, BOS])],
+            max_batch_size=max(1, 4096 // (search.beam_size * (len(sentences[0]) + 1))),
+            max_input_length=0,
+            max_decoding_length=limit + 1,
+            min_decoding_length=0,
+            return_scores=True,
+            asynchronous=True,
+        )
+
+    def _ranked(self, result: Any, search: DecodingConfig, limit: int) -> list[Hypothesis]:
+        found = []
+        for pieces, log_prob in zip(result.hypotheses, result.scores, strict=True):
+            ids = tuple(self._ids[piece] for piece in pieces[:limit])
+            penalty = length_penalty(len(ids) + 1, search.length_penalty)
+            found.append(Hypothesis(ids, log_prob / penalty, log_prob))
+        return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
+
+
+DIFFERENCES = "differences.tsv"
+
+
+class Agreement(NamedTuple):
+    """Number of sentences, those that differ as (source, ours, theirs), and seconds of each engine on one thread."""
+
+    sentences: int
+    different: list[tuple[str, str, str]]
+    our_seconds: float
+    their_seconds: float
+
+    def lines(self) -> list[str]:
+        """Return the comparison as lines of text."""
+        count = len(self.different)
+        where = f": see {DIFFERENCES}" if count else ""
+        return [
+            f"Greedy translations of {self.sentences:,} test sentences: {count:,} differ from ours{where}",
+            f"Seconds: {self.their_seconds:.1f}, ours {self.our_seconds:.1f}",
+        ]
+
+
+def compare(
+    model: Transformer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    sources: Sequence[str],
+    progress: Callable[[int], None] = lambda _: None,
+) -> Agreement:
+    """Translate with both engines, and write the sentences that differ beside the exported model."""
+    ours, other = Translator(model, tokenizers), CTranslate2Translator(folder)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        began = time.perf_counter()
+        mine = ours.best(ours.encode(sources), DecodingConfig(1, 0.0), progress)
+        between = time.perf_counter()
+    finally:
+        torch.set_num_threads(threads)
+    theirs = other.translate(sources)
+    progress(len(sources))
+    ended = time.perf_counter()
+    different = [row for row in zip(sources, mine, theirs, strict=True) if row[1] != row[2]]
+    if different:
+        rows = [("source", "ours", "exported"), *different]
+        write_lines(folder / DIFFERENCES, ("\t".join(row) for row in rows))
+    return Agreement(len(sources), different, between - began, ended - between)

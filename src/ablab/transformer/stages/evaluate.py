@@ -1,0 +1,129 @@
+"""The evaluation stage: translate the test set with a run's weights or some of its layers, score it and store it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from ablab.code.code import code
+from ablab.code.differences import other_judge
+from ablab.plan import Planned
+from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
+from ablab.store.saved_model import of_run
+from ablab.store.stored_text import StoredText, keep_text
+from ablab.transformer.build import build_search, load_model, set_threads
+from ablab.transformer.data.batches import Sentences
+from ablab.transformer.data.corpus import SPLITS, Pair, Split
+from ablab.transformer.data.keys import has_both_sides
+from ablab.transformer.data.overlap import Overlap
+from ablab.transformer.data.prepared import Prepared, characters
+from ablab.transformer.decoding.translator import DecodingConfig, Translator
+from ablab.transformer.scoring import Scoring, looks_tokenised, score
+from ablab.transformer.training.callbacks import Callback
+from ablab.transformer.training.validation import spread_loss
+
+
+class Evaluator:
+    """The test set of a configuration, ready to evaluate models, whole or pruned."""
+
+    def __init__(self, planned: Planned, callbacks: Callback) -> None:
+        config = planned.config
+        data = config.data
+        splits = [Split(each.name, data.as_read(each.pairs[: data.test_pairs])) for each in data.test_splits()]
+        pairs = [pair for split in splits for pair in split.pairs]
+        self.planned, self.callbacks, self.name = planned, callbacks, data.test_name
+        self.sets = [EvaluatedSet(name=split.name, sentences=len(split.pairs)) for split in splits]
+        self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
+        self.text = keep_text(planned.outputs, self.name, StoredText(self.sources, self.references))
+        self.search: DecodingConfig = build_search(config)
+        self.overlap = self._overlap(pairs)
+        if looks_tokenised(self.references):
+            callbacks.on_message(
+                f"{self.name} looks tokenised (full stops stand apart): its scores are not those of plain text"
+            )
+
+    def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
+        """Translate and score the test set, and add one evaluation to the run."""
+        count = self.planned.config.decoding.n_best
+        began = time.perf_counter()
+        with self.callbacks.counting(f"translating {self.name}", len(self.sources)) as advance:
+            encoded: Sentences = translator.encode(self.sources)
+            if count == 1:
+                ids, n_best = translator.ids(encoded, self.search, advance), None
+                hypotheses = translator.target.decode(ids)
+            else:
+                found = translator.hypotheses(encoded, self.search, advance)
+                ids = [list(beams[0].ids) for beams in found]
+                n_best = [translator.texts(beams[:count]) for beams in found]
+                hypotheses = [beams[0][1] for beams in n_best]
+        seconds = time.perf_counter() - began
+        loss, loss_per_character = self._loss(translator, encoded)
+        scores = score(hypotheses, self.references, Scoring(**settings.get("scoring", {})))
+        made = code("evaluation", self.planned.recipe)
+        evaluation = Evaluation(
+            evaluation_id=evaluation_id,
+            settings=settings,
+            test_name=self.name,
+            sentences=len(self.sources),
+            bleu=scores.bleu,
+            chrf=scores.chrf,
+            loss=loss,
+            loss_per_character=loss_per_character,
+            signatures=scores.signatures,
+            at_limit=self.search.cut(encoded.lengths - 1, ids),
+            overlap=self._shared(),
+            brevity_penalty=scores.brevity_penalty,
+            length_ratio=scores.length_ratio,
+            seconds=seconds,
+            sentences_per_second=len(self.sources) / seconds,
+            references=self.text,
+            statistics=scores.sentences,
+            provenance_code=made.digest,
+            components=dict(made.components),
+            ended=now(),
+            test_sets=self.sets if len(self.sets) > 1 else None,
+        )
+        self.planned.folder.write_evaluation(evaluation, hypotheses, n_best)
+        return evaluation
+
+    def _overlap(self, pairs: Sequence[Pair]) -> dict[Literal["train", "valid"], Overlap] | None:
+        """Count the test pairs that the run was trained on or validated with; None if that is not known."""
+        record = self.planned.folder.record()
+        corpus = "" if record is None else str(record.data.get("corpus", ""))
+        return Prepared(self.planned.outputs / "corpora" / corpus).overlaps(pairs)
+
+    def _shared(self) -> dict[Literal["train", "valid"], SharedSentences] | None:
+        if self.overlap is None:
+            return None
+        return {split: SharedSentences(**vars(overlap)) for split, overlap in self.overlap.items()}
+
+    def overlap_lines(self) -> Iterator[str]:
+        """Yield what the test set shares with training and validation."""
+        for split, overlap in (self.overlap or {}).items():
+            if (told := overlap.told("test", SPLITS[split])) is not None:
+                yield f"{self.name}: {told}"
+
+    def _loss(self, translator: Translator, sources: Sentences) -> tuple[float, float] | tuple[None, None]:
+        """Return the loss on the references as on validation, per token and per character: over the pairs with two
+        sides; None without any.
+        """
+        pairs = zip(self.sources, self.references, strict=True)
+        kept = [row for row, pair in enumerate(pairs) if has_both_sides(pair)]
+        if not kept:
+            return None, None
+        texts = [self.references[row] for row in kept]
+        references = Sentences.of(translator.target.encode(texts))
+        loss = spread_loss(translator.model, sources.chosen(kept), references)
+        return loss, loss * len(references.tokens) / characters(texts)
+
+
+def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:
+    """Translate the test set with the selected weights, score it, and store the evaluation."""
+    callbacks.on_stage("evaluating")
+    if (changed := other_judge(record.provenance, planned.recipe)) is not None:
+        callbacks.on_message(changed)
+    device = set_threads(planned.config.trainer)
+    translator = Translator(*load_model(of_run(planned.folder, record), device))
+    evaluator = Evaluator(planned, callbacks)
+    for line in evaluator.overlap_lines():
+        callbacks.on_message(line)
+    return evaluator.evaluate(translator, planned.evaluation_id, planned.evaluation)

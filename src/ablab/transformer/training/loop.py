@@ -1,0 +1,242 @@
+"""The training loop between steps: timing, logging, validation, checkpoints and the decision to end."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+
+from ablab.transformer.data.batches import Batch, padding_share_of
+from ablab.transformer.training.callbacks import Callback, Measurements
+from ablab.transformer.training.checkpoints import Checkpoints
+from ablab.transformer.training.compile import as_written
+from ablab.transformer.training.cost import ProductTimer
+from ablab.transformer.training.distributed import SingleProcess
+from ablab.transformer.training.module import StepReport, TranslationModule
+from ablab.transformer.training.state import StopCriteria, TrainingState
+from ablab.transformer.training.validation import Validator
+from ablab.transformer.training.workers import Worker, WorkerGroup
+
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)
+"""The signal sent when a terminal or a connection closes; None on Windows."""
+
+
+@contextmanager
+def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.
+
+    A second SIGHUP is ignored: a shell passes the signal on, and then the system sends another. Under nohup, SIGHUP
+    stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python delivers signals to the main thread alone
+        return
+
+    def ask(received: int, frame: object) -> None:
+        ask_to_stop()
+        restore()
+        if HANG_UP in before:
+            signal.signal(HANG_UP, signal.SIG_IGN)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if HANG_UP is not None and signal.getsignal(HANG_UP) is not signal.SIG_IGN:
+        before[HANG_UP] = signal.getsignal(HANG_UP)
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        restore()
+
+
+LOG_EVERY = 10
+"""Steps between two readings of the loss, as reading it makes a GPU wait."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The state in which training ended, and the reason."""
+
+    state: Literal["finished", "diverged", "interrupted", "stopped"]
+    reason: str
+
+
+def _not_a_number(which: str, step: int) -> TrainingResult:
+    return TrainingResult("diverged", f"the {which} loss is not a number at step {step}")
+
+
+class TrainingLoop(pl.Callback):
+    """Lightning callback that times each step, logs, validates and saves when due, and ends training."""
+
+    def __init__(
+        self,
+        validator: Validator,
+        state: TrainingState,
+        ends: StopCriteria,
+        checkpoints: Checkpoints,
+        callbacks: Callback,
+        valid_every: int,
+        optimizer_state: dict[str, Any] | None,
+        workers: WorkerGroup | SingleProcess,
+        product: ProductTimer | None,
+    ) -> None:
+        self.validator, self.state, self.ends = validator, state, ends
+        self.checkpoints, self.callbacks = checkpoints, callbacks
+        self.valid_every, self.optimizer_state = valid_every, optimizer_state
+        self.workers, self.product = workers, product
+        self.outcome = TrainingResult("interrupted", "it had not begun")
+        self.stop_asked = False
+        self._last_log = (0.0, 0)
+
+    def ask_to_stop(self) -> None:
+        """Request that training save a checkpoint and end after the current step."""
+        self.stop_asked = True
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Restore the optimiser's state and start the clock."""
+        _restore(module, self.optimizer_state)
+        self.optimizer_state = None
+        self._now = self._saved = time.perf_counter()
+        self._last_log = (self.state.train_seconds, self.state.tokens)
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
+    ) -> None:
+        """Count the step; log, validate and save when due; then end training or start the next step."""
+        assert isinstance(module, TranslationModule)
+        report = module.report
+        assert report is not None
+        state = self.state
+        self._count(report)
+        end = self.ends.before_validation(state)
+        due = state.step % self.valid_every == 0 or end is not None
+        saves = self.checkpoints.is_due(state.step, self._now - self._saved)
+        finite = True
+        if due or state.step % LOG_EVERY == 0:
+            finite = self._log(report, batch)
+        elif saves or self.stop_asked:
+            self._catch_up(report)
+        self.workers.check()  # after waiting for the device, so that no step spoilt by a lost process is saved
+        stops = self.stop_asked
+        if not finite:
+            return self._end(trainer, _not_a_number("training", state.step))
+        if due:
+            outcome = self._validate(module, end)
+            if outcome is not None:
+                return self._end(trainer, outcome)
+            stops = self.stop_asked  # a request during a validation finds everything saved
+        elif saves or stops:
+            self._save(module)
+        if stops:
+            return self._end(trainer, TrainingResult("interrupted", f"stopped at step {state.step}"))
+        self.workers.go_on(state.validations[-1] if due else None)
+        return None
+
+    def _count(self, report: StepReport) -> None:
+        """Count one step and its time."""
+        self.state.count(report.step, report.tokens, report.ran)
+        self.state.train_seconds += self._elapsed()
+        self.callbacks.on_step(self.state, self.ends.total_steps)
+
+    def _elapsed(self) -> float:
+        """Add the seconds since the last call to the state and return them."""
+        before, self._now = self._now, time.perf_counter()
+        self.state.seconds += self._now - before
+        return self._now - before
+
+    def _catch_up(self, report: StepReport) -> tuple[float, float]:
+        """Wait for the device and return loss and gradient norm; the wait counts as training time."""
+        found = float(report.loss), float(report.grad_norm)
+        self.state.train_seconds += self._elapsed()
+        return found
+
+    def _log(self, report: StepReport, batch: list[Batch]) -> bool:
+        """Send measurements to the callbacks; return False if the loss or the gradient norm is not finite."""
+        loss, grad_norm = self._catch_up(report)
+        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+            return False
+        seconds, tokens = self._last_log
+        spent = max(self.state.train_seconds - seconds, 1e-9)
+        measurements = Measurements(
+            step=report.step,
+            loss=loss,
+            learning_rate=report.learning_rate,
+            grad_norm=grad_norm,
+            drophead=report.drophead,
+            tokens_per_second=(self.state.tokens - tokens) / spent,
+            seconds=self.state.seconds,
+            padding=padding_share_of(batch),
+        )
+        self._last_log = (self.state.train_seconds, self.state.tokens)
+        self.callbacks.on_log(measurements)
+        return True
+
+    def _validate(self, module: TranslationModule, end: str | None) -> TrainingResult | None:
+        """Validate, save, and return the result if training ends now: diverged, by `end`, a criterion or a callback."""
+        validations = self.state.validations
+        with as_written():
+            validation, translations = self.validator(module.model, self.state.step)
+            if not math.isfinite(validation.loss):  # the loss of the step, of the weights before it, was
+                self._elapsed()
+                return _not_a_number("validation", self.state.step)
+            is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
+            validations.append(validation)
+            # Before the checkpoint: after a kill, a validation sent twice can be undone, one never sent is lost.
+            self.callbacks.on_validation(validation, translations, is_best)
+        if self.product is not None and self.product.due(self.state.seconds):
+            self.state.product_speeds.append(self.product.speed())
+        self._elapsed()
+        self._save(module)
+        end = end or self.ends.after_validation(self.state)
+        reason = self.callbacks.stops(validations, self.ends.total_steps)
+        self._elapsed()
+        if end is not None:
+            return TrainingResult("finished", end)
+        return None if reason is None else TrainingResult("stopped", reason)
+
+    def _save(self, module: TranslationModule) -> None:
+        """Save the weights if they may be selected, and all that a resume needs."""
+        optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
+        self.checkpoints.save(weights, optimizer.state_dict(), self.state)
+        self._elapsed()
+        self._saved = self._now
+
+    def _end(self, trainer: pl.Trainer, outcome: TrainingResult) -> None:
+        self.outcome = outcome
+        trainer.should_stop = True
+
+
+class WorkerLoop(pl.Callback):
+    """Lightning callback of a worker process: waits after each step for process 0 to start the next."""
+
+    def __init__(self, worker: Worker, state: TrainingState, optimizer_state: dict[str, Any] | None) -> None:
+        self.worker, self.state, self.optimizer_state = worker, state, optimizer_state
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Restore the optimiser's state."""
+        _restore(module, self.optimizer_state)
+        self.optimizer_state = None
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
+    ) -> None:
+        """Wait for process 0, then continue with its new validations or end."""
+        validations = self.worker.hear()
+        if validations is None:
+            trainer.should_stop = True
+        else:
+            self.state.validations += validations  # the learning rate may depend on them
+
+
+def _restore(module: pl.LightningModule, optimizer_state: dict[str, Any] | None) -> None:
+    if optimizer_state is not None:
+        module.optimizers(use_pl_optimizer=False).load_state_dict(optimizer_state)

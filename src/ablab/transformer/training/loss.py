@@ -1,0 +1,155 @@
+"""Losses of training, and what they are made of: predictions, label-smoothed cross-entropy, sums over tokens."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model.modes import as_products_take_it
+from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.training.chunks import loss_rows
+
+
+class TokenLoss(NamedTuple):
+    """Loss sums over target tokens, in nats: `total`, which training minimises, and `true`, plain cross-entropy.
+
+    Only `total` has a gradient. `tokens` is the number of target tokens.
+    """
+
+    total: Tensor
+    true: Tensor
+    tokens: int
+
+
+TrainingLoss = Callable[[Transformer, Batch], TokenLoss]
+"""A loss of training. It keeps nothing between calls, and each call of the model within it draws anew."""
+
+
+class Predictions(NamedTuple):
+    """One pass of the model over the tokens to predict: logits = hidden @ matrix.T, without padding."""
+
+    hidden: Float[Tensor, "tokens d_model"]
+    matrix: Float[Tensor, "vocab d_model"]
+    labels: Int[Tensor, "tokens"]
+
+
+def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> TokenLoss:
+    """Compute the label-smoothed cross-entropy of a batch, in one pass of the model."""
+    return cross_entropy(predict(model, batch), label_smoothing)
+
+
+def predict(model: Transformer, batch: Batch) -> Predictions:
+    """Run the model. Hidden vectors become logits only where there is a token to predict."""
+    hidden = model(batch.src, batch.tgt).flatten(0, 1).index_select(0, batch.real)
+    labels = batch.labels.flatten().index_select(0, batch.real)
+    matrix = model.words.output_matrix()
+    if model.output_bias is not None:  # as one more column, the feature of which is 1
+        hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
+        matrix = torch.cat([matrix, model.output_bias[:, None].to(matrix.dtype)], dim=1)
+    return Predictions(hidden, matrix, labels)
+
+
+def cross_entropy(predictions: Predictions, label_smoothing: float) -> TokenLoss:
+    """Return the label-smoothed and the plain cross-entropy of predictions."""
+    smoothed, true = projected_cross_entropy(*predictions, label_smoothing)
+    return TokenLoss(smoothed, true, len(predictions.labels))
+
+
+def sum_over_tokens(function: Callable[..., Tensor], *passes: Predictions) -> Float[Tensor, ""]:
+    """Sum `function(labels, log_probs, ...)` over chunks of tokens, with log-probabilities of each of the passes.
+
+    The function gets labels [rows] and, for every pass, log-probabilities [rows, vocab] in float32 or better; it
+    returns a sum over rows. A chunk is computed again in the backward pass, so that no more than one is ever held.
+    """
+
+    def of_chunk(part: slice) -> Tensor:
+        return function(labels[part], *(_log_probs(each.hidden[part], each.matrix) for each in passes))
+
+    labels, matrix = passes[0].labels, passes[0].matrix
+    rows = max(1, loss_rows(len(matrix), matrix.device) // len(passes))
+    parts = [slice(start, start + rows) for start in range(0, len(labels), rows)]
+    sums = [checkpoint(of_chunk, part, use_reentrant=False) for part in parts]
+    return torch.stack(sums).sum()
+
+
+def _log_probs(hidden: Tensor, matrix: Tensor) -> Float[Tensor, "rows vocab"]:
+    hidden = as_products_take_it(hidden)
+    logits = hidden @ matrix.to(hidden.dtype).T
+    return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def projected_cross_entropy(
+    hidden: Float[Tensor, "tokens d_model"],
+    matrix: Float[Tensor, "vocab d_model"],
+    labels: Int[Tensor, "tokens"],
+    label_smoothing: float,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Return the sums of the smoothed and the plain loss for logits = hidden @ matrix.T, never held all at once.
+
+    Smoothed: (1 - e) (-log p_label) + e mean over the vocabulary of (-log p) (Szegedy et al. 2016, section 7; the
+    same as `F.cross_entropy(label_smoothing=e)`). Only the smoothed sum has a gradient.
+    """
+    # Its forward pass computes gradients for whatever requires one, even where nothing will ask for them.
+    table = matrix if torch.is_grad_enabled() else matrix.detach()
+    smoothed, true = _ProjectedCrossEntropy.apply(as_products_take_it(hidden), table, labels, label_smoothing)
+    return smoothed, true
+
+
+class _ProjectedCrossEntropy(torch.autograd.Function):
+    """Cross-entropy that computes its gradients in the forward pass, chunk by chunk, while a chunk's logits exist.
+
+    d loss / d logits = p - (1 - e) onehot - e / V. The last term is the same for all logits, so its share of the
+    gradients is added once at the end, from sums over rows, instead of in another pass over every chunk.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, matrix: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        needs_gradient = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
+        vocab, precise = matrix.size(0), torch.promote_types(hidden.dtype, torch.float32)
+        table = matrix.to(hidden.dtype)
+        d_hidden = torch.empty_like(hidden) if needs_gradient else None
+        d_matrix = torch.zeros_like(matrix) if needs_gradient else None
+        true = normalisers = hidden.new_zeros((), dtype=precise)
+        rows = max(1, min(len(labels), loss_rows(vocab, hidden.device)))
+        # Two buffers for all chunks: allocating such memory costs as much as a pass over it.
+        logits_of, p_of = (hidden.new_empty((rows, vocab)) for _ in range(2))
+        for start in range(0, len(labels), rows):
+            part = slice(start, start + rows)
+            h, label = hidden[part], labels[part, None]
+            logits, p = logits_of[: len(h)], p_of[: len(h)]
+            torch.mm(h, table.T, out=logits)
+            torch.softmax(logits, dim=-1, out=p)
+            # log sum exp, from the largest p, which cannot underflow; so exp is taken of every logit only once.
+            normaliser = logits.amax(dim=-1).to(precise) - p.amax(dim=-1).to(precise).log()
+            normalisers = normalisers + normaliser.sum()
+            true = true + (normaliser - logits.gather(1, label)[:, 0]).sum()
+            if d_hidden is not None and d_matrix is not None:
+                p.scatter_add_(1, label, p.new_full(label.shape, smoothing - 1))
+                torch.mm(p, table, out=d_hidden[part])
+                _add_product(d_matrix, p.T, h)
+        of_hidden, of_table = hidden.sum(dim=0, dtype=precise), matrix.sum(dim=0, dtype=precise)
+        # The mean over the vocabulary of -log p: all logits of a row add up to its vector times the table's sum.
+        smoothed = (1 - smoothing) * true + smoothing * (normalisers - (of_hidden * of_table).sum() / vocab)
+        if d_hidden is not None and d_matrix is not None and smoothing:
+            d_hidden -= (smoothing / vocab * of_table).to(hidden.dtype)
+            d_matrix -= (smoothing / vocab * of_hidden).to(matrix.dtype)
+        ctx.save_for_backward(d_hidden, d_matrix)
+        ctx.mark_non_differentiable(true)
+        return smoothed, true
+
+    @staticmethod
+    def backward(ctx: Any, d_smoothed: Tensor, d_true: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        d_hidden, d_matrix = ctx.saved_tensors
+        return d_hidden * d_smoothed, d_matrix * d_smoothed, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right to `total`, in place; sums over chunks stay in the precision of `total`."""
+    if total.dtype == right.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
