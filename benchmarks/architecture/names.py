@@ -240,7 +240,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where does a sweep decide which runs to start?",
-        ("ablab.study.sweep.sweep", "ablab.study.ledger.entry_of"),
+        ("ablab.sweep.sweep.sweep", "ablab.study.ledger.entry_of"),
     ),
     (
         "Where does the p-value of a claim come from?",

@@ -10,7 +10,7 @@ import yaml
 from ablab.cli import main
 from ablab.config.malformed import malformed
 from ablab.errors import BAD_INPUT, DONE, UserError
-from ablab.study.hydra_words import check_hydra
+from ablab.sweep.hydra_words import check_hydra
 
 MALFORMED = {
     # word -> what is wrong, and the character at which it is

@@ -15,8 +15,8 @@ IMPORTED = (
     *(
         "ablab.run",
         "ablab.plan",
-        "ablab.study.hydra",
-        "ablab.study.search_sweep",
+        "ablab.sweep.hydra",
+        "ablab.sweep.search_sweep",
         "ablab.transformer.stages.schedules",
         "hydra.main",
     ),

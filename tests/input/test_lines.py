@@ -36,9 +36,9 @@ def _refuse(*_: object, **__: object) -> None:
 
 NOT_DONE = {
     "ablab.run.run": _accept,
-    "ablab.study.sweep.sweep": _done,
-    "ablab.study.search_sweep.search_trials": _done,
-    "ablab.study.hydra.perform": _done,
+    "ablab.sweep.sweep.sweep": _done,
+    "ablab.sweep.search_sweep.search_trials": _done,
+    "ablab.sweep.hydra.perform": _done,
     "hydra_plugins.ablab_hydra.launchers.StudyLauncher.launch": lambda *_, **__: [],
     "ablab.commands.study.check": lambda found, console: True,
     "ablab.commands.check._laws": lambda chosen, line: iter(()),

@@ -18,7 +18,7 @@ from ablab.report.setup import setup
 from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extend, extensions
-from ablab.study.sweep import Policy, sweep
+from ablab.sweep.sweep import Policy, sweep
 from tests.report.synthetic import corpus, translated, write
 
 EXPERIMENT = """

@@ -7,7 +7,7 @@ from ablab.report.comparisons import pictured
 from ablab.report.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.claims import settle
-from ablab.study.plots import draw_pruned
+from ablab.sweep.plots import draw_pruned
 from ablab.transformer.pruning.heads import Heads, Removal, at_random
 from tests.report.synthetic import fill
 

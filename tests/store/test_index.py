@@ -239,7 +239,7 @@ def test_two_processes_that_write_it_at_once_see_the_same(store):
 def test_a_study_is_the_same_with_it(store):
     from ablab.study.definition import define
     from ablab.study.ledger import entry_of, ledger
-    from ablab.study.summary import rows_of, table_lines
+    from ablab.sweep.summary import rows_of, table_lines
 
     study = define((*WORDS, f"outputs={store}"))
     whole = {key: entry_of(cell) for key, cell in study.runs.items()}

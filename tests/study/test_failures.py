@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from ablab.store.failures import Failure
-from ablab.study.progress import MOST_ARMS, failure_lines
+from ablab.sweep.progress import MOST_ARMS, failure_lines
 
 
 def entry(arm, seed, line="no such file", kind="error"):

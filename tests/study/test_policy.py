@@ -9,8 +9,8 @@ from ablab.errors import FAILED, INTERRUPTED
 from ablab.store.failures import write_failure
 from ablab.store.locks import locked
 from ablab.study.definition import define
-from ablab.study.progress import Board
-from ablab.study.sweep import Policy, _moved, sweep
+from ablab.sweep.progress import Board
+from ablab.sweep.sweep import Policy, _moved, sweep
 from tests.study.conftest import SMALL
 from tests.study.pretend import pretend
 

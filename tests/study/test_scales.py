@@ -8,7 +8,7 @@ from ablab.console import Console
 from ablab.errors import UserError
 from ablab.study.definition import define
 from ablab.study.prospects import prospects
-from ablab.study.sweep import Policy, sweep
+from ablab.sweep.sweep import Policy, sweep
 from tests.study.searches.conftest import searched
 
 FILE = """

@@ -4,7 +4,7 @@ from ablab.cli import main
 from ablab.config import compose
 from ablab.console import Console
 from ablab.plan import plan
-from ablab.study.sweep import Policy, sweep
+from ablab.sweep.sweep import Policy, sweep
 from ablab.tracking.card import card_of_run, cards_of
 from ablab.tracking.events import Events
 from tests.report.synthetic import fill

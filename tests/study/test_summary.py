@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
-from ablab.study.plots import draw_learning
-from ablab.study.summary import COMPARISON, FIGURES, close, figures_of, is_closed, rows_of, table_lines
+from ablab.sweep.plots import draw_learning
+from ablab.sweep.summary import COMPARISON, FIGURES, close, figures_of, is_closed, rows_of, table_lines
 from tests.report.synthetic import fill
 from tests.study.pretend import pretend
 
@@ -75,8 +75,8 @@ def test_the_learning_curves_name_what_their_mean_leaves_out(failing, tmp_path, 
 def test_the_curves_of_many_arms_have_no_legend(failing, tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *_, **__: figures.append(self))
-    monkeypatch.setattr("ablab.study.plots.MOST_NAMED", 1)
-    monkeypatch.setattr("ablab.study.plots.MOST_THIN", 1)
+    monkeypatch.setattr("ablab.sweep.plots.MOST_NAMED", 1)
+    monkeypatch.setattr("ablab.sweep.plots.MOST_THIN", 1)
     assert draw_learning(failing, ledger(failing), tmp_path / "curves.png")
     assert not any(panel.get_legend() for panel in figures[0].axes)
     assert figures[0].get_suptitle() == "2 arms: the report names each"

@@ -7,8 +7,8 @@ import pytest
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.store.failures import read_failure, write_failure
-from ablab.study.progress import Board
-from ablab.study.watch import launch_watched
+from ablab.sweep.progress import Board
+from ablab.sweep.watch import launch_watched
 from tests.launchers.test_launcher import NoGpu
 
 

@@ -36,7 +36,7 @@ from ablab.report.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
-from ablab.study.summary import open_study_tracker
+from ablab.sweep.summary import open_study_tracker
 
 
 def track_report(document: Document, study: Study, say: Callable[[str], None]) -> None:

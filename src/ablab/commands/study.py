@@ -17,18 +17,18 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id, differing
 from ablab.program import program
-from ablab.study.check import Tried, check, tried
 from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extensions
-from ablab.study.hydra_words import check_hydra, hydra_words
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
-from ablab.study.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.study.prospects import prospects
 from ablab.study.search_definition import define_search
-from ablab.study.search_show import show_search
 from ablab.study.study import Study
-from ablab.study.summary import table_lines
+from ablab.sweep.check import Tried, check, tried
+from ablab.sweep.hydra_words import check_hydra, hydra_words
+from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
+from ablab.sweep.search_show import show_search
+from ablab.sweep.summary import table_lines
 
 REFRESH = 1.0
 

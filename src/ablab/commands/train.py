@@ -24,7 +24,7 @@ def train(arguments: Sequence[str]) -> int:
     if size > 1:
         return _lead(arguments, size)
     if any(word in MANY for word in arguments):
-        from ablab.study.hydra import multirun
+        from ablab.sweep.hydra import multirun
 
         return multirun([word for word in arguments if word not in MANY])
     return _train(arguments, size)

@@ -1,1 +1,1 @@
-"""Studies: many runs that answer one question. Nothing here depends on Transformers or imports torch."""
+"""Studies: what is to be compared, fixed before any run."""

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ablab.console import Console
     from ablab.launchers.base import Ending
     from ablab.launchers.base import Launcher as RunLauncher
-    from ablab.study.progress import Board
     from ablab.study.study import Cell
-    from ablab.study.sweep import Launch, OnEnd
+    from ablab.sweep.progress import Board
+    from ablab.sweep.sweep import Launch, OnEnd
 
 
 class StudyLauncher(Launcher):
@@ -57,7 +57,7 @@ class StudyLauncher(Launcher):
         """
         from functools import partial
 
-        from ablab.study.watch import launch_watched
+        from ablab.sweep.watch import launch_watched
 
         def launch(
             board: "Board",

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ablab.config import Config
     from ablab.console import Console
     from ablab.study.ledger import LedgerEntry
-    from ablab.study.progress import Board
     from ablab.study.search import SearchStudy
     from ablab.study.study import Cell, Study
-    from ablab.study.sweep import Launch, OnEnd, Policy
+    from ablab.sweep.progress import Board
+    from ablab.sweep.sweep import Launch, OnEnd, Policy
 
 
 class StudySweeper(Sweeper):
-    """The Hydra sweeper for ablab.study.sweep."""
+    """The Hydra sweeper for ablab.sweep.sweep."""
 
     def __init__(self) -> None:
         self.launcher: Launcher | None = None
@@ -41,8 +41,8 @@ class StudySweeper(Sweeper):
         """Run the sweep; unless it succeeds, exit the process with its exit code."""
         from ablab.console import Console
         from ablab.errors import FAILED
-        from ablab.study import hydra as study_hydra
-        from ablab.study.sweep import policy_of
+        from ablab.sweep import hydra as study_hydra
+        from ablab.sweep.sweep import policy_of
 
         words = tuple(arguments) if study_hydra.typed is None else study_hydra.typed
         try:
@@ -57,7 +57,7 @@ class StudySweeper(Sweeper):
         """Run the search or the tuning of arms that an experiment needs first, then the study itself."""
         from ablab.study.definition import define
         from ablab.study.search_definition import define_search
-        from ablab.study.sweep import sweep
+        from ablab.sweep.sweep import sweep
 
         assert self.launcher is not None
         launch = _launch_by(self.launcher, policy.fail_fast)
@@ -84,7 +84,7 @@ class StudySweeper(Sweeper):
         return code
 
     def _search(self, search: "SearchStudy", policy: "Policy", console: "Console") -> int:
-        from ablab.study.search_sweep import search_trials
+        from ablab.sweep.search_sweep import search_trials
 
         assert self.launcher is not None
         assert self.config is not None
@@ -161,7 +161,7 @@ ConfigStore.instance().store(
 
 
 class OptunaSweeper(StudySweeper):
-    """The Hydra sweeper for ablab.study.search_sweep. Its settings are those of ablab.search.settings."""
+    """The Hydra sweeper for ablab.sweep.search_sweep. Its settings are those of ablab.search.settings."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()

@@ -12,8 +12,8 @@ from ablab.report.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search_definition import define_search
-from ablab.study.search_sweep import known_trials
-from ablab.study.summary import open_study_tracker
+from ablab.sweep.search_sweep import known_trials
+from ablab.sweep.summary import open_study_tracker
 from ablab.tracking.card import cards_of
 from tests.study.conftest import SEARCH
 from tests.study.searches.conftest import SPACE, done, searched

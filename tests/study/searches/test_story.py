@@ -7,8 +7,8 @@ import pytest
 from filelock import FileLock
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.study.search_sweep import known_trials
-from ablab.study.sweep import Policy
+from ablab.sweep.search_sweep import known_trials
+from ablab.sweep.sweep import Policy
 from tests.study.searches.conftest import Fake, done, outcomes, searched
 
 
@@ -68,7 +68,7 @@ def test_values_that_make_no_run_are_a_failed_trial_with_its_reason(tmp_path, mo
     def refusing(words):
         raise UserError("model.num_heads=3: no")
 
-    monkeypatch.setattr("ablab.study.search_sweep.compose", refusing)
+    monkeypatch.setattr("ablab.sweep.search_sweep.compose", refusing)
     code, launched, out = done(search)
     assert (code, launched) == (FAILED, [])
     assert out.count("no run can have these values: model.num_heads=3: no") == 4

@@ -13,7 +13,7 @@ from ablab.program import program
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.store.records import now
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
-from ablab.study.search_plots import draw_front, draw_history
+from ablab.sweep.search_plots import draw_front, draw_history
 from ablab.tracking.open import opened
 
 TRIALS = "trials.csv"

@@ -17,9 +17,9 @@ from ablab.program import program
 from ablab.search.trials import Trial, Trials, best_of, best_so_far, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import SearchStudy
-from ablab.study.search_report import plain_trial, table_lines
-from ablab.study.search_sweep import known_trials
 from ablab.study.study import Cell
+from ablab.sweep.search_report import plain_trial, table_lines
+from ablab.sweep.search_sweep import known_trials
 
 REFRESH = 1.0
 

@@ -5,9 +5,9 @@ from rich.text import Text
 
 from ablab.search.trials import Trial, Trials, best_so_far, count
 from ablab.study.ledger import LedgerEntry, entry_of
-from ablab.study.progress import Board
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
+from ablab.sweep.progress import Board
 
 
 class SearchBoard(Board):

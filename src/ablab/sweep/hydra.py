@@ -8,9 +8,9 @@ from ablab.code.shipped import PRIMARY, shipped_conf
 from ablab.errors import DONE, FAILED
 from ablab.launchers.task import perform
 from ablab.study.definition import define
-from ablab.study.hydra_words import check_hydra, hydra_words
 from ablab.study.search_definition import define_search
-from ablab.study.sweep import policy_of
+from ablab.sweep.hydra_words import check_hydra, hydra_words
+from ablab.sweep.sweep import policy_of
 
 typed: tuple[str, ...] | None = None
 """The words of the sweep that this process was started for, without those of Hydra.

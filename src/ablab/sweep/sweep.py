@@ -15,10 +15,10 @@ from ablab.program import program
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
-from ablab.study.progress import Board, failure_lines, summary
 from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
-from ablab.study.summary import close, is_closed, table_lines
+from ablab.sweep.progress import Board, failure_lines, summary
+from ablab.sweep.summary import close, is_closed, table_lines
 from ablab.tracking.open import join, tracker_of
 from ablab.wording import counted, how_many
 

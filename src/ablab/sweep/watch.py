@@ -9,9 +9,9 @@ from ablab.console import Console
 from ablab.errors import BUSY, UNSUITABLE, UserError
 from ablab.launchers.base import Ending, Job, Launcher
 from ablab.study.ledger import State
-from ablab.study.progress import NEVER_AGAIN, Board, ended_line
 from ablab.study.study import Cell
-from ablab.study.sweep import OnEnd
+from ablab.sweep.progress import NEVER_AGAIN, Board, ended_line
+from ablab.sweep.sweep import OnEnd
 
 REFRESH = 1.0
 """Seconds between two reads of the store."""

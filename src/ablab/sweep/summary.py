@@ -16,8 +16,8 @@ from ablab.store.index import index_of
 from ablab.store.outlines import AnyEvaluation, RecordOutline
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import RESULTS, LedgerEntry, State, entry_of
-from ablab.study.plots import draw_learning, draw_pruned
 from ablab.study.study import Study
+from ablab.sweep.plots import draw_learning, draw_pruned
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 

@@ -51,7 +51,7 @@ def check(study: Study, console: Console) -> bool:
 
 def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ablab.transformer.stages.dry_run", "ablab.study.check", "ablab.config.values"])
+    context.set_forkserver_preload(["ablab.transformer.stages.dry_run", "ablab.sweep.check", "ablab.config.values"])
     for condition, cell in cells.items():
         with ProcessPoolExecutor(1, context) as pool:
             try:

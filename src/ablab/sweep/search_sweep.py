@@ -17,10 +17,10 @@ from ablab.store.locks import hold
 from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy
 from ablab.study.search_definition import announced
-from ablab.study.search_progress import SearchBoard
-from ablab.study.search_report import closing_lines, write_report
 from ablab.study.study import Cell
-from ablab.study.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
+from ablab.sweep.search_progress import SearchBoard
+from ablab.sweep.search_report import closing_lines, write_report
+from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 from ablab.tracking.open import tracker_of
 
 
