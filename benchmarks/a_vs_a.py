@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ablab.console import aligned
-from ablab.report.selection_of_study import of_study
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.paired import of_differences

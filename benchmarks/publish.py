@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from ablab.files import read_json, write_text
-from ablab.report.document import Document
+from ablab.judge.document import Document
 from ablab.report.pictures import write_pictures
 from ablab.report.text import markdown
 

@@ -5,10 +5,10 @@ import re
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ablab.report.metrics import MEASURES
+from ablab.judge.metrics import MEASURES
+from ablab.judge.prospects import ABSURD
 from ablab.store.scores import COSTS, SCORES, alike, unlike
 from ablab.study.experiment import Claimed, Metric
-from ablab.study.prospects import ABSURD
 
 
 def _accepted(kind):

@@ -245,7 +245,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does the p-value of a claim come from?",
         (
-            "ablab.report.estimates.estimates",
+            "ablab.judge.estimates.estimates",
             "ablab.statistics.moderated.moderated",
             "ablab.statistics.verdict.verdicts",
         ),
@@ -253,8 +253,8 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where is a report found to be provisional?",
         (
-            "ablab.report.selection_of_study.of_study",
-            "ablab.report.claims.judge",
+            "ablab.judge.selection_of_study.of_study",
+            "ablab.judge.claims.judge",
             "ablab.statistics.verdict.so_far",
         ),
     ),

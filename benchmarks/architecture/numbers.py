@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 365,
-    "lines": 45_069,
-    "entries at the top": 35,
-    "arrows between rooms": 270,
+    "lines": 45_070,
+    "entries at the top": 36,
+    "arrows between rooms": 281,
     "floors": 15,
     "files that name a score": 66,
     "modules with one importer": 88,

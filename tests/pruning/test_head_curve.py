@@ -11,8 +11,8 @@ import torch
 
 from ablab.cli import main
 from ablab.files import read_json
-from ablab.report.comparisons import pictured
-from ablab.report.selection_ad_hoc import of_runs
+from ablab.judge.comparisons import pictured
+from ablab.judge.selection_ad_hoc import of_runs
 from ablab.store.finished import find_model
 from ablab.store.saved_model import CARD, ModelCard, of_run
 from ablab.transformer.build import load_model

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from ablab.judge.document import Document
+from ablab.judge.selection_of_study import of_study
 from ablab.report.checklist import FILL, checklist, facts
-from ablab.report.document import Document
-from ablab.report.selection_of_study import of_study
 from ablab.store.records import SharedSentences
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.report.build import methods
-from ablab.report.claims import judge
-from ablab.report.evidence import observed
-from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
+from ablab.judge.build import methods
+from ablab.judge.claims import judge
+from ablab.judge.evidence import observed
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 
 LOSS = MEASURES["valid_loss"]

@@ -3,9 +3,9 @@
 import pytest
 
 from ablab.cli import main
-from ablab.report.effects import effect_lines
-from ablab.report.metrics import MEASURES
-from ablab.report.selection_of_study import of_study
+from ablab.judge.effects import effect_lines
+from ablab.judge.metrics import MEASURES
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from ablab.judge.comparisons import MOST_ARMS, side_by_side
+from ablab.judge.document import Document
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
-from ablab.report.comparisons import MOST_ARMS, side_by_side
-from ablab.report.document import Document
 from ablab.report.figures import heat_maps
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
 from ablab.store.artefacts import MatrixArtefact, Slice, comparable_artefacts, write_artefact
 from ablab.study.definition import define
 from tests.report.synthetic import fill

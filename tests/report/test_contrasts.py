@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ablab.report.claims import judge
-from ablab.report.contrasts import readings, shared_scores
-from ablab.report.effects import effect_lines
-from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
+from ablab.judge.claims import judge
+from ablab.judge.contrasts import readings, shared_scores
+from ablab.judge.effects import effect_lines
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts

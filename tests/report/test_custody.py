@@ -11,8 +11,8 @@ from ablab.cli import main
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import read_lines
+from ablab.judge.verify import verify_runs
 from ablab.plan import reopened
-from ablab.report.verify import verify_runs
 from ablab.store.chain import Chain
 from ablab.store.custody import links
 from ablab.store.finished import FinishedRun

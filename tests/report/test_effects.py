@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.report.effects import effect_lines
-from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
+from ablab.judge.effects import effect_lines
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.report.tables import effects_table
 from ablab.statistics.interval import NotTestable
 from tests.report.conftest import EXPERIMENT

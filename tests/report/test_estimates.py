@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.report.build import methods
-from ablab.report.claims import judge
-from ablab.report.estimates import borrowed, nearly_failed
-from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns
-from ablab.report.selection import Registered
-from ablab.report.selection_of_study import of_study
+from ablab.judge.build import methods
+from ablab.judge.claims import judge
+from ablab.judge.estimates import borrowed, nearly_failed
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection import Registered
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.report.estimates import borrowed
-from ablab.report.evidence import evidence
-from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
+from ablab.judge.estimates import borrowed
+from ablab.judge.evidence import evidence
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 
 

@@ -10,11 +10,11 @@ import pytest
 from ablab.commands.study import study as study_command
 from ablab.console import Console
 from ablab.errors import UserError
-from ablab.report.claims import judge
-from ablab.report.extending import add_seeds
-from ablab.report.flaws import checked
-from ablab.report.selection_of_study import of_study
-from ablab.report.setup import setup
+from ablab.judge.claims import judge
+from ablab.judge.extending import add_seeds
+from ablab.judge.flaws import checked
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.setup import setup
 from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extend, extensions

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.report.build import findings
+from ablab.judge.build import findings
+from ablab.judge.claims import judge
+from ablab.judge.comparisons import pictured, side_by_side
+from ablab.judge.differences import difference_line
+from ablab.judge.document import Matrices
+from ablab.judge.evidence import evidence, observed
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
-from ablab.report.claims import judge
-from ablab.report.comparisons import pictured, side_by_side
-from ablab.report.differences import difference_line
-from ablab.report.document import Matrices
-from ablab.report.evidence import evidence, observed
 from ablab.report.forest import forests
-from ablab.report.metrics import MEASURES
 from ablab.report.page import page
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
 from ablab.report.tables import claims_table
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import Shares

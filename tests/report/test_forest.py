@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.report.document import Document, FollowedLine
+from ablab.judge.document import Document, FollowedLine
 from ablab.report.forest import forests
 
 OF_BLEU = 4

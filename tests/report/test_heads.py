@@ -3,8 +3,8 @@
 import pytest
 
 from ablab.identity import curve_id
-from ablab.report.comparisons import pictured
-from ablab.report.selection_of_study import of_study
+from ablab.judge.comparisons import pictured
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.claims import settle
 from ablab.sweep.plots import draw_pruned

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from ablab.judge.document import Document
 from ablab.report.column import column_files
-from ablab.report.document import Document
 from ablab.report.latex import latex
 from ablab.report.pictures import COLUMN_LOOK, COLUMN_WIDTH, write_column_picture
 from ablab.report.tables import tables

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from ablab.report.selection_of_study import of_study
+from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import ERRORS, EXPERIMENT, typed

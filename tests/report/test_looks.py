@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.report.claims import judge
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
+from ablab.judge.claims import judge
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from tests.report.test_extending import EXPERIMENT, swept
 

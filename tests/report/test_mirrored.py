@@ -2,8 +2,8 @@
 
 import pytest
 
+from ablab.judge.document import Document
 from ablab.report.charts import charts
-from ablab.report.document import Document
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.ledger import register

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from ablab.code.equal import joined
-from ablab.report.arms import arm_line
-from ablab.report.claims import judge
-from ablab.report.document import ClaimLine
-from ablab.report.evidence import evidence
-from ablab.report.metrics import MEASURES
-from ablab.report.origins import odd, unlike
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
+from ablab.judge.arms import arm_line
+from ablab.judge.claims import judge
+from ablab.judge.document import ClaimLine
+from ablab.judge.evidence import evidence
+from ablab.judge.metrics import MEASURES
+from ablab.judge.origins import odd, unlike
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import Stretch
 

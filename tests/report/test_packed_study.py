@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from ablab.cli import main
-from ablab.report.build import findings
-from ablab.report.selection_of_study import of_study
+from ablab.judge.build import findings
+from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from tests.report.test_tuned import tuned_study

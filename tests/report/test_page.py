@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from ablab.judge.document import Document
 from ablab.report.alternatives import alternatives
 from ablab.report.charts import charts
-from ablab.report.document import Document
 from tests.report.browser import CHROMIUM, Browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")

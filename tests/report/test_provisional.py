@@ -8,7 +8,7 @@ import pytest
 
 from ablab.cli import main
 from ablab.errors import BAD_INPUT
-from ablab.report.selection_of_study import of_study
+from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import ERRORS, typed

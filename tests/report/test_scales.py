@@ -6,14 +6,14 @@ import pytest
 
 from ablab.api.differences import difference
 from ablab.api.run import Run
-from ablab.report.arms import arm_line
-from ablab.report.claims import judge
-from ablab.report.comparisons import pictured
-from ablab.report.estimates import nearly_failed
-from ablab.report.metrics import MEASURES
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
-from ablab.study.noise import known_noise
+from ablab.judge.arms import arm_line
+from ablab.judge.claims import judge
+from ablab.judge.comparisons import pictured
+from ablab.judge.estimates import nearly_failed
+from ablab.judge.metrics import MEASURES
+from ablab.judge.noise import known_noise
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 from tests.report.test_evidence import with_vocabulary

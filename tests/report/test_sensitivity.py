@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from ablab.errors import UserError
-from ablab.report.runs import ArmRuns
-from ablab.report.selection_of_study import of_study
-from ablab.report.sensitivity import METHOD, metric_lines
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.sensitivity import METHOD, metric_lines
 from ablab.store.scores import NATS, SCORES
 from tests.report.test_evidence import with_vocabulary
 

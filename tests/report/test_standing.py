@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.report.document import FollowedLine, LookLine, Span
-from ablab.report.standing import SETTLED, STEPS, claims_table, path
+from ablab.judge.document import FollowedLine, LookLine, Span
+from ablab.judge.standing import SETTLED, STEPS, claims_table, path
 from tests.report.test_plain_words import claim
 
 LEVEL = {"level": 0.95, "method": "t"}

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ablab.report.claims import judge
-from ablab.report.selection_of_study import of_study
+from ablab.judge.claims import judge
+from ablab.judge.selection_of_study import of_study
 from ablab.statistics.resampling import crossed_bootstrap
 from tests.report.conftest import EXPERIMENT, typed
 

@@ -10,8 +10,8 @@ import pytest
 
 from ablab.cli import main
 from ablab.console import Console
-from ablab.report.selection_of_study import of_study
-from ablab.report.verify import faults_of
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.verify import faults_of
 from ablab.store.register import REGISTER, waiting_for
 from ablab.study.closing import close
 from ablab.study.definition import define

@@ -6,13 +6,13 @@ from math import inf
 import numpy as np
 import pytest
 
-from ablab.report.build import findings
+from ablab.judge.build import findings
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.tuned import _line, _together, expected_best
+from ablab.judge.tuning_series import _curves, _sensitivity
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
-from ablab.report.selection_of_study import of_study
 from ablab.report.tables import _best_of_half
-from ablab.report.tuned import _line, _together, expected_best
-from ablab.report.tuning_series import _curves, _sensitivity
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.study import names_of

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ablab.cli import main
+from ablab.judge.noise import Noise, known_noise
+from ablab.judge.prospects import prospects
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define
-from ablab.study.noise import Noise, known_noise
-from ablab.study.prospects import prospects
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 
@@ -55,7 +55,7 @@ def test_what_no_run_could_answer_is_said(tmp_path, claim, seeds, words, is_hope
 )
 def test_what_a_contrast_would_see_grows_with_its_arms(tmp_path, claim, factor, monkeypatch):
     """Four cells have twice the variance of two, and twice the degrees of freedom."""
-    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
     path = tmp_path / "factorial.yaml"
     text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
         "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
@@ -67,7 +67,7 @@ def test_what_a_contrast_would_see_grows_with_its_arms(tmp_path, claim, factor, 
 
 
 def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
     claims = [
         "{arm: layerdrop=0.1, expect: not_worse, margin: 0.1}",
         "{arm: layerdrop=0.1, expect: not_worse, margin: 3}",
@@ -80,7 +80,7 @@ def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
 
 
 def test_secondary_claims_take_nothing_from_the_primary(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
     claims = ["{arm: layerdrop=0.1, expect: greater}", "{arm: layerdrop=0.2, expect: greater, secondary: true}"]
     alone = words_of(declared(tmp_path, claims[:1], name="alone"))
     assert words_of(declared(tmp_path, claims)) == alone * 2
@@ -214,7 +214,7 @@ def test_pairs_are_planned_for_where_pairs_decide(known, tmp_path):
 
 def test_a_claim_that_only_an_absurd_difference_could_settle_is_hopeless(known, monkeypatch):
     words, _ = known
-    monkeypatch.setattr("ablab.study.prospects.known_noise", lambda *_: {"test_bleu": Noise(9.0, 8, "this study")})
+    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda *_: {"test_bleu": Noise(9.0, 8, "this study")})
     (greater, noisy), _ = words_of(words)
     assert noisy
     assert "its margin of 3 takes 173 seeds" in greater

@@ -6,8 +6,8 @@ import pytest
 
 from ablab.console import Console
 from ablab.errors import UserError
+from ablab.judge.prospects import prospects
 from ablab.study.definition import define
-from ablab.study.prospects import prospects
 from ablab.sweep.sweep import Policy, sweep
 from tests.study.searches.conftest import searched
 

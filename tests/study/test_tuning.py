@@ -3,8 +3,8 @@
 import pytest
 
 from ablab.errors import UserError
-from ablab.report.selection_of_study import of_study
-from ablab.report.verify import ended_of
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.verify import ended_of
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.tuning import Tuned, TuningTrial, _best, at_an_edge

@@ -36,7 +36,7 @@ CUSTODY = [
     ),
     Fault(
         "reports: flaws leave claims confirmatory",
-        "report/exploratory.py",
+        "judge/exploratory.py",
         "    if selection.flaws:",
         "    if False:",
         TAMPERING,

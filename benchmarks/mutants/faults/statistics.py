@@ -116,14 +116,14 @@ STATISTICS = [
     ),
     Fault(
         "claims: secondary ones take from the primary",
-        "report/claims.py",
+        "judge/claims.py",
         "members = [number for number, claim in enumerate(claims) if claim.secondary == secondary]",
         "members = [] if secondary else list(range(len(claims)))",
         ("report/test_contrasts.py",),
     ),
     Fault(
         "interactions: cells must compare along the first factor",
-        "report/contrasts.py",
+        "judge/contrasts.py",
         "    if minus:",
         "    if False:",
         ("report/test_contrasts.py",),
@@ -151,7 +151,7 @@ STATISTICS = [
     ),
     Fault(
         "moderated t: arms with failures lend their scatter",
-        "report/estimates.py",
+        "judge/estimates.py",
         "if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:",
         "if len(other.finished) < 2 or _folders(other) & own:",
         ("report/test_estimates.py",),

@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ablab.api.tables import Rows
-from ablab.report.build import findings
-from ablab.report.document import ArmLine, ClaimLine, Document
-from ablab.report.flaws import checked
+from ablab.judge.build import findings
+from ablab.judge.document import ArmLine, ClaimLine, Document
+from ablab.judge.flaws import checked
+from ablab.judge.selection import SelectedArms
+from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.report.latex import latex
-from ablab.report.selection import SelectedArms
-from ablab.report.selection_of_study import check_begun, of_study
 from ablab.study.definition import define
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from ablab.api.card import RunCard
 from ablab.api.differences import RunDifference
 from ablab.api.listing import Listing
 from ablab.api.removal import Removal
-from ablab.report.document import Document
-from ablab.report.verify import RunVerified
+from ablab.judge.document import Document
+from ablab.judge.verify import RunVerified
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
 from ablab.store.records import Curve, Strict

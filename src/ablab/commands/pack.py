@@ -7,10 +7,10 @@ from ablab.commands.options.base import split_words
 from ablab.commands.options.custody import PackOptions
 from ablab.console import Console
 from ablab.errors import DONE, UserError
+from ablab.judge.selection_ad_hoc import of_runs
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.verify import ended_of
 from ablab.program import program
-from ablab.report.selection_ad_hoc import of_runs
-from ablab.report.selection_of_study import of_study
-from ablab.report.verify import ended_of
 from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now

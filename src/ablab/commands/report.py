@@ -16,23 +16,23 @@ from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
 from ablab.files import read_json, write_json, write_text
 from ablab.garbage import uncollected
-from ablab.report.build import findings
+from ablab.judge.build import findings
+from ablab.judge.document import Document
+from ablab.judge.flaws import checked
+from ablab.judge.selection import SelectedArms
+from ablab.judge.selection_ad_hoc import of_runs, where
+from ablab.judge.selection_of_study import check_begun, of_study
+from ablab.judge.selection_of_table import of_table
+from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.report.charts import charts
 from ablab.report.checklist import checklist
 from ablab.report.column import column_files
-from ablab.report.document import Document
-from ablab.report.flaws import checked
 from ablab.report.latex import latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
-from ablab.report.selection import SelectedArms
-from ablab.report.selection_ad_hoc import of_runs, where
-from ablab.report.selection_of_study import check_begun, of_study
-from ablab.report.selection_of_table import of_table
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
-from ablab.report.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study

@@ -16,12 +16,12 @@ from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id, differing
+from ablab.judge.prospects import prospects
 from ablab.program import program
 from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
-from ablab.study.prospects import prospects
 from ablab.study.search_definition import define_search
 from ablab.study.study import Study
 from ablab.sweep.check import Tried, check, tried
@@ -112,7 +112,7 @@ def _goes_on(board: Board) -> bool:
 def _standing(found: Study) -> list[str]:
     """Return a row on each claim, and a line on what the study may still cost."""
     # The report's code loads scipy, which few studies need here.
-    from ablab.report.extending import standing
+    from ablab.judge.extending import standing
 
     return list(standing(found))
 

@@ -9,10 +9,10 @@ from ablab.commands.options.custody import VerifyOptions
 from ablab.commands.outputs import Verified, say_json
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
-from ablab.report.flaws import broken
-from ablab.report.selection_ad_hoc import of_runs
-from ablab.report.selection_of_study import of_study
-from ablab.report.verify import all_hold, ended_of, faults_of, verify_runs
+from ablab.judge.flaws import broken
+from ablab.judge.selection_ad_hoc import of_runs
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from ablab.config.options import Logger
 from ablab.errors import UserError, reason
 from ablab.files import folder_name, read_json
+from ablab.judge.document import Document
 from ablab.program import program
-from ablab.report.document import Document
 from ablab.study.study import Cell, Study
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, events_of

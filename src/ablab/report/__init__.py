@@ -1,1 +1,1 @@
-"""The report: statistics, verdicts, tables and pictures computed from run records, without torch or a network."""
+"""The report: what was judged, said as a page, tables, pictures, LaTeX and text."""

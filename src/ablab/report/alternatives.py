@@ -1,6 +1,6 @@
 """Text alternatives of the page's charts: what each shows, for readers who do not see it."""
 
-from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.report.forest import Forest, forests
 
 MOST_TOLD = 12

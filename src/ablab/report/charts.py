@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ablab.report.document import Document, Facets
+from ablab.judge.document import Document, Facets
+from ablab.judge.format import wrapped
 from ablab.report.figures import COLOURS, curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests
-from ablab.report.format import wrapped
 
 LABEL = 28
 """Maximum characters per line of a name beside a plot, so that the plot still fits on a phone."""

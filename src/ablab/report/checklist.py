@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ablab.console import duration
-from ablab.report.document import CorpusLine, Document, Setup
+from ablab.judge.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
 from ablab.store.records import SharedSentences
 from ablab.wording import how_many

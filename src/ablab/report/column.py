@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ablab.report.document import ArmLine, DifferenceLine, Document
+from ablab.judge.document import ArmLine, DifferenceLine, Document
+from ablab.judge.format import interval_text, number, signed
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
-from ablab.report.format import interval_text, number, signed
 from ablab.report.order import arms_by_effect
 from ablab.report.spoken import spoken
 from ablab.report.tex import breakable, escaped, label

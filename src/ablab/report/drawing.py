@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ablab.report.document import ClaimLine, FollowedLine, SeedDifference
-from ablab.report.format import interval_text, signed
+from ablab.judge.document import ClaimLine, FollowedLine, SeedDifference
+from ablab.judge.format import interval_text, signed
 from ablab.report.published import published_differences
 
 WIDTH, HEIGHT, ASIDE = 380, 112, 22

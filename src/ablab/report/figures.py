@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ablab.report.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.study.study import names_of
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")

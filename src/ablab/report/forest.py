@@ -5,8 +5,8 @@ missing one.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ablab.report.document import ClaimLine, DifferenceLine, Document, SeedDifference, Span
-from ablab.report.format import interval_text, signed
+from ablab.judge.document import ClaimLine, DifferenceLine, Document, SeedDifference, Span
+from ablab.judge.format import interval_text, signed
 from ablab.report.order import differences_by_effect
 from ablab.report.published import published_differences
 from ablab.report.spoken import spoken, spoken_pair

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ablab.judge.document import ClaimLine, Document
 from ablab.report.column import column_figure, column_methods, column_table
-from ablab.report.document import ClaimLine, Document
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import ReportTable, tables

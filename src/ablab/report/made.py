@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from ablab.console import duration
+from ablab.judge.document import Document, Setup
 from ablab.program import program
-from ablab.report.document import Document, Setup
 
 
 def made_lines(document: Document) -> list[str]:

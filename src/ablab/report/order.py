@@ -1,6 +1,6 @@
 """The order of arms in tables: the baseline, then the arms by their effect, the best first."""
 
-from ablab.report.document import ArmLine, DifferenceLine, Document
+from ablab.judge.document import ArmLine, DifferenceLine, Document
 
 
 def differences_by_effect(document: Document) -> list[DifferenceLine]:

@@ -9,9 +9,9 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from ablab.judge.document import ClaimLine, Document, Facets, Matrices
 from ablab.report.alternatives import alternatives
 from ablab.report.charts import charts
-from ablab.report.document import ClaimLine, Document, Facets, Matrices
 from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import Style, styles
 from ablab.report.forest import Forest, forests

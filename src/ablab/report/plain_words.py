@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from ablab.report.document import ClaimLine
-from ablab.report.failures import RANK, SHARE
-from ablab.report.metrics import MEASURES
+from ablab.judge.document import ClaimLine
+from ablab.judge.failures import RANK, SHARE
+from ablab.judge.metrics import MEASURES
 from ablab.report.spoken import spoken_pair
 
 

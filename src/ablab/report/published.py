@@ -2,7 +2,7 @@
 
 import re
 
-from ablab.report.document import ClaimLine
+from ablab.judge.document import ClaimLine
 
 SIGNED = r"[+\-\N{MINUS SIGN}]\d+(?:\.\d+)?"
 FOLLOWS = r"(?=\s*(?:$|[,;.()]|(?:to|on|for|in|with|at|over|after|by)\b|{unit}))"

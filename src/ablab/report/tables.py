@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ablab.console import duration
-from ablab.report.document import (
+from ablab.judge.document import (
     ArmLine,
     ClaimLine,
     DifferenceLine,
@@ -15,7 +15,7 @@ from ablab.report.document import (
     SetLine,
     TuningLine,
 )
-from ablab.report.format import advice_words, interval_text, number, p_text, signed
+from ablab.judge.format import advice_words, interval_text, number, p_text, signed
 from ablab.report.order import arms_by_effect, differences_by_effect
 from ablab.study.claims import EXPECTED
 

@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Sequence
 
-from ablab.report.document import ClaimLine, Document
+from ablab.judge.document import ClaimLine, Document
 from ablab.report.made import made_lines
 from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences

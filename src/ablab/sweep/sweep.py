@@ -11,11 +11,11 @@ from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
+from ablab.judge.prospects import prospects
 from ablab.program import program
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
-from ablab.study.prospects import prospects
 from ablab.study.study import Cell, Study
 from ablab.sweep.progress import Board, failure_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines

@@ -70,7 +70,7 @@ class StudySweeper(Sweeper):
         _check(self.launcher, [cell.planned.config for cell in study.cells])
 
         def further(study: "Study") -> "Study | None":
-            from ablab.report.extending import add_seeds
+            from ablab.judge.extending import add_seeds
 
             if not add_seeds(study, console.say):
                 return None

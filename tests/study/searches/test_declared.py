@@ -8,7 +8,7 @@ import pytest
 from ablab.cli import main
 from ablab.commands.sync import unsent
 from ablab.errors import DONE, UserError
-from ablab.report.selection_of_study import of_study
+from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search_definition import define_search

@@ -1,0 +1,152 @@
+"""One line of the report per arm: scores over seeds, cost, missing runs, and notes to read before comparing."""
+
+import os
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablab.identity import differing
+from ablab.judge.document import ArmLine, RunLine
+from ablab.judge.estimates import span
+from ablab.judge.evidence import EVEN, convergence, off_scale
+from ablab.judge.metrics import BLEU, MEASURES, Measure, Progress
+from ablab.judge.origins import codes_of, odd, unlike, versions_of
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import summarise
+from ablab.statistics.proportions import share
+from ablab.store.records import SCHEMA
+
+
+def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:
+    """Return everything the report shows of one arm. Run folders are given relative to `place`."""
+    values = [value for run in arm.finished if (value := measure.value(run)) is not None]
+    # An arm with diverged runs shows their share, not a mean of the survivors.
+    summary = summarise(values) if values and not arm.diverged else None
+    states = Counter(run.state for run in arm.runs)
+    costs = [run.record.cost for run in arm.runs if run.record is not None]
+    return ArmLine(
+        name=arm.name,
+        is_baseline=arm is baseline,
+        planned=len(arm.runs),
+        finished=len(arm.finished),
+        diverged=len(arm.diverged),
+        missing={state: number for state, number in states.items() if state not in ("finished", "diverged")},
+        mean=None if summary is None else summary.mean,
+        sd=None if summary is None else summary.sd,
+        interval=span(summary.interval) if summary and summary.interval else None,
+        minimum=None if summary is None else summary.minimum,
+        maximum=None if summary is None else summary.maximum,
+        chrf=_mean_of(arm, MEASURES["test_chrf"]),
+        test_loss=_mean_of(arm, MEASURES["test_loss"]),
+        valid_loss=_mean_of(arm, MEASURES["valid_loss"]),
+        failed_share=span(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
+        parameters=costs[0].parameters if costs else None,
+        steps=mean([cost.steps for cost in costs]),
+        tokens=mean([cost.tokens for cost in costs]),
+        train_seconds=median([cost.train_seconds for cost in costs]),
+        tokens_per_second=median([cost.tokens_per_second for cost in costs]),
+        decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
+        convergence=_convergence(arm, measure.progress or BLEU),
+        differs=differing(*(dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))),
+        notes=_arm_notes(arm, baseline, measure),
+        runs=[_run(run, measure, place) for run in arm.runs],
+    )
+
+
+def _mean_of(arm: ArmRuns, measure: Measure) -> float | None:
+    """Return the mean over the finished seeds; None where one of them has no value, or where runs diverged."""
+    values = [measure.value(run) for run in arm.finished]
+    whole = [value for value in values if value is not None]
+    return None if arm.diverged or len(whole) < len(values) else mean(whole)
+
+
+def _run(run: ArmRun, measure: Measure, place: Path) -> RunLine:
+    record = run.record
+    reason = record.reason if record is not None and run.state == "diverged" else None
+    return RunLine(
+        run_id=run.folder.run_id,
+        seed=run.seed,
+        state=run.state,
+        score=measure.value(run) if run.has_finished else None,
+        valid_loss=run.selected.loss if run.selected else None,
+        folder=os.path.relpath(run.folder.path, place),
+        commit=None if record is None else record.provenance.get("commit"),
+        code=None if record is None else record.provenance.get("code"),
+        signature=None if run.evaluation is None else run.evaluation.signatures.get("bleu"),
+        device=None if record is None else record.runtime.get("device"),
+        threads=None if record is None else record.runtime.get("threads"),
+        note="; ".join(note for note in (reason, odd(run)) if note),
+    )
+
+
+def _convergence(arm: ArmRuns, progress: Progress) -> str:
+    if not arm.finished:
+        return "unknown: no finished run"
+    try:
+        return convergence(arm, progress, progress.enough).state
+    except NotTestable as reason:
+        return f"unknown: {reason}"
+
+
+def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
+    """Return notes to read before comparing the arm: missing runs, differing budgets, hardware and code."""
+    notes = []
+    if arm.diverged:
+        notes.append(f"{len(arm.diverged)} of {len(arm.runs)} runs diverged")
+    values = [measure.value(run) for run in arm.finished]
+    if None in values:
+        notes.append(f"{values.count(None)} of {len(values)} runs have no {measure.title}")
+    if len(arm.finished) == 1 and not arm.diverged:
+        notes.append("one seed, no interval")
+    for what, read in (("steps", _steps), ("batch of tokens", _batch)):
+        ours, theirs = read(arm), read(baseline)
+        if ours and theirs and ours != theirs:
+            notes.append(f"other budget: {what} {_listed(ours)}, baseline {_listed(theirs)}")
+    if (reason := off_scale((baseline, arm), MEASURES["valid_loss"])) is not None:
+        notes.append(reason)
+    if any(run.record.time_limited for run in arm.runs if run.record):
+        notes.append("training ended by the clock")
+    speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]
+    if speeds and max(speeds) > EVEN * min(speeds):
+        notes.append(f"{min(speeds):,.0f} to {max(speeds):,.0f} target tokens/s in training: the machine was busy")
+    mixed = [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]
+    if mixed:
+        changed = ", ".join(dict.fromkeys(mixed))
+        notes.append(f"{len(mixed)} of {len(arm.runs)} runs mixed: {changed} changed during training")
+    if arm is not baseline and (other := unlike(arm, baseline)) is not None:
+        notes.append(f"not made like the baseline: {other}")
+    settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
+    if len(settings) > 1:
+        notes.append(
+            "trained on " + " and ".join(sorted(f"{device}, {threads} threads" for device, threads in settings))
+        )
+    if any(run.record.schema_version != SCHEMA for run in arm.runs if run.record):
+        notes.append("trained under an older SCHEMA: the same settings give other numbers today")
+    code = versions_of([codes_of(run.record)[-1] for run in arm.runs if run.record])
+    if code > 1:
+        notes.append(f"from {code} versions of the code")
+    return notes
+
+
+def _steps(arm: ArmRuns) -> set[object]:
+    return {run.record.cost.steps for run in arm.finished if run.record}
+
+
+def _batch(arm: ArmRuns) -> set[object]:
+    return {run.recipe.get("optim.batch_tokens") for run in arm.runs}
+
+
+def _listed(values: set[object]) -> str:
+    return ", ".join(sorted(f"{value:,}" if isinstance(value, int) else str(value) for value in values))
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean, or None for no values."""
+    return statistics.fmean(values) if values else None
+
+
+def median(values: Sequence[float]) -> float | None:
+    """Return the median, or None for no values."""
+    return statistics.median(values) if values else None

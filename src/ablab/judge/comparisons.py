@@ -1,0 +1,290 @@
+"""Curves of the arms, as means over seeds with their range, and artefacts of the arms' runs side by side."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+
+from ablab.judge.document import Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.evidence import off_scale
+from ablab.judge.metrics import MEASURES
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
+from ablab.store.scores import NATS
+from ablab.transformer.pruning.plot import remaining
+
+Points = Iterable[tuple[float, float]]
+
+
+class Kind(NamedTuple):
+    """A kind of curve: titles of the picture and its axes, and a function that reads the points of a run.
+
+    `of_curves`: the points come from one of the run's pruning curves.
+    """
+
+    title: str
+    x: str
+    y: str
+    read: Callable[[ArmRun], Points]
+    of_curves: bool = False
+
+
+def pictured(selection: SelectedArms) -> list[Series]:
+    """Return every kind of curve that at least one arm has."""
+    several = off_scale(selection.rows, MEASURES["valid_loss"]) is not None
+    kinds = {**KINDS, **OF_VOCABULARIES} if several else KINDS
+    found = [_series(selection, key, kind) for key, kind in kinds.items()]
+    return [series for series in found if series is not None]
+
+
+def _series(selection: SelectedArms, key: str, kind: Kind) -> Series | None:
+    arms = selection.arms if kind.of_curves else selection.rows
+    lines = [line for arm in arms if (line := line_of(arm, kind.read)) is not None]
+    if not lines or (key == "drophead" and not any(max(line.high) for line in lines)):
+        return None
+    return Series(key=key, title=kind.title, x=kind.x, y=kind.y, lines=lines)
+
+
+def line_of(arm: ArmRuns, read: Callable[[ArmRun], Points]) -> LineOf | None:
+    """Return the arm's mean and range at each x that every seed has: a mean over fewer would jump where one ends.
+
+    Where runs diverged, it is that of the others, and marked.
+    """
+    at: defaultdict[float, list[float]] = defaultdict(list)
+    curves = [points for run in arm.drawn if (points := dict(read(run)))]
+    for curve in curves:
+        for x, y in curve.items():
+            at[x].append(y)
+    shared = sorted(x for x, values in at.items() if len(values) == len(curves))
+    if not shared:
+        return None
+    kept = _thinned(shared)
+    return LineOf(
+        arm=arm.name,
+        mark=arm.mark(len(curves)),
+        x=kept,
+        mean=[round(sum(at[x]) / len(at[x]), 6) for x in kept],
+        low=[round(min(at[x]), 6) for x in kept],
+        high=[round(max(at[x]), 6) for x in kept],
+    )
+
+
+MOST_POINTS = 200
+"""Maximum points of a line. More would make the page heavier without showing more."""
+
+
+def _thinned(xs: Sequence[float]) -> list[float]:
+    step = -(-len(xs) // MOST_POINTS)
+    return [*xs[:-1:step], xs[-1]]
+
+
+def _validation(key: str) -> Callable[[ArmRun], Points]:
+    def read(run: ArmRun) -> Points:
+        assert run.record is not None
+        return [(validation["step"], validation[key]) for validation in run.record.validations if key in validation]
+
+    return read
+
+
+def _metric(key: str) -> Callable[[ArmRun], Points]:
+    return lambda run: [(row["step"], row[key]) for row in run.metrics if key in row]
+
+
+def _depth(name: str) -> Callable[[ArmRun], Points]:
+    def read(run: ArmRun) -> Points:
+        points = [] if run.curve is None else [point for point in run.curve.points if point.curve == name]
+        return [(max(len(point.decoder), len(point.encoder) if name == "both" else 0), point.bleu) for point in points]
+
+    return read
+
+
+def _heads(key: str) -> Callable[[ArmRun], Points]:
+    def read(run: ArmRun) -> Points:
+        points = [] if run.head_curve is None else run.head_curve.points
+        return [(remaining(point), getattr(point, key)) for point in points]
+
+    return read
+
+
+def _speed(run: ArmRun) -> Points:
+    points = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
+    return [(len(point.decoder), point.speed_ratio) for point in points]
+
+
+KINDS = {
+    "valid_loss": Kind("Validation loss", "step", "nats per token", _validation("loss")),
+    "valid_bleu": Kind("Validation BLEU (greedy)", "step", "BLEU", _validation("bleu")),
+    "decoder_depth": Kind(
+        "Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", _depth("decoder"), True
+    ),
+    "both_depth": Kind("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both"), True),
+    "speed": Kind(
+        "Decoding speed with fewer decoder layers", "decoder layers kept", "times the whole model", _speed, True
+    ),
+    "heads": Kind("Test BLEU with fewer heads", "heads kept of the whole model", "BLEU", _heads("bleu"), True),
+    "heads_speed": Kind(
+        "Decoding speed with fewer heads",
+        "heads kept of the whole model",
+        "times the whole model",
+        _heads("speed_ratio"),
+        True,
+    ),
+    "grad_norm": Kind("Gradient norm", "step", "before clipping", _metric("grad_norm")),
+    "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),
+}
+"""Kinds of curves by the keys of their pictures."""
+
+OF_VOCABULARIES = {
+    "valid_loss": KINDS["valid_loss"]._replace(y="nats per token of the arm's own vocabulary"),
+    "valid_loss_per_character": Kind("Validation loss per character", "step", NATS, _validation("loss_per_character")),
+}
+"""Kinds of curves where arms have several vocabularies, so that their losses per token cannot be compared."""
+
+
+MOST_ARMS = 8
+"""Maximum arms shown side by side: the first of the selection."""
+
+DIGITS = 4
+
+
+class _Kin(NamedTuple):
+    """Artefacts of one name, one kind and equal settings, by the ids of their runs."""
+
+    key: str
+    first: Artefact
+    by_run: dict[str, Artefact]
+
+
+def side_by_side(selection: SelectedArms) -> list[Facets | Matrices]:
+    """Return every artefact that names a section, sorted by section and then by its own order."""
+    families = sorted(_families(selection), key=lambda kin: (kin.first.section or "", kin.first.order, kin.key))
+    return [
+        _facets(kin, kin.first, selection.rows)
+        if isinstance(kin.first, SeriesArtefact)
+        else _matrices(kin, kin.first, selection.rows)
+        for kin in families
+    ]
+
+
+def _families(selection: SelectedArms) -> list[_Kin]:
+    found: dict[tuple[str, str, str], _Kin] = {}
+    for arm in selection.arms:
+        for run in arm.finished:
+            for key, artefact in run.artefacts.items():
+                settings = json.dumps(artefact.settings, sort_keys=True)
+                alike = sum(1 for name, *_ in found if name == key)
+                kin = found.setdefault(
+                    (key, artefact.kind, settings), _Kin(f"{key}-{alike + 1}" if alike else key, artefact, {})
+                )
+                kin.by_run[run.folder.run_id] = artefact
+    return list(found.values())
+
+
+def _facets(kin: _Kin, first: SeriesArtefact, arms: Sequence[ArmRuns]) -> Facets:
+    """Return a panel for each line that any of the runs has."""
+    every = [artefact for artefact in kin.by_run.values() if isinstance(artefact, SeriesArtefact)]
+    labels = dict.fromkeys(trace.label for artefact in every for trace in artefact.series)
+    names = {trace.label: trace.names for artefact in every for trace in artefact.series}
+
+    def points(label: str, run: ArmRun) -> Points:
+        artefact = kin.by_run.get(run.folder.run_id)
+        traces = artefact.series if isinstance(artefact, SeriesArtefact) else []
+        return [point for trace in traces if trace.label == label for point in zip(trace.x, trace.y, strict=True)]
+
+    panels = []
+    for number, label in enumerate(labels, 1):
+        lines = [line_of(arm, partial(points, label)) for arm in arms]
+        panels.append(
+            Series(
+                key=f"{kin.key}-{number}",
+                title=label,
+                x="" if names[label] else first.x.title,
+                y=first.y.title,
+                lines=[line for line in lines if line is not None],
+                names=names[label],
+            )
+        )
+    return Facets(key=kin.key, section=first.section or "", title=first.title, about=first.about, panels=panels)
+
+
+def _matrices(kin: _Kin, first: MatrixArtefact, arms: Sequence[ArmRuns]) -> Matrices:
+    """Return a panel for each arm."""
+    every = [artefact for artefact in kin.by_run.values() if isinstance(artefact, MatrixArtefact)]
+    slices = list(dict.fromkeys(part.label for artefact in every for part in artefact.slices))
+    having = [arm for arm in arms if any(run.folder.run_id in kin.by_run for run in arm.finished)]
+    of_one = dict.fromkeys(part.label for artefact in every for part in artefact.slices if part.of_one_run)
+    panels = [_of_arm(arm, kin.by_run, slices, of_one) for arm in having[:MOST_ARMS]]
+    others = chain(panels[1:], (_of_arm(arm, kin.by_run, slices, of_one) for arm in having[MOST_ARMS:]))
+    alike = len(having) > 1 and all(_equal(panel, panels[0]) for panel in others)
+    panels = panels[:1] if alike else panels
+    values = [value for panel in panels for part in panel.slices if part is not None for row in part for value in row]
+    return Matrices(
+        key=kin.key,
+        section=first.section or "",
+        title=first.title,
+        about=first.about,
+        x=f"{first.x.title}, largest first" if first.interchangeable else first.x.title,
+        y=first.y.title,
+        value=first.value,
+        ranked=first.interchangeable,
+        low=min(0.0, *values),
+        high=max(values),
+        slices=slices,
+        panels=panels,
+        left_out=0 if alike else len(having[MOST_ARMS:]),
+        of_one=list(of_one),
+        alike=len(having) if alike else 0,
+    )
+
+
+def _equal(one: MatrixOf, other: MatrixOf) -> bool:
+    """Return whether two arms have the same picture, as those have whose positions are fixed."""
+    own = {"arm", "mark", "seeds"}
+    return one.model_dump(exclude=own) == other.model_dump(exclude=own)
+
+
+def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str], of_one: Collection[str]) -> MatrixOf:
+    """Return the mean over seeds, of slices in `of_one` the first run's.
+
+    Rows with interchangeable columns are sorted first, and lose their labels.
+    """
+    found = [artefact for run in arm.finished if isinstance(artefact := by_run.get(run.folder.run_id), MatrixArtefact)]
+    first = found[0]
+    alike = [
+        artefact for artefact in found if (artefact.x.labels, artefact.y.labels) == (first.x.labels, first.y.labels)
+    ]
+    ranks = [str(number) for number in range(1, len(first.x.labels) + 1)]
+    return MatrixOf(
+        arm=arm.name,
+        mark=arm.mark(len(alike)),
+        seeds=1 if len(of_one) == len(slices) else len(alike),
+        rows=first.y.labels,
+        columns=ranks if first.interchangeable else first.x.labels,
+        slices=[
+            _mean(
+                [values for artefact in alike[: 1 if label in of_one else None] if (values := _slice(artefact, label))]
+            )
+            for label in slices
+        ],
+        cells=[part.cells for part in first.slices if part.cells],
+    )
+
+
+def _slice(artefact: MatrixArtefact, label: str) -> list[list[float]] | None:
+    for part in artefact.slices:
+        if part.label == label:
+            return [sorted(row, reverse=True) for row in part.values] if artefact.interchangeable else part.values
+    return None
+
+
+def _mean(matrices: Sequence[list[list[float]]]) -> list[list[float]] | None:
+    if not matrices:
+        return None
+    return [
+        [round(math.fsum(cells) / len(cells), DIGITS) for cells in zip(*rows, strict=True)]
+        for rows in zip(*matrices, strict=True)
+    ]

@@ -1,0 +1,90 @@
+"""Evidence for claims about several arms: main effects, interactions, and means over the levels of a factor."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ablab.judge.evidence import Evidence, check_scale, evidence
+from ablab.judge.metrics import Measure
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.verdict import Failures
+from ablab.study.claims import Settled
+from ablab.study.contrasts import ContrastTerm
+
+
+def arms_of(selection: SelectedArms, claim: Settled) -> list[ArmRuns]:
+    """Return the arms that a claim compares, in the order of its weights. Raises NotTestable where one is gone."""
+    found = {name: selection.arm(name) for name in claim.weights}
+    gone = [name for name, arm in found.items() if arm is None]
+    if gone:
+        raise NotTestable(f"{', '.join(gone)} is no arm of the study any more")
+    return [arm for arm in found.values() if arm is not None]
+
+
+def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Evidence:
+    """Return the evidence for any claim: for one about several arms, differences under each seed that all arms have.
+
+    Each of the differences that it weighs passes the checks of a comparison of two arms. Differences that are weighed
+    against each other are all in one measure. Shares of failures have no mean over arms.
+    """
+    # By the names in the claim: an arm that is united with another since has a longer one.
+    arms = dict(zip(claim.weights, arms_of(selection, claim), strict=True))
+    if not claim.parts:
+        return evidence(arms[claim.arm], arms[claim.baseline], measure, claim.margin)
+    refusals = [next(_refusals(parts, arms, measure, claim.margin), None) for parts in readings(claim.parts)]
+    if None not in refusals:
+        return NotTestable(refusals[0])
+    try:
+        if any(part.weight < 0 for part in claim.parts):
+            check_scale(arms.values(), measure)
+        scores = shared_scores(list(arms.values()), measure)
+    except NotTestable as reason:
+        return reason
+    return list(np.array(list(claim.weights.values())) @ np.array(scores))
+
+
+def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
+    """Return the scores of each arm under the seeds that have finished in all, in order of the seeds.
+
+    Raises NotTestable where there are no such seeds, or a run has no score.
+    """
+    by_seed = [{run.seed: measure.value(run) for run in arm.finished} for arm in arms]
+    seeds = sorted(set.intersection(*map(set, by_seed)))
+    if not seeds:
+        raise NotTestable(f"no seed has finished in all of {len(arms)} arms")
+    found = []
+    for arm, scores in zip(arms, by_seed, strict=True):
+        values = [value for seed in seeds if (value := scores[seed]) is not None]
+        if len(values) < len(seeds):
+            raise NotTestable(f"{len(seeds) - len(values)} runs of {arm.name} have no {measure.title}")
+        found.append(values)
+    return found
+
+
+def readings(parts: Sequence[ContrastTerm]) -> Iterator[list[ContrastTerm]]:
+    """Yield the ways to write a contrast as differences between arms.
+
+    An interaction, (d - c) - (b - a), is also (d - b) - (c - a): cells that can be compared along one of its factors
+    are enough. Languages cannot be compared with each other, the effect of a norm under them can.
+    """
+    yield list(parts)
+    plus, minus = ([part for part in parts if sign * part.weight > 0] for sign in (1, -1))
+    if minus:
+        pairs = list(zip(plus, minus, strict=True))
+        yield [
+            *(ContrastTerm(arm=one.arm, baseline=other.arm, weight=one.weight) for one, other in pairs),
+            *(ContrastTerm(arm=one.baseline, baseline=other.baseline, weight=other.weight) for one, other in pairs),
+        ]
+
+
+def _refusals(
+    parts: Sequence[ContrastTerm], arms: Mapping[str, ArmRuns], measure: Measure, margin: float
+) -> Iterator[str]:
+    for part in parts:
+        found = evidence(arms[part.arm], arms[part.baseline], measure, margin)
+        if isinstance(found, NotTestable):
+            yield str(found)
+        elif isinstance(found, Failures):
+            yield f"runs of {part.arm} or {part.baseline} diverged, and a share of failures has no mean over arms"

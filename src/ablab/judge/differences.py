@@ -1,0 +1,111 @@
+"""Differences of each arm from the baseline, claimed or not: paired by seed, and tested over sentences."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ablab.judge.document import DifferenceLine, SeedDifference
+from ablab.judge.estimates import span
+from ablab.judge.evidence import Pairs, observed, pairs
+from ablab.judge.format import p_words
+from ablab.judge.metrics import Items, Measure
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import of_differences
+from ablab.statistics.power import detectable_effect
+from ablab.statistics.proportions import Shares
+from ablab.statistics.resampling import Swaps, crossed
+from ablab.statistics.sentences import ResampledScores, Resamples
+from ablab.statistics.student import Floats
+from ablab.statistics.verdict import Failures
+
+SEED = 20190527
+"""Seed of the resampling, fixed so that the same records give the same report."""
+
+
+class OnSentences:
+    """Tests on one test set: over seeds and sentences, or other items, and over these alone.
+
+    They are drawn once, and a baseline is read and scored once for all arms that are compared with it.
+    """
+
+    def __init__(self, items: Items, sentences: int, resamples: int) -> None:
+        self._items = items
+        self._resamples = Resamples(sentences, resamples, np.random.default_rng(SEED))
+        self._swaps = Swaps(sentences, resamples, np.random.default_rng(SEED))
+        self._baselines: dict[tuple[int, ...], tuple[Floats, ResampledScores]] = {}
+
+    def fields(self, both: Pairs) -> dict[str, Any]:
+        """Return the fields of a `DifferenceLine` that these tests fill."""
+        seeds = tuple(run.seed for run in both.baseline)
+        if seeds not in self._baselines:
+            self._baselines[seeds] = self._scored(both.baseline)
+        baseline, baseline_scores = self._baselines[seeds]
+        fields: dict[str, Any] = {}
+        arm = self._statistics(both.arm)
+        try:
+            ours = self._resamples.scores(arm, self._items.score)
+            found = crossed(ours, baseline_scores, sentences=arm.shape[1])
+            fields |= {"crossed": span(found.interval), "crossed_p": found.p}
+        except NotTestable as reason:
+            fields["crossed_refused"] = str(reason)
+        try:
+            fields["randomisation_p"] = self._swaps.judge(arm, baseline, self._items.score).p
+        except NotTestable as reason:
+            fields["randomisation_refused"] = str(reason)
+        return fields
+
+    def _scored(self, runs: Sequence[ArmRun]) -> tuple[Floats, ResampledScores]:
+        statistics = self._statistics(runs)
+        return statistics, self._resamples.scores(statistics, self._items.score)
+
+    def _statistics(self, runs: Sequence[ArmRun]) -> Floats:
+        """Return sufficient statistics [seeds, sentences, k] of the runs that have them."""
+        return np.array([found for run in runs if (found := self._items.read(run)) is not None])
+
+
+def difference_line(
+    selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns, measure: Measure, on_sentences: OnSentences | None
+) -> DifferenceLine:
+    """Compare an arm with the baseline, whether or not a claim is made of them.
+
+    `on_sentences`: tests over sentences; None where the metric has none.
+    """
+    found = observed(arm, baseline, measure)
+    both = pairs(arm, baseline)
+    own = baseline.name if selection.within else None
+    if isinstance(found, Failures):
+        return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=_failures(arm, baseline, found))
+    if isinstance(found, NotTestable):
+        return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=str(found))
+    fields = _over_seeds(found)
+    if on_sentences is not None:
+        fields |= on_sentences.fields(both)
+    if "refused" in fields:
+        fields.pop("crossed_refused", None)  # the crossed bootstrap needs even more seeds
+    fields["per_seed"] = [
+        SeedDifference(seed=run.seed, difference=float(one)) for run, one in zip(both.arm, found, strict=True)
+    ]
+    return DifferenceLine(arm=arm.name, baseline=own, n=len(found), difference=float(np.mean(found)), **fields)
+
+
+def _failures(arm: ArmRuns, baseline: ArmRuns, found: Failures) -> str:
+    """Return in words how arms with diverged runs compare: a share or a rank is no figure of the metric."""
+    counts = f"{len(arm.diverged)} of {len(arm.runs)} runs diverged, {len(baseline.diverged)} of {len(baseline.runs)}"
+    counts += " in the baseline"
+    compared = found.compared
+    if isinstance(compared, Shares):
+        return f"{counts} (Boschloo {p_words(compared.p)})"
+    won, lost = 100 * compared.won, 100 * compared.lost
+    return f"{counts} (ranked last: {won:.0f} % of pairs won, {lost:.0f} % lost, {p_words(compared.p)})"
+
+
+def _over_seeds(differences: Sequence[float]) -> dict[str, Any]:
+    """Return the paired interval, p and detectable difference."""
+    try:
+        paired = of_differences(differences)
+    except NotTestable as reason:
+        return {"refused": str(reason)}
+    return {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}

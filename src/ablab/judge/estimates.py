@@ -1,0 +1,108 @@
+"""A claimed difference by both methods, and the runs that nearly failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ablab.judge.contrasts import arms_of, evidence_of, shared_scores
+from ablab.judge.document import OtherTest, Span
+from ablab.judge.evidence import Evidence, are_comparable, by_scale
+from ablab.judge.metrics import Measure
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.statistics.interval import Interval, NotTestable
+from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
+from ablab.statistics.paired import Paired, of_differences
+from ablab.study.claims import OF_CURVES, Settled
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The same comparison by both methods. `differences`: [seeds], paired."""
+
+    differences: Sequence[float]
+    decisive: Paired | Moderated
+    other: Paired | Moderated
+
+    def by_the_other(self, level: float, *, within: bool) -> OtherTest:
+        """Return what the method that does not decide says, at the level of the one that does.
+
+        `within`: the verdict is about lying within the margin, on which the p of no difference has no bearing.
+        """
+        p = None if within else self.other.p
+        return OtherTest(test=self.other.method, interval=span(self.other.at(level)), p=p)
+
+
+def span(interval: Interval) -> Span:
+    """Convert an interval to the document's type."""
+    return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
+
+
+NearFailures = Mapping[str, Sequence[ArmRun]]
+"""Finished runs that nearly failed, by arm; arms without one are left out."""
+
+
+def estimates(
+    selection: SelectedArms, claim: Settled, measure: Measure, near_failures: NearFailures
+) -> Evidence | Estimates:
+    """Return the comparison that a claim is about by both methods; other evidence where there is only that."""
+    found = evidence_of(selection, claim, measure)
+    if not borrows(claim, measure) or not isinstance(found, list):
+        return found
+    arms = arms_of(selection, claim)
+    try:
+        scores = shared_scores(arms, measure)
+        others = borrowed(selection.rows, arms, measure, near_failures)
+        both = of_differences(found), moderated_contrast(scores, list(claim.weights.values()), others)
+    except NotTestable as reason:
+        return reason
+    return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
+
+
+def borrows(claim: Settled, measure: Measure) -> bool:
+    """Return whether the other arms say something about the noise of a claim.
+
+    Speeds and pruned models scatter for reasons of their own, and are compared by their pairs alone.
+    """
+    return claim.metric not in ("failures", *OF_CURVES) and not measure.of_machine
+
+
+def borrowed(
+    rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure, near_failures: NearFailures
+) -> list[list[float]]:
+    """Return the scores of the other arms from whose scatter a comparison of these may borrow.
+
+    Arms that fail, or nearly, scatter for reasons of their own; arms scored otherwise, on another scale.
+    """
+    own = set.union(*map(_folders, arms))
+    found = []
+    for other in rows:
+        if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:
+            continue
+        if not any(are_comparable(other, arm, measure) for arm in arms):
+            continue
+        values = _values(other, measure)
+        if len(values) == len(other.finished):
+            found.append(values)
+    return found
+
+
+def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
+    """Return the finished runs that nearly failed by this measure, judged by the scatter of arms on their scale."""
+    return {name: runs for group in by_scale(arms, measure) for name, runs in _nearly_failed(group, measure).items()}
+
+
+def _nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
+    scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in arms}
+    values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
+    found = near_failures(values, higher_is_better=measure.higher_is_better)
+    return {name: [scored[name][index] for index in indices] for name, indices in found.items()}
+
+
+def _folders(arm: ArmRuns) -> set[str]:
+    return {str(run.folder.path) for run in arm.runs}
+
+
+def _values(arm: ArmRuns, measure: Measure) -> list[float]:
+    return [value for run in arm.finished if (value := measure.value(run)) is not None]

@@ -1,0 +1,190 @@
+"""Evidence for comparisons: runs paired by seed, or the reason why two arms cannot be judged."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ablab.judge.chosen import check_chosen_alike
+from ablab.judge.failures import any_diverged, are_ranked, failures, ranked, scores_matter
+from ablab.judge.format import number
+from ablab.judge.metrics import Measure, Progress
+from ablab.judge.origins import unlike
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.statistics.convergence import Drift, drift
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.verdict import Failures
+
+Evidence = Sequence[float] | Failures | NotTestable
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Runs of both arms under the same seeds, ordered by seed."""
+
+    arm: Sequence[ArmRun]
+    baseline: Sequence[ArmRun]
+
+    def values(self, measure: Measure) -> tuple[list[float], list[float]]:
+        """Return the values of arm and baseline. Raises NotTestable where a run has none."""
+        return measure.values(self.arm), measure.values(self.baseline)
+
+
+def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
+    """Pair the runs of the seeds that have finished in both arms."""
+    theirs = {run.seed: run for run in baseline.finished}
+    ours = {run.seed: run for run in arm.finished if run.seed in theirs}
+    return Pairs([ours[seed] for seed in sorted(ours)], [theirs[seed] for seed in sorted(ours)])
+
+
+def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:
+    """Return the evidence for a claim: as `observed`, or the reason why not.
+
+    Where the measure needs converged training, arms must have converged, without a time limit and without smoke runs.
+    """
+    progress = measure.progress
+    if progress is not None and scores_matter(arm, baseline):
+        matters = margin if margin and measure.unit == progress.score.unit else progress.enough
+        try:
+            for one in (arm, baseline):
+                _check_quality(one, progress, matters)
+        except NotTestable as reason:
+            return reason
+    return observed(arm, baseline, measure, margin)
+
+
+def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 0.0) -> Evidence:
+    """Return differences paired by seed, a comparison of failures where runs diverged, or the reason for neither.
+
+    Survivors of diverged arms are never averaged. From 5 planned runs an arm, all runs are ranked; shares of failures
+    are compared with fewer.
+    """
+    try:
+        check_comparable(arm, baseline, measure)
+        if not measure.of_machine and any_diverged(arm, baseline):
+            if are_ranked(arm, baseline):
+                check_chosen_alike(measure, arm, baseline)
+                return ranked(arm, baseline, measure, margin)
+            return failures(arm, baseline, higher_is_better=measure.higher_is_better)
+        check_chosen_alike(measure, arm, baseline)
+        found = pairs(arm, baseline)
+        if not found.arm:
+            raise NotTestable("no seed has finished in both arms")
+        ours, theirs = found.values(measure)
+        if measure.of_machine:
+            _check_alike(measure, arm, baseline)
+            _check_machine(measure, {arm.name: ours, baseline.name: theirs})
+    except NotTestable as reason:
+        return reason
+    return list(np.subtract(ours, theirs))
+
+
+def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
+    """Test whether validation was still improving at the end. Raises NotTestable where that cannot be decided."""
+    known = arm.drifts
+    if (asked := (progress.key, threshold)) not in known:
+        try:
+            known[asked] = _drift(arm, progress, threshold)
+        except NotTestable as reason:
+            known[asked] = reason
+    if isinstance(found := known[asked], NotTestable):
+        raise found
+    return found
+
+
+def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
+    curves = []
+    for run in arm.finished:
+        if run.record is None or not all(progress.key in validation for validation in run.record.validations):
+            raise NotTestable(f"the validations of {arm.name} are unknown")
+        steps = [validation["step"] for validation in run.record.validations]
+        curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
+    return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
+
+
+def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
+    limited = [run for run in arm.finished if run.record is not None and run.record.time_limited]
+    if limited:
+        raise NotTestable(f"{arm.name}: training ended by the clock, so that scores depend on the machine")
+    smoke = [run for run in arm.finished if run.record is not None and run.record.config.get("smoke")]
+    if smoke:
+        raise NotTestable("smoke runs: their scores mean nothing")
+    if not arm.finished:
+        raise NotTestable(f"{arm.name} has no finished run")
+    state = convergence(arm, progress, threshold)
+    if state.state == "moving":
+        gained = f"{progress.score.title} got better by {number(state.improvement, progress.score.digits)}"
+        raise NotTestable(f"{arm.name} is under-trained: {gained} in the last fifth of training")
+
+
+EVEN = 1.5
+"""Largest allowed ratio of an arm's fastest run to its slowest: load on the machine is no variation over seeds."""
+
+
+def _check_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:
+    if (other := unlike(arm, baseline)) is not None:
+        raise NotTestable(f"{arm.name} and {baseline.name} differ in {other}, on which {measure.title} depends")
+
+
+def _check_machine(measure: Measure, values: Mapping[str, Sequence[float]]) -> None:
+    for name, found in values.items():
+        if max(found) > EVEN * min(found):
+            apart = f"{max(found) / min(found):.1f} times as high in one run as in another"
+            raise NotTestable(f"{measure.title} of {name} is {apart}: the machine had other things to do")
+
+
+def check_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = None) -> None:
+    """Raise NotTestable unless test text, scoring and training corpus are the same in both arms, and the scale too.
+
+    measure: in which they are compared; None where it does not matter.
+    """
+    for what in ("references", "signatures", "data.digest"):
+        values = {_identity(run, what) for one in (arm, baseline) for run in one.finished} - {None}
+        if len(values) > 1:
+            raise NotTestable(
+                f"{what} differ between {arm.name} and {baseline.name}: {'; '.join(sorted(map(str, values)))}"
+            )
+    if measure is not None:
+        check_scale((arm, baseline), measure)
+
+
+def check_scale(arms: Iterable[ArmRuns], measure: Measure) -> None:
+    """Raise NotTestable unless the values of all arms are in one measure."""
+    if (reason := off_scale(arms, measure)) is not None:
+        raise NotTestable(reason)
+
+
+def off_scale(arms: Iterable[ArmRuns], measure: Measure) -> str | None:
+    """Return why values of these arms cannot be compared, such as losses per token of two vocabularies; or None."""
+    recipes = [run.recipe for arm in arms for run in arm.runs[:1]]
+    return None if measure.scale is None else measure.scale.unlike(measure.title, recipes)
+
+
+def by_scale(arms: Iterable[ArmRuns], measure: Measure) -> list[list[ArmRuns]]:
+    """Return the arms in groups whose values are in one measure."""
+    groups: list[list[ArmRuns]] = []
+    for arm in arms:
+        group = next((group for group in groups if off_scale((group[0], arm), measure) is None), None)
+        if group is None:
+            groups.append([arm])
+        else:
+            group.append(arm)
+    return groups
+
+
+def are_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = None) -> bool:
+    """Return whether `check_comparable` passes."""
+    try:
+        check_comparable(arm, baseline, measure)
+    except NotTestable:
+        return False
+    return True
+
+
+def _identity(run: ArmRun, what: str) -> str | None:
+    """Return what the run was compared on; None where only its scores are known."""
+    if what == "data.digest":
+        return str(run.recipe.get(what))
+    if run.evaluation is None:
+        return None
+    return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))

@@ -1,0 +1,101 @@
+"""The next seeds of a study that adds them until its claims are settled."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ablab.console import duration
+from ablab.judge.claims import judge
+from ablab.judge.document import ClaimLine
+from ablab.judge.selection import SelectedArms
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.standing import claims_table
+from ablab.study.claims import Settled
+from ablab.study.experiment import Added
+from ablab.study.extending import extend, extensions
+from ablab.study.study import Study
+
+HOUR = 3600.0
+
+
+def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
+    """Look at the claims, say where each stands, and record the next seeds; return False where there are none.
+
+    Every run of the study has ended.
+    """
+    if study.looks is None:
+        return False
+    known = extensions(study.folder)
+    selection = of_study(study)
+    lines = judge(selection)
+    now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+    wanted = _wanted(study, lines, now)
+    ended = "no claim is open" if wanted == now else _spent(study, selection)
+    if ended is not None and [(one.seeds, one.ended) for one in known[-1:]] == [(now, ended)]:
+        return False  # as it was said before
+    for row in claims_table(lines):
+        say(row)
+    if not extend(study, wanted if ended is None else now, known, ended):
+        say("Another sweep has looked at the same time, and its look counts")
+        return not any(one.ended for one in extensions(study.folder)[-1:])
+    if ended is not None:
+        say(f"No seed is added: {ended}")
+        return False
+    more = {arm: number - now[arm] for arm, number in wanted.items() if number > now[arm]}
+    say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
+    return True
+
+
+def _spent(study: Study, selection: SelectedArms) -> str | None:
+    """Return a sentence where the runs have taken the study's hours."""
+    seeds = study.experiment.seeds if study.experiment is not None else None
+    spent = _hours(selection)
+    if not isinstance(seeds, Added) or seeds.hours is None or spent < seeds.hours:
+        return None
+    return f"its runs took {spent:.1f} hours, of {seeds.hours:g}"
+
+
+def standing(study: Study) -> Iterator[str]:
+    """Yield a row on each claim, and a line on what the study may still cost, if what is open stays so to the end."""
+    selection = of_study(study)
+    lines = judge(selection)
+    yield from claims_table(lines)
+    if selection.ended is not None:
+        yield f"No seed is added any more: {selection.ended}"
+        return
+    assert study.looks is not None
+    now = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+    arms = {name for claim in _open(study, lines) for name in now if name in claim.weights}
+    # Arms that differ by pruning alone share their runs.
+    trained = {study.cells_of(name)[0].planned.folder.path: now[name] for name in sorted(arms, key=now.__getitem__)}
+    more = sum(study.looks.last - seeds for seeds in trained.values())
+    more += sum(not run.has_ended for run in selection.where(lambda run: True))
+    if more:
+        records = [run.record for run in selection.where(lambda run: run.record is not None) if run.record]
+        each = sum(record.cost.seconds for record in records) / max(1, len(records))
+        hours = f", about {duration(more * each)} for one at a time" if records else ""
+        yield f"At most {more} more runs{hours}"
+
+
+def _open(study: Study, lines: Sequence[ClaimLine]) -> list[Settled]:
+    """Return the study's claims that a further seed could settle."""
+    return [
+        claim
+        for claim, line in zip(study.claims, lines, strict=False)  # claims that were withdrawn come after these
+        if line.followed is not None and line.followed.state == "open"
+    ]
+
+
+def _wanted(study: Study, lines: list[ClaimLine], now: dict[str, int]) -> dict[str, int]:
+    """Return the number of seeds of each arm after the next look: one more for those of open claims."""
+    assert study.looks is not None
+    wanted = dict(now)
+    for claim in _open(study, lines):
+        names = [arm.name for arm in study.arms if arm.name in claim.weights]
+        seeds = min(min(now[name] for name in names) + 1, study.looks.last)
+        wanted |= {name: max(wanted[name], seeds) for name in names}
+    return wanted
+
+
+def _hours(selection: SelectedArms) -> float:
+    """Return the machine time of all runs of the study."""
+    runs = {run.folder.run_id: run.record for run in selection.where(lambda run: run.record is not None)}
+    return sum(record.cost.seconds for record in runs.values() if record is not None) / HOUR

@@ -1,0 +1,180 @@
+"""Flaws of a selection: where runs and registrations are not what the store's register has of them.
+
+Results were edited, deleted, made again, or the register does not know them. Each flaw is one line. It marks the claims
+as exploratory, and stands at the top of the report.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.files import read_json
+from ablab.judge.runs import ArmRun
+from ablab.judge.selection import SelectedArms
+from ablab.store.chain import RECORD, Chain, History
+from ablab.store.register import OF_STUDIES, file_digest, waiting_for
+
+MOST_NAMED = 5
+"""Runs, files or lines named in a flaw."""
+
+FROM_ELSEWHERE = "came from elsewhere, or the end of the register was cut"
+
+NO_REGISTER = "the store has no register: it is older than registers, or its register was deleted"
+OLDER = "the study was registered before the register began"
+
+
+def checked(selection: SelectedArms) -> SelectedArms:
+    """Return the selection with its flaws and the register's stamp.
+
+    Runs must have been read before the register is: one that ends now is then missing, and not unknown.
+    """
+    chain = Chain.of(selection.outputs)
+    lost = [stamp for stamp in _stamps(selection.folder / "report.json") if not chain.bears(stamp)]
+    flaws = [
+        *([] if chain.digests else [NO_REGISTER]),
+        *map(_lost, lost),
+        *(
+            [OLDER]
+            if selection.study is not None and _place(selection.study, "registered") in chain.older_files
+            else []
+        ),
+        *broken(chain, [] if selection.study is None else [selection.study]),
+        *_of_runs(chain, selection),
+    ]
+    return replace(selection, flaws=flaws, stamp=chain.stamp, lost_stamps=lost)
+
+
+def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
+    """Yield where a register does not hold, and where what studies keep beside their runs is not what was entered."""
+    if chain.unreadable:
+        yield f"lines of the register cannot be read: {_named(chain.unreadable)}"
+    if chain.broken:
+        yield (
+            "the register is broken, since lines do not follow those before them, of which some were changed, moved, "
+            f"removed or put in: {_named(chain.broken)}"
+        )
+    for study in studies if chain.digests else ():
+        for what in OF_STUDIES:
+            yield from _of_file(chain, study, what)
+
+
+def _stamps(report: Path) -> list[str]:
+    """Return the stamps of earlier reports of the same name: of the last one, and those that it had missed itself."""
+    try:
+        earlier = read_json(report)
+        return list(dict.fromkeys([*earlier.get("lost_stamps", []), *filter(None, [earlier.get("stamp")])]))
+    except (OSError, UserError, AttributeError):
+        return []
+
+
+def _lost(stamp: str) -> str:
+    return (
+        f"an earlier report of this name bears register {stamp}, which this register never had: its end was cut, or "
+        "it was replaced"
+    )
+
+
+def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:
+    path, entries = study / f"{what}.json", chain.of_study(study.name, what)
+    digest = chain.files.get(_place(study, what))
+    when = f" on {entries[0].at[:10]}" if entries else ""
+    if digest is None:
+        if path.exists():
+            yield f"{path.name} was never entered in the register: it {FROM_ELSEWHERE}"
+    elif not _lies(path, digest):
+        yield f"{path.name} is gone, and the study was {what}{when}"
+    elif _is_another(path, digest):
+        yield f"{path.name} is not what was entered: it was edited"
+    elif path.exists() and (there := len(read_json(path))) < len(entries):
+        yield f"{path.name} was made anew: the study was {what}{when}, and {there} of {len(entries)} entries are left"
+
+
+def _place(study: Path, what: str) -> str:
+    return f"studies/{study.name}/{what}.json"
+
+
+def _of_runs(chain: Chain, selection: SelectedArms) -> Iterator[str]:
+    """Yield flaws of the runs, each kind once with all that have it. Runs of other stores are held to their registers.
+
+    Where the selection's own store has no register, there is nothing to say of its runs.
+    """
+    own = selection.outputs.resolve()
+    chains, found = {own: chain}, dict[str, list[str]]()
+    for run in {run.folder.path.resolve(): run for run in selection.rests_on}.values():
+        store = run.folder.outputs.resolve()
+        if store not in chains:
+            chains[store] = Chain.of(store)
+        if store != own or chain.digests:
+            for kind, what in _of_run(chains[store].histories.get(run.folder.run_id, History()), run):
+                found.setdefault(kind, []).append(what)
+    yield from (f"{kind}: {_named(whats)}" for kind, whats in found.items())
+
+
+def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
+    """Yield the kind of each flaw, and the run or file that has it."""
+    name, path = run.folder.run_id, run.folder.path
+    if path.parent.name == "superseded":
+        return  # where it lies says what became of it
+    yield from ((kind, name) for kind in _trained_again(history, run))
+    if not history.has_ended:
+        if run.record is not None:
+            yield f"runs that the register does not know, so that they {FROM_ELSEWHERE}", name
+    elif not _lies(path / RECORD, history.files.get(RECORD)):
+        yield "runs that had ended are gone", name
+    else:
+        yield from ((kind, f"{name}/{file}") for kind, file in _of_files(history, run))
+
+
+def _of_files(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
+    relied = {*_relied_on(run)}
+    for file in sorted(relied | set(history.files)):
+        path, digest = run.folder.path / file, history.files.get(file)
+        if digest is None:
+            if not history.is_older:
+                yield f"results that the register does not know, so that they {FROM_ELSEWHERE}", file
+        elif not _lies(path, digest):
+            yield "results that were entered are gone", file
+        elif file in relied and _is_another(path, digest):
+            yield "results are not what was entered: they were edited", file
+        elif file in relied and file in history.made_again:
+            yield "results were deleted and made again", file
+
+
+def _trained_again(history: History, run: ArmRun) -> Iterator[str]:
+    """Yield what became of a run after it had ended. A kill may have left a move to superseded/ without its entry."""
+    aside: set[str | None] = set()
+    if history.replaced:
+        aside = {file_digest(path) for path in run.folder.outputs.glob(f"superseded/{run.folder.run_id}-*/{RECORD}")}
+    moved = sum(digest in aside for digest in history.replaced)
+    if history.times_set_aside + moved:
+        yield "runs that had ended were set aside (rerun)" + " and trained again" * history.has_ended
+    if len(history.replaced) > moved:
+        yield "runs that had ended were deleted and trained again"
+
+
+def _relied_on(run: ArmRun) -> Iterator[str]:
+    """Yield the files that the report takes figures of the run from."""
+    yield RECORD
+    if run.evaluation is not None:
+        yield f"evaluations/{run.evaluation.evaluation_id}.json"
+    yield from (f"curves/{curve.curve_id}.json" for curve in run.curves)
+
+
+def _lies(path: Path, digest: str | None) -> bool:
+    """Return whether the file is there; between its entry and its naming, or if killed then, it waits beside."""
+    return path.exists() or _waits(waiting_for(path), digest) or path.exists()
+
+
+def _waits(waiting: Path, digest: str | None) -> bool:
+    return waiting.exists() and file_digest(waiting) == digest
+
+
+def _is_another(path: Path, digest: str) -> bool:
+    """Return whether the file is there, with other bytes than were entered."""
+    return path.exists() and file_digest(path) != digest
+
+
+def _named(things: Sequence[object]) -> str:
+    """Return the first of the things, separated by commas."""
+    return ", ".join(str(thing) for thing in things[:MOST_NAMED]) + ", ..." * (len(things) > MOST_NAMED)

@@ -1,0 +1,141 @@
+"""Read a table of results of runs from elsewhere: a CSV file with a row per arm, seed and metric, or per test item."""
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ablab.errors import UserError, choices
+from ablab.judge.runs import Given
+
+COLUMNS = ("arm", "seed", "metric", "value")
+ITEM = "item"
+"""Optional column: the sentence or other test item of which the row is the value."""
+
+DIVERGED = "diverged"
+"""Value of a run that has no score because training failed."""
+
+
+@dataclass
+class _Scores:
+    """What the table says of one run: values by item, or one value under no item, by metric."""
+
+    values: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    has_diverged: bool = False
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of a table by arm and seed, in its order; None: the run diverged."""
+
+    metrics: Sequence[str]
+    runs: Mapping[str, Mapping[int, Given | None]]
+
+
+def read_results(path: Path) -> Results:
+    """Read the table. Raises UserError, with the number of the line, for what is missing, unclear or there twice."""
+    runs: dict[str, dict[int, _Scores]] = {}
+    metrics: dict[str, None] = {}
+    for line, row in _rows(path):
+        where = f"{path}:{line}"
+        arm, metric = (_named(row[column], column, where) for column in ("arm", "metric"))
+        metrics[metric] = None
+        scores = runs.setdefault(arm, {}).setdefault(_seed(row["seed"], where), _Scores())
+        _take(scores, row, where)
+    if not runs:
+        raise UserError(f"{path}: has no rows; allowed: a row for each arm, seed and metric")
+    _check_items(path, runs)
+    given = {arm: {seed: _given(scores) for seed, scores in of_arm.items()} for arm, of_arm in runs.items()}
+    return Results(list(metrics), given)
+
+
+def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            columns = list(reader.fieldnames or [])
+            for column in columns:
+                if column not in (*COLUMNS, ITEM):
+                    raise UserError(f"{path}: column {column}: {choices(column, (*COLUMNS, ITEM))}")
+            for column in COLUMNS:
+                if column not in columns:
+                    raise UserError(f"{path}: has no column {column}; it needs {', '.join(COLUMNS)}")
+            rows = [(reader.line_num, row) for row in reader]
+    except FileNotFoundError:
+        raise UserError(f"table={path}: no such file") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"table={path}: cannot be read as CSV ({error})") from None
+    for line, row in rows:
+        if None in row or None in row.values():
+            raise UserError(
+                f"{path}:{line}: has more or fewer values than there are columns; a name with commas needs quotes"
+            )
+    return rows
+
+
+def _named(text: str, column: str, where: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise UserError(f"{where}: {column}={text!r}: allowed: a name on one line")
+    return text.strip()
+
+
+def _seed(text: str, where: str) -> int:
+    if not text.strip().isdecimal():
+        raise UserError(f"{where}: seed={text}: allowed: whole numbers from 0")
+    return int(text)
+
+
+def _take(scores: _Scores, row: Mapping[str, str], where: str) -> None:
+    """Add a row to the scores of its run."""
+    text, metric, item = row["value"].strip(), row["metric"].strip(), row.get(ITEM, "").strip()
+    if ITEM in row and not item and text != DIVERGED:
+        raise UserError(f"{where}: item is empty; allowed: the name or number of a test item")
+    if item in scores.values[metric]:
+        raise UserError(f"{where}: the {metric} of this run{f' on item {item}' if item else ''} comes twice")
+    if text == DIVERGED:
+        scores.has_diverged = True
+    else:
+        scores.values[metric][item] = _value(text, where)
+    if scores.has_diverged and any(scores.values.values()):
+        raise UserError(f"{where}: the run has scores and is said to have diverged; allowed: one or the other")
+
+
+def _value(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UserError(f"{where}: value={text}: allowed: a finite number, or {DIVERGED} for a run without a score")
+    return value
+
+
+def _check_items(path: Path, runs: Mapping[str, Mapping[int, _Scores]]) -> None:
+    """Raise UserError unless all runs have the same test items in each metric: what is hard must be so for all."""
+    first: dict[str, tuple[str, set[str]]] = {}
+    for arm, of_arm in runs.items():
+        for seed, scores in of_arm.items():
+            for metric, values in scores.values.items():
+                if not values:  # of a diverged run
+                    continue
+                name = f"{arm}, seed {seed}"
+                usual, items = first.setdefault(metric, (name, set(values)))
+                if items != set(values):
+                    odd = min(items ^ set(values))
+                    raise UserError(f"{path}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")
+
+
+def _given(scores: _Scores) -> Given | None:
+    if scores.has_diverged:
+        return None
+    means = {metric: math.fsum(values.values()) / len(values) for metric, values in scores.values.items() if values}
+    items = {
+        metric: np.array([values[item] for item in sorted(values)])
+        for metric, values in scores.values.items()
+        if values and set(values) != {""}
+    }
+    return Given(means, items)

@@ -1,0 +1,208 @@
+"""The subject of a report: arms with their runs, and the claims made of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from ablab.errors import UserError
+from ablab.files import folder_name, read_json
+from ablab.judge.metrics import Measure, depth_measure, fewer_heads_measure, measures, pruned_measure, unknown_measure
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.statistics.looks import Looks
+from ablab.store.records import Evaluation
+from ablab.study.claims import Settled, settle
+from ablab.study.experiment import ErrorEstimate
+from ablab.study.study import names_of, same_runs, united
+from ablab.study.tuning import Tuned
+
+
+class Registered(BaseModel):
+    """The study as registered at its first launch. `typed`: the words of that launch.
+
+    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack. So they
+    do `error`: until then every claim was judged by the paired t test. `looks`: seeds at the first and the last look,
+    where seeds are added.
+    """
+
+    claims: list[Settled]
+    seeds: list[int]
+    runs_already_done: int
+    conditions: dict[str, str] = {}
+    judged: dict[str, str] = {}
+    typed: list[str] = []
+    error: ErrorEstimate = "paired"
+    looks: list[int] | None = None
+
+    def of_arms(self, arms: Sequence[str]) -> "Registered":
+        """Return the registration with claims under the arms' present names.
+
+        A claim about arms that are one by now keeps the names that it had.
+        """
+
+        def renamed(claim: Settled) -> Settled:
+            names = {name: called(name, arms) for name in claim.weights}
+            return claim.renamed(names) if len(set(names.values())) == len(names) else claim
+
+        return self.model_copy(update={"claims": [renamed(claim) for claim in self.claims]})
+
+    @classmethod
+    def of(cls, folder: Path) -> "Registered | None":
+        """Read the registration; None where the study was never launched. Raises UserError where it cannot be read."""
+        path = folder / "registered.json"
+        if not path.exists():
+            return None
+        try:
+            first, *later = read_json(path)
+            # The winner of a search has a recipe only since the search has ended.
+            for entry in later:
+                winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
+                first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
+            # Older stores omit the baseline and metric of a claim where those of the study apply.
+            claims = [settle(claim, first["baseline"], "test_bleu") for claim in first["claims"]]
+            return cls.model_validate({**first, "claims": claims})
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise UserError(f"{path}: cannot be read as what the study registered") from None
+
+
+def called(name: str, arms: Sequence[str]) -> str:
+    """Return the present name of an arm: one that was united with another has the names of both."""
+    return next((arm for arm in arms if set(names_of(name)) <= set(names_of(arm))), name)
+
+
+def way_of(evaluation: Evaluation) -> str:
+    """Describe an evaluation: `test (1,000 sentences), decoding beam_size=4, length_penalty=0.6`."""
+    search = ", ".join(f"{key}={value}" for key, value in evaluation.settings["decoding"].items())
+    return f"{evaluation.test_name} ({evaluation.sentences:,} sentences), decoding {search}"
+
+
+@dataclass(frozen=True)
+class SelectedArms:
+    """Arms to be compared with the one named `baseline`. `factors`: levels by factor of a factorial design.
+
+    `claims`: those of the file, and those registered at the first launch and dropped since. `choosing`: the scores by
+    which settings of the arms were chosen before, if they were; `searched`: among which values. `departed`: how the
+    study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
+    estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`: those, by
+    arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given up; until then
+    there is no verdict. `late`: runs that finished after they had been given up. `declared`: the metric of the
+    experiment file; None without one. `measures`: what its runs are measured by. `origin`: said wherever figures do not
+    come from runs of a store. `study`: the folder of the study, of the selection of one. `tried`: the runs of tuning.
+    `looks`: at its claims, where seeds are added until these are settled; `ended`: why no more are. `flaws`: where the
+    selection is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier
+    reports that it never had.
+    """
+
+    name: str
+    question: str
+    source: str | None
+    arms: Sequence[ArmRuns]
+    baseline: str
+    metric: str
+    claims: Sequence[Settled]
+    registered: Registered | None
+    outputs: Path
+    factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    choosing: str | None = None
+    searched: Sequence[str] = ()
+    departed: str | None = None
+    notes: Sequence[str] = ()
+    error: ErrorEstimate = "moderated"
+    within: str | None = None
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    awaited: Sequence[ArmRun] = ()
+    late: Sequence[ArmRun] = ()
+    declared: str | None = None
+    measures: Mapping[str, Measure] = field(default_factory=measures)
+    origin: str | None = None
+    study: Path | None = None
+    tuned: Sequence[Tuned] = ()
+    tried: Sequence[ArmRun] = ()
+    tuning_metric: str = "loss"
+    looks: Looks | None = None
+    ended: str | None = None
+    flaws: Sequence[str] = ()
+    stamp: str | None = None
+    lost_stamps: Sequence[str] = ()
+
+    @property
+    def measure(self) -> Measure:
+        """The measure by which arms are compared."""
+        return self.measures[self.metric]
+
+    def measure_of(self, claim: Settled) -> Measure:
+        """Return the measure that a claim is about. Not for shares of failures, which no single run has."""
+        if claim.fall is not None:
+            return depth_measure(claim.fall)
+        if claim.layers is not None:
+            return pruned_measure(claim.layers)
+        if claim.heads is not None:
+            return fewer_heads_measure(claim.heads)
+        return self.measures.get(claim.metric) or unknown_measure(claim.metric)
+
+    def arm(self, name: str) -> ArmRuns | None:
+        """Return the arm that has this name, alone or among others, or None."""
+        wanted = set(names_of(name))
+        return next((arm for arm in self.arms if wanted <= set(names_of(arm.name))), None)
+
+    def up_to(self, seeds: int) -> "SelectedArms":
+        """Return the selection as it was when no arm had more than so many seeds."""
+        arms = [ArmRuns(arm.name, [run for run in arm.runs if run.seed <= seeds]) for arm in self.arms]
+        return replace(self, arms=arms)
+
+    @cached_property
+    def rows(self) -> list[ArmRuns]:
+        """The arms as tables of whole models show them: arms that differ by pruning alone are one row.
+
+        Its name joins those of the arms.
+        """
+
+        judged = {
+            arm.name: {run.seed: (run.folder.path, run.evaluation and run.evaluation.evaluation_id) for run in arm.runs}
+            for arm in self.arms
+        }
+        rows = united(list(judged), same_runs(judged))
+        runs: dict[str, Sequence[ArmRun]] = {}
+        for arm in self.arms:  # where seeds are added, one may have more than another
+            runs[rows[arm.name]] = max(runs.get(rows[arm.name], ()), arm.runs, key=len)
+        return [ArmRuns(row, own) for row, own in runs.items()]
+
+    @property
+    def baseline_row(self) -> ArmRuns:
+        """The row that contains the baseline."""
+        return self._row_of(self.baseline)
+
+    def baseline_of(self, row: ArmRuns) -> ArmRuns:
+        """Return the row that this one is compared with."""
+        first = names_of(row.name)[0]
+        own = next((base for arm, base in self.baselines.items() if first in names_of(arm)), self.baseline)
+        return self._row_of(own)
+
+    def _row_of(self, arm: str) -> ArmRuns:
+        wanted = set(names_of(arm))
+        return next(row for row in self.rows if wanted <= set(names_of(row.name)))
+
+    @property
+    def baseline_rows(self) -> list[ArmRuns]:
+        """The rows with which others are compared, each once."""
+        return list({row.name: row for row in map(self.baseline_of, self.rows)}.values())
+
+    def family(self, claim: Settled) -> list[Settled]:
+        """Return the claims that share an error rate with this one: the primary ones, or the secondary ones."""
+        return [one for one in self.claims if one.secondary == claim.secondary]
+
+    @property
+    def folder(self) -> Path:
+        """The folder the report is written to."""
+        return self.outputs / "reports" / folder_name(self.name)
+
+    @property
+    def rests_on(self) -> list[ArmRun]:
+        """All runs from which the report has figures, those of tuning too; arms may share theirs."""
+        return [*(run for arm in self.arms for run in arm.runs), *self.tried]
+
+    def where(self, test: Callable[[ArmRun], bool]) -> list[ArmRun]:
+        """Return all runs that pass the test, each once: arms may share theirs."""
+        return list({run.folder.path: run for arm in self.arms for run in arm.runs if test(run)}.values())

@@ -1,0 +1,95 @@
+"""The metric that sees best: how far apart each one puts the arms, beside its noise from seed to seed."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from ablab.errors import UserError
+from ablab.judge.document import MetricLine
+from ablab.judge.evidence import are_comparable, by_scale, off_scale
+from ablab.judge.metrics import Measure
+from ablab.judge.runs import ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.statistics.anova import one_way
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.moderated import near_failures
+from ablab.statistics.student import Floats
+
+METHOD = (
+    "Which metric sees best: the standard deviation between the means of arms, without the noise in them, over that of "
+    "runs within an arm; F and omega squared of a one-way analysis of variance (Fisher 1925; Hays 1963). Of arms with "
+    "two seeds or more, none of which diverged or nearly failed. This is for the next study: to choose the metric "
+    "after looking is exploratory."
+)
+
+
+def metric_lines(selection: SelectedArms) -> list[MetricLine]:
+    """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""
+    arms = _whole(selection)
+    names = _needed(selection, arms)
+    lines = [line for name in names if (line := _line(selection, name, arms)) is not None]
+    return sorted(lines, key=lambda line: -line.f)
+
+
+def _scores(selection: SelectedArms) -> dict[str, Measure]:
+    """Return the measures of quality, by name."""
+    return {name: measure for name, measure in selection.measures.items() if not measure.of_machine}
+
+
+def _needed(selection: SelectedArms, arms: Sequence[ArmRuns]) -> list[str]:
+    """Return the names of the measures, without those that stand in for another that all arms have in common.
+
+    Nats per character are nats per token in another unit, for arms of one vocabulary.
+    """
+    scores = _scores(selection)
+    in_common = [measure for measure in scores.values() if measure.scale and off_scale(arms, measure) is None]
+    spare = {measure.scale.instead for measure in in_common if measure.scale} - {""}
+    return [name for name, measure in scores.items() if measure.unit not in spare or name == selection.declared]
+
+
+def _line(selection: SelectedArms, name: str, arms: Sequence[ArmRuns]) -> MetricLine | None:
+    """Return the line of a metric; None where a run lacks it, arms have no scale in common, or runs do not vary."""
+    measure = selection.measures[name]
+    if off_scale(arms, measure) is not None:
+        return None
+    groups = [values for arm in arms if (values := _values(arm, measure)) is not None]
+    if len(groups) < max(2, len(arms)):
+        return None
+    try:
+        found = one_way(groups)
+    except NotTestable:
+        return None
+    return MetricLine(
+        metric=name,
+        title=measure.title,
+        unit=measure.unit,
+        digits=measure.digits,
+        declared=name == selection.declared,
+        arms=len(groups),
+        runs=sum(group.size for group in groups),
+        between=found.between,
+        within=found.within,
+        ratio=found.signal_to_noise,
+        f=found.f,
+        omega_squared=found.omega_squared,
+    )
+
+
+def _whole(selection: SelectedArms) -> list[ArmRuns]:
+    """Return the arms whose scores can be compared and vary by noise alone."""
+    alike = [arm for arm in selection.rows if are_comparable(arm, selection.baseline_row)]
+    arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]
+    failing: set[str] = set()
+    for measure in _scores(selection).values():
+        for group in by_scale(arms, measure):
+            found = {arm.name: _values(arm, measure) for arm in group}
+            known = {arm: values for arm, values in found.items() if values is not None}
+            failing |= set(near_failures(known, higher_is_better=measure.higher_is_better))
+    return [arm for arm in arms if arm.name not in failing]
+
+
+def _values(arm: ArmRuns, measure: Measure) -> Floats | None:
+    with suppress(NotTestable, UserError):  # a metric of the user's that fails is no obstacle to a report on others
+        return np.array(measure.values(arm.finished))
+    return None

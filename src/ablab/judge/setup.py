@@ -1,0 +1,157 @@
+"""What a paper's checklist asks of the runs behind a report: their size, cost, machines, data and settings."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from ablab.judge.document import CorpusLine, Setup
+from ablab.judge.runs import ArmRun
+from ablab.judge.selection import SelectedArms
+from ablab.store.records import Record, SharedSentences
+
+
+def setup(selection: SelectedArms) -> Setup | None:
+    """Return the setup of all runs of the report, each counted once; None where no run left a record."""
+    runs = {run.folder.path: run for arm in selection.arms for run in arm.runs if run.record is not None}
+    records = [run.record for run in runs.values() if run.record is not None]
+    if not records:
+        return None
+    parameters = [record.cost.parameters for record in records]
+    return Setup(
+        runs=len(records),
+        parameters=[min(parameters), max(parameters)],
+        training_seconds=sum(record.cost.seconds * _devices(record) for record in records),
+        evaluation_seconds=sum(run.evaluation.seconds for run in runs.values() if run.evaluation),
+        tokens=sum(record.cost.tokens for record in records),
+        peak_memory_bytes=max(record.cost.peak_memory_bytes for record in records),
+        machines=_each(records, _machine),
+        python=_each(records, lambda record: str(record.provenance.get("python", ""))),
+        versions={name: _each(records, partial(_version, name)) for name in _names(records)},
+        corpora=_corpora(list(runs.values())),
+        settings=_shared(selection),
+        varied=_varied(selection),
+        searched=list(selection.searched),
+        typed=_typed(selection),
+        **_tuning(selection),
+        **_fixed(selection),
+    )
+
+
+OWN = ("outputs=", "hydra.", "logger", "trainer.progress=", "wait=")
+"""Beginnings of words that say nothing of what is computed."""
+
+
+def _typed(selection: SelectedArms) -> list[str]:
+    words = [] if selection.registered is None else selection.registered.typed
+    return [word for word in words if not word.startswith(OWN)]
+
+
+def _tuning(selection: SelectedArms) -> dict[str, Any]:
+    # Arms that differ by pruning alone share their trials.
+    seconds = {run: own for one in selection.tuned for trial in one.trials for run, own in trial.seconds.items()}
+    return {"tuning_runs": len(seconds), "tuning_seconds": sum(seconds.values())}
+
+
+def _fixed(selection: SelectedArms) -> dict[str, Any]:
+    if selection.looks is None:
+        return {}
+    # Arms that differ by pruning alone share their runs.
+    trained = {arm.runs[0].folder.path for arm in selection.arms if arm.runs}
+    return {"fixed_seeds": selection.looks.last, "fixed_runs": selection.looks.last * len(trained)}
+
+
+def _devices(record: Record) -> int:
+    trainer = record.runtime.get("trainer")
+    return int(trainer.get("devices", 1)) if isinstance(trainer, dict) else 1
+
+
+def _machine(record: Record) -> str:
+    """Return the device, and the machine around it: `cpu: AMD EPYC, 2 cores, Linux-6.18`."""
+    machine = record.provenance.get("machine", {})
+    number = _devices(record)
+    device = f"{number} x {record.runtime.get('device', '')}" if number > 1 else str(record.runtime.get("device", ""))
+    cores = f"{machine['cores']} cores" if machine.get("cores") else ""
+    around = [machine.get("processor"), cores, machine.get("system")]
+    return ": ".join(part for part in (device, ", ".join(str(part) for part in around if part)) if part)
+
+
+def _versions(record: Record) -> dict[str, str]:
+    found: dict[str, str] = record.provenance.get("versions", {})
+    return found
+
+
+def _version(name: str, record: Record) -> str:
+    return _versions(record).get(name, "")
+
+
+def _names(records: Iterable[Record]) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in _versions(record)))
+
+
+def _each(records: Iterable[Record], read: Callable[[Record], str]) -> list[str]:
+    """Return the distinct values that are not empty, in order."""
+    return list(dict.fromkeys(value for record in records if (value := read(record))))
+
+
+def _corpora(runs: Sequence[ArmRun]) -> list[CorpusLine]:
+    found: dict[str, CorpusLine] = {}
+    for run in [run for run in runs if run.evaluation] or runs:
+        assert run.record is not None
+        data, settings = run.record.data, run.record.config.get("data", {})
+        train, valid = data.get("train", {}), data.get("valid", {})
+        line = CorpusLine(
+            kind=str(run.recipe.get("data.kind") or data.get("kind") or "unknown"),
+            languages=f"{settings.get('src', '?')}-{settings.get('tgt', '?')}",
+            train_pairs=train.get("kept"),
+            train_tokens=train.get("tgt_tokens"),
+            valid_pairs=valid.get("pairs"),
+            test=None if run.evaluation is None else run.evaluation.test_name,
+            test_sentences=None if run.evaluation is None else run.evaluation.sentences,
+            digest=None if run.recipe.get("data.digest") is None else str(run.recipe["data.digest"]),
+            overlap=_overlap(run),
+        )
+        known = found.setdefault(line.model_dump_json(exclude={"overlap"}), line)
+        if None in known.overlap.values():
+            found[line.model_dump_json(exclude={"overlap"})] = line
+    return list(found.values())
+
+
+def _overlap(run: ArmRun) -> dict[str, SharedSentences | None]:
+    """Return the overlap of any two splits, from the record and the evaluation."""
+    assert run.record is not None
+    valid, test = run.record.data.get("overlap"), {} if run.evaluation is None else run.evaluation.overlap or {}
+    return {
+        "validation in training": None if valid is None else SharedSentences.model_validate(valid),
+        "test in training": test.get("train"),
+        "test in validation": test.get("valid"),
+    }
+
+
+def _recipes(selection: SelectedArms) -> list[dict[str, Any]]:
+    return [dict(arm.runs[0].recipe) for arm in selection.arms if arm.runs]
+
+
+def _shared(selection: SelectedArms) -> dict[str, Any]:
+    """Return the settings of the recipe that all arms have in common."""
+    first, *others = _recipes(selection)
+    return {
+        key: value
+        for key, value in first.items()
+        if key not in ("seed", "schema") and all(key in other and other[key] == value for other in others)
+    }
+
+
+def _varied(selection: SelectedArms) -> dict[str, list[Any]]:
+    """Return the settings in which arms differ, and their values; None where an arm has no such setting."""
+    recipes = _recipes(selection)
+    keys = dict.fromkeys(key for recipe in recipes for key in recipe if key not in ("seed", "schema"))
+    values = {key: [recipe.get(key) for recipe in recipes] for key in keys}
+    return {key: _distinct(found) for key, found in values.items() if len(_distinct(found)) > 1}
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found

@@ -1,0 +1,172 @@
+"""Walk from runs to the bytes they rest on, and compute BLEU and chrF again from the texts.
+
+A test loss would need the model.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain as joined
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from ablab.console import Console
+from ablab.errors import UserError
+from ablab.judge.flaws import broken
+from ablab.judge.selection import SelectedArms
+from ablab.store.chain import Chain
+from ablab.store.custody import GONE, Link, links
+from ablab.store.finished import FinishedRun
+from ablab.store.records import Evaluation, Point, Strict
+from ablab.store.run_folder import RunFolder
+from ablab.store.stored_text import stored_text
+from ablab.transformer.scoring import Scoring, score
+
+TOLERANCE = 1e-9
+"""Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""
+
+
+class RunVerified(Strict):
+    """A run: the number of its links, the first broken one, and the evaluations that were scored again.
+
+    `mismatches`: where an evaluation is not what its texts give.
+    """
+
+    run: str
+    links: int
+    broken: str | None
+    evaluations: int = 0
+    mismatches: list[str] = Field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return self.broken is None and not self.mismatches
+
+
+def all_hold(runs: Iterable[RunVerified]) -> bool:
+    """Return whether nothing is broken of any run."""
+    return all(run.holds for run in runs)
+
+
+def ended_of(selection: SelectedArms) -> list[FinishedRun]:
+    """Return the runs of a selection that have ended, each once, and those of tuning."""
+    runs = {run.folder.path: run for run in selection.rests_on}.values()
+    return [FinishedRun(run.folder, run.record) for run in runs if run.record is not None]
+
+
+def faults_of(selection: SelectedArms, console: Console) -> list[str]:
+    """Print and return what is wrong beside the runs that can be read: others, registers, and the study's files."""
+    damage = dict.fromkeys(line for run in selection.rests_on for line in run.damage)
+    stores = {run.folder.outputs.resolve(): None for run in selection.rests_on}
+    studies = {selection.outputs.resolve(): [] if selection.study is None else [selection.study]}
+    found = [
+        *damage,
+        *(f"{store}: {fault}" for store in stores for fault in broken(Chain.of(store), studies.get(store, []))),
+    ]
+    for fault in found:
+        console.say(fault)
+    return found
+
+
+def verify_runs(
+    runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False, has_text: bool = True
+) -> list[RunVerified]:
+    """Print the first broken link of each run, each mismatch of scores, and their numbers; return them for each run.
+
+    `lacks`: whether a file is not missed. `has_text`: whether there are translations to score again.
+    """
+    verified = _links(runs, console, lacks)
+    if not has_text:
+        console.say("There are no translations to score again: they were not packed")
+        return verified
+    return [one.model_copy(update=again) for one, again in zip(verified, _scored_again(runs, console), strict=True)]
+
+
+def _links(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool]) -> list[RunVerified]:
+    chains = {store: Chain.of(store) for store in {run.folder.outputs for run in runs}}
+    for store in (store for store, chain in chains.items() if not chain.digests):
+        console.say(f"{store} has no register: what was entered there cannot be compared")
+    verified = []
+    with console.counting_bar("checking digests", len(runs)) as bar:
+        for run in runs:
+            found = [link for link in links(run.folder, chains[run.folder.outputs]) if not _is_left_out(link, lacks)]
+            fault = next((f"{link.file} {link.fault}" for link in found if link.fault is not None), None)
+            if fault is not None:
+                console.say(f"{run.run_id}: {fault}")
+            verified.append(RunVerified(run=run.run_id, links=len(found), broken=fault))
+            bar.advance(1)
+    count, broken = sum(one.links for one in verified), sum(one.broken is not None for one in verified)
+    state = {0: "none is broken", 1: "1 run has a broken one"}.get(broken, f"{broken} runs have a broken one")
+    console.say(f"{count:,} links of {len(runs)} runs checked: {state}")
+    return verified
+
+
+def _is_left_out(link: Link, lacks: Callable[[str], bool]) -> bool:
+    return link.fault == GONE and lacks(link.file)
+
+
+def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[str, Any]]:
+    """Score all evaluations again, those of pruned models too; return their number and mismatches for each run."""
+    wrong = checked = 0
+    told = []
+    with console.counting_bar("scoring again", len(runs)) as bar:
+        for run in runs:
+            each = [list(found) for found in _of_run(run.folder)]
+            mismatches = [line for lines in each for line in lines]
+            for line in mismatches:
+                console.say(f"{run.run_id}: {line}")
+            checked += len(each)
+            wrong += sum(map(bool, each))
+            told.append({"evaluations": len(each), "mismatches": mismatches})
+            bar.advance(1)
+    differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
+    console.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
+    return told
+
+
+def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:
+    """Yield the mismatches of each evaluation, of the whole model and along the curves."""
+    try:
+        evaluations, curves = {found.evaluation_id: found for found in folder.evaluations()}, folder.curves()
+    except UserError as error:
+        yield iter((str(error),))
+        return
+    points: dict[str, list[Point]] = {evaluation_id: [] for evaluation_id in evaluations}
+    for point in (point for curve in curves for point in curve.points):
+        points.setdefault(point.evaluation_id, []).append(point)
+    for evaluation_id, of_one in points.items():
+        evaluation = evaluations.get(evaluation_id)
+        if evaluation is None:
+            yield iter((f"the evaluation {evaluation_id} of its pruning curve is gone",))
+        else:
+            texts = folder.hypotheses(evaluation_id)
+            yield joined(_unlike(of_one, evaluation), _mismatches(evaluation, texts, folder.outputs))
+
+
+def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
+    for point in points:
+        if (point.bleu, point.chrf) != (evaluation.bleu, evaluation.chrf):
+            stored, stands = (f"BLEU {one.bleu:.6f} and chrF {one.chrf:.6f}" for one in (point, evaluation))
+            yield f"{stored} in its pruning curve, {stands} in the evaluation {evaluation.evaluation_id}"
+
+
+def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], outputs: Path) -> Iterator[str]:
+    text = stored_text(outputs, evaluation.references)
+    if text is None:
+        yield f"its references are gone (corpora/{evaluation.references})"
+    elif len(text.references) != len(hypotheses):
+        yield f"{len(hypotheses)} hypotheses for {len(text.references)} references in {evaluation.evaluation_id}"
+    else:
+        yield from _differences(evaluation, hypotheses, text.references)
+
+
+def _differences(evaluation: Evaluation, hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[str]:
+    again = score(hypotheses, references, Scoring(**evaluation.settings.get("scoring", {})))
+    where = f"in {evaluation.evaluation_id}"
+    if again.signatures != evaluation.signatures:
+        yield f"scored as {evaluation.signatures} {where}, here it would be {again.signatures}"
+    for name, there, here in (("BLEU", evaluation.bleu, again.bleu), ("chrF", evaluation.chrf, again.chrf)):
+        if abs(there - here) > TOLERANCE:
+            yield f"{name} {there:.6f} on record {where}, {here:.6f} from its hypotheses"
+    if evaluation.statistics != again.sentences:
+        yield f"its statistics per sentence {where} are not those of its hypotheses"
