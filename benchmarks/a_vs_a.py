@@ -31,7 +31,7 @@ from ablab.statistics.resampling import approximate_randomisation, crossed_boots
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
-from ablab.wording import how_many
+from ablab.text import how_many
 
 RESULTS = Path(__file__).parent / "results" / "placebo.json"
 PICTURE = Path(__file__).parents[1] / "docs" / "results" / "placebo.png"

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.errors import UserError
-from ablab.files import read_lines, write_lines
-from ablab.lines import canonical, lines_of, one_line, text_of
+from ablab.files import canonical, lines_of, one_line, read_lines, text_of, write_lines
 
 ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """All that `str.splitlines` calls a line end."""

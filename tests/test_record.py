@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablab.errors import UserError
-from ablab.files import read_lines, replacing
-from ablab.lines import one_line
+from ablab.files import one_line, read_lines, replacing
 from ablab.store.finished import find_model, find_run, open_run, open_runs
 from ablab.store.records import Cost, Evaluation, Record, Selected, Stretch
 from ablab.store.run_folder import RunFolder, all_runs

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.cli import main
-from ablab.wording import counted, how_many, shortened, visible
+from ablab.text import counted, how_many, shortened, visible
 
 
 @pytest.mark.parametrize(

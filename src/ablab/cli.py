@@ -19,10 +19,9 @@ from ablab.errors import (
     UserError,
     choices,
 )
-from ablab.files import OF_THE_DISK
-from ablab.lines import one_line
+from ablab.files import OF_THE_DISK, one_line
+from ablab.text import shortened, visible
 from ablab.threads import wait_politely
-from ablab.wording import shortened, visible
 
 HELP = ("-h", "--help")
 VERBS = (

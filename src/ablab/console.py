@@ -11,11 +11,10 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ablab.program import program
 from ablab.store.records import Curve, Evaluation, Point, Record
 from ablab.store.run_folder import RunFolder
+from ablab.text import program, visible
 from ablab.transformer.data.corpus import EXTRA_TOKENS
-from ablab.wording import visible
 
 
 class Console:

@@ -9,9 +9,9 @@ import pytest
 
 from ablab.cli import main
 from ablab.config import compose
-from ablab.dashboard.content import content_of, last_report
-from ablab.dashboard.specification import as_sent, report, workspace
 from ablab.plan import plan
+from ablab.report.dashboard.content import content_of, last_report
+from ablab.report.dashboard.specification import as_sent, report, workspace
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.study import Study

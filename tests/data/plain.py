@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from ablab.errors import UserError
-from ablab.lines import text_of
+from ablab.files import text_of
 from ablab.seeding import derive
 from ablab.transformer.data.keys import key, near_key
 from ablab.transformer.data.tokenizer import Tokenizer, given_tokenizer

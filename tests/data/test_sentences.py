@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ablab.lines import one_line
+from ablab.files import one_line
 from ablab.store.stored_text import StoredText, keep_text, stored_text
 from ablab.transformer.data.keys import is_blank, readable
 from ablab.transformer.data.prepared import corpus_id, prepare

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ablab.errors import UserError
-from ablab.lines import one_line, text_of
+from ablab.files import one_line, text_of
 from ablab.transformer.data import kept
 from ablab.transformer.data import text_files as files
 from ablab.transformer.data.keys import readable

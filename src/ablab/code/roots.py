@@ -103,7 +103,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.plan": "says what a run is before it begins",
     "ablab.store": "holds results and finds them; roots name what of it decides one",
     "ablab.console": "watches",
-    "ablab.wording.Say": "tells a person a line",
+    "ablab.text.Say": "tells a person a line",
     "ablab.tracking": "watches",
     "ablab.transformer.analysis.plot": "draws",
     "ablab.transformer.analysis.plot_matrices": "draws",
@@ -118,7 +118,7 @@ OUTSIDE: Mapping[str, str] = {
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""
 
-SILENT = ("ablab.wording.Say", "ablab.console.Console.say")
+SILENT = ("ablab.text.Say", "ablab.console.Console.say")
 """Types and methods that only tell a person a line: a statement that only calls one is no part of a digest."""
 
 UNUSED: Mapping[Stage, Mapping[str, str]] = {

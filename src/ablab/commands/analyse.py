@@ -12,11 +12,11 @@ from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.plan import Planned, reopened
-from ablab.program import program
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Record
+from ablab.text import program
 from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
 
 SENTENCES = 200

@@ -8,8 +8,8 @@ from ablab.commands.options.base import split_words
 from ablab.commands.options.custody import DashboardOptions
 from ablab.config import compose
 from ablab.console import Console
-from ablab.dashboard.content import Content, content_of, last_report, unsent, without_wandb
 from ablab.errors import DONE, UserError
+from ablab.report.dashboard.content import Content, content_of, last_report, unsent, without_wandb
 from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from ablab.study.study import Study
@@ -33,7 +33,7 @@ def dashboard(arguments: Sequence[str]) -> int:
     if (problem := out_of_reach()) is not None:
         raise UserError(f"W&B is out of reach ({problem}); nothing was sent; dry_run=true prints what would be")
     content = content_of(study, document)  # writes, so all that can be refused is refused before
-    from ablab.dashboard.send import send
+    from ablab.report.dashboard.send import send
 
     for entry in ledger(study).values():
         if entry.state in RESULTS:
@@ -47,7 +47,7 @@ def dashboard(arguments: Sequence[str]) -> int:
 
 
 def _print(content: Content) -> None:
-    from ablab.dashboard.specification import as_sent, report, workspace
+    from ablab.report.dashboard.specification import as_sent, report, workspace
 
     entity = content.entity or ""  # W&B knows the user's own; a dry run asks nobody
     made = {"workspace": as_sent(workspace(content, entity)), "report": as_sent(report(content, entity))}

@@ -10,7 +10,7 @@ from typing import Any
 from ablab.commands.options import OPTIONS
 from ablab.commands.options.base import Options
 from ablab.fields import as_typed
-from ablab.program import is_script
+from ablab.text import is_script
 
 WIDEST = 120
 """Most columns of a page: longer lines are hard to read."""

@@ -14,8 +14,8 @@ from ablab.commands.outputs import say_json
 from ablab.commands.short_names import ShortNames
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
-from ablab.garbage import uncollected
 from ablab.store.conditions import near_miss
+from ablab.store.garbage import uncollected
 from ablab.store.scores import COSTS, SCORES
 
 COLUMNS = ("id", "state", "seed", "test_bleu", "test_chrf", "valid_loss", "ended", "name")

@@ -9,7 +9,7 @@ from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.files import write_text
 
-TEMPLATE = Path(__file__).parents[1] / "template"
+TEMPLATE = Path(__file__).parent / "template"
 SUFFIX = ".txt"
 """Of the template's files, so that nothing takes them for modules or options of ablab."""
 

@@ -10,11 +10,11 @@ from ablab.errors import DONE, UserError
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.verify import ended_of
-from ablab.program import program
 from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now
 from ablab.study.definition import define
+from ablab.text import program
 
 
 def pack(arguments: Sequence[str]) -> int:

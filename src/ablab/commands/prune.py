@@ -13,12 +13,12 @@ from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import sha256
 from ablab.plan import Planned, reopened
-from ablab.program import program
 from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record
 from ablab.store.saved_model import CARD, PRUNED, of_run
+from ablab.text import program
 from ablab.tracking.open import open_tracker
 from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, head_counts

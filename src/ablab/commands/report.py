@@ -15,7 +15,6 @@ from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
 from ablab.files import read_json, write_json, write_text
-from ablab.garbage import uncollected
 from ablab.judge.build import findings
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
@@ -33,6 +32,7 @@ from ablab.report.pictures import drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
+from ablab.store.garbage import uncollected
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study

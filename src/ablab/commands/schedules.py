@@ -29,7 +29,7 @@ def draw_schedules(words: Sequence[str]) -> int:
             )
     from ablab.config import compose
     from ablab.console import Console
-    from ablab.program import program
+    from ablab.text import program
     from ablab.transformer.stages.schedules import schedules, write
 
     composed = compose(words)

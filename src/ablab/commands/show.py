@@ -9,9 +9,8 @@ from ablab.commands.options.stored import ShowOptions
 from ablab.commands.outputs import say_json
 from ablab.console import Console, duration
 from ablab.errors import DONE
-from ablab.program import program
 from ablab.store.scores import COSTS, SCORES, Score
-from ablab.wording import how_many
+from ablab.text import how_many, program
 
 
 def show(arguments: Sequence[str]) -> int:

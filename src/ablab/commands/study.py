@@ -17,7 +17,6 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id, differing
 from ablab.judge.prospects import prospects
-from ablab.program import program
 from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extensions
@@ -29,6 +28,7 @@ from ablab.sweep.hydra_words import check_hydra, hydra_words
 from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.sweep.search_show import show_search
 from ablab.sweep.summary import table_lines
+from ablab.text import program
 
 REFRESH = 1.0
 

@@ -14,13 +14,13 @@ from ablab.errors import LostError, UserError
 from ablab.store.heartbeat import read_pulse
 from ablab.store.locks import is_running
 from ablab.store.run_folder import RunFolder
+from ablab.text import how_many
 from ablab.tracking.card import cards_of
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.tracker import RunCard
 from ablab.tracking.wandb import LOG, waited
-from ablab.wording import how_many
 
 SECONDS = 600.0
 """Seconds that W&B has for one run."""

@@ -11,7 +11,7 @@ from ablab.commands.options.models import TranslateOptions
 from ablab.config.compose import idle
 from ablab.console import Console
 from ablab.errors import UserError
-from ablab.lines import lines_of, text_of
+from ablab.files import lines_of, text_of
 from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
 from ablab.store.saved_model import SavedModel, as_read

@@ -11,9 +11,9 @@ from typing import Any
 
 from ablab.code.folders import user_confs
 from ablab.code.shipped import PRIMARY, shipped_conf, shipped_targets
+from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError, choices
 from ablab.former import current
-from ablab.plain_yaml import read_yaml
 
 TARGET = "_target_"
 """The key by which an option names its part, as Hydra does."""

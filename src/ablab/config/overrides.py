@@ -15,7 +15,7 @@ from ablab.config.grammar import Grammar
 from ablab.config.groups import groups, implied_choices
 from ablab.config.malformed import malformed
 from ablab.errors import UserError, check_text, choices
-from ablab.program import program
+from ablab.text import program
 
 
 class UnknownKeyError(UserError):

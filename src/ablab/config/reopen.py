@@ -8,10 +8,10 @@ from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import class_of, corpus_class, defaults_of, readers
 from ablab.config.options import OPTIONS, Logger
+from ablab.config.plain_yaml import read_yaml, take_for_text
 from ablab.config.schema import OF_A_SWEEP, Config, all_fields, text_of
 from ablab.errors import UserError, check_text, choices
 from ablab.fields import Role, unsigned
-from ablab.plain_yaml import read_yaml, take_for_text
 
 OPEN_GROUPS = ("pruning", "decoding", "trainer", "logger")
 

@@ -19,13 +19,12 @@ from ablab.judge.sentences import differing_sentences
 from ablab.judge.setup import setup
 from ablab.judge.tuned import tuning_lines, with_tuning
 from ablab.judge.tuning_series import tuning_series
-from ablab.program import program
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
 from ablab.store.records import NOTHING_LEARNT, now
-from ablab.wording import how_many
+from ablab.text import how_many, program
 
 NOISE = {
     "moderated": "Noise of claims: each arm's variance is moderated towards the mean over the study's arms, but "

@@ -2,7 +2,7 @@
 
 from ablab.judge.selection import SelectedArms
 from ablab.study.claims import Settled, asked
-from ablab.wording import counted, how_many
+from ablab.text import counted, how_many
 
 
 def exploratory(selection: SelectedArms, claim: Settled) -> str | None:

@@ -24,7 +24,7 @@ from ablab.study.extending import MOST_CLAIMS, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
-from ablab.wording import counted
+from ablab.text import counted
 
 
 def of_study(study: Study) -> SelectedArms:

@@ -8,7 +8,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import expected_best, trained_costs
 from ablab.statistics.tuning_curve import MOST, best_of
 from ablab.study.tuning import Tuned, number_of
-from ablab.wording import counted
+from ablab.text import counted
 
 LEVEL = 0.8
 """Of the bands, as Lourie et al. (2024) draw them: few draws bound little."""

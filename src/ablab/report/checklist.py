@@ -10,7 +10,7 @@ from ablab.console import duration
 from ablab.judge.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
 from ablab.store.records import SharedSentences
-from ablab.wording import how_many
+from ablab.text import how_many
 
 FILL = "*fill in:*"
 ABOUT = (

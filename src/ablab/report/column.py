@@ -8,7 +8,7 @@ from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.order import arms_by_effect
 from ablab.report.spoken import spoken
 from ablab.report.tex import breakable, escaped, label
-from ablab.wording import how_many
+from ablab.text import how_many
 
 COLUMN = 219
 """Points: the width of a column of ACL's style, 7.7 cm."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ablab.console import duration
 from ablab.judge.document import Document, Setup
-from ablab.program import program
+from ablab.text import program
 
 
 def made_lines(document: Document) -> list[str]:

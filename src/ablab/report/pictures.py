@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
-from ablab.fonts import save_figure
 from ablab.judge.comparisons import KINDS, OF_VOCABULARIES
 from ablab.judge.document import Document, Series, Span
 from ablab.judge.format import wrapped
 from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests
+from ablab.text import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

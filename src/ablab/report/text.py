@@ -11,7 +11,7 @@ from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import ReportTable, tables
-from ablab.wording import counted, how_many
+from ablab.text import counted, how_many
 
 
 def markdown(document: Document) -> str:

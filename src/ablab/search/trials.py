@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ablab.search.settings import OBJECTIVES, Objective, front
 from ablab.search.space import Space
 from ablab.search.stopping import STOPPED
-from ablab.wording import how_many
+from ablab.text import how_many
 
 if TYPE_CHECKING:
     from optuna.pruners import BasePruner

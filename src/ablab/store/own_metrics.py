@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ablab.code.find import Part, find_part
 from ablab.code.folders import user_confs
 from ablab.code.load import failure_of, load
+from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError, first_error
-from ablab.plain_yaml import read_yaml
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
 from ablab.store.scores import METRICS

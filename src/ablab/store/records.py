@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from ablab.code.equal import RecordedCode, comparable, same_code
 from ablab.config.former import of_schema_1
-from ablab.lines import one_line
+from ablab.files import one_line
 
 SCHEMA: Literal[2] = 2
 """Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ablab.code.find import Part
+from ablab.config.plain_yaml import checked
 from ablab.errors import UserError, reason
 from ablab.files import half_written, read_json, read_lines, replacing, sha256, write_json, write_lines, write_text
-from ablab.plain_yaml import checked
 from ablab.store.chain import complete
 from ablab.store.former import completed
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
-from ablab.garbage import uncollected
+from ablab.store.garbage import uncollected
 from ablab.study.both_ways import Compared
 from ablab.study.cells import cells_of, check_all_measured, check_differ, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, asked, settled

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from ablab.code.folders import part_folders
 from ablab.code.shipped import shipped_experiments
+from ablab.config.plain_yaml import read_yaml, take_for_text
 from ablab.config.schema import text_of
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import alternatives
-from ablab.plain_yaml import read_yaml, take_for_text
 from ablab.study.experiment import Declared, Experiment
 
 FOLDER = Path("experiments")

@@ -14,11 +14,11 @@ from filelock import FileLock
 
 from ablab.code.differences import other_origin
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
-from ablab.garbage import uncollected
 from ablab.identity import condition_id
 from ablab.plan import Planned
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
+from ablab.store.garbage import uncollected
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.index import index_of
 from ablab.store.locks import is_running

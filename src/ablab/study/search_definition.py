@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
-from ablab.program import program
 from ablab.search.settings import Settings
 from ablab.search.space import Space, parsed
 from ablab.study.cells import cells_of, check_all_measured, check_distinct
@@ -19,6 +18,7 @@ from ablab.study.search import BEST, USUAL, SearchStudy, declared, search
 from ablab.study.study import Study
 from ablab.study.study_file import StudyFile, check_own
 from ablab.study.typed import check_of_runs, line_beside, parse_words, planned_seeds, seeds_of
+from ablab.text import program
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override

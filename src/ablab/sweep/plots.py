@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ablab.fields import flatten
-from ablab.fonts import write_picture
 from ablab.store.outlines import RecordOutline
 from ablab.store.records import Curve, Point, Record
 from ablab.store.scores import unlike
 from ablab.study.ledger import LedgerEntry
 from ablab.study.study import Study, marked, survivors
+from ablab.text import write_picture
 
 MOST_NAMED = 16
 """Arms that a legend has room for."""

@@ -12,7 +12,7 @@ from ablab.console import duration
 from ablab.store.failures import Failure
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, ledger
 from ablab.study.study import Cell, Study
-from ablab.wording import counted
+from ablab.text import counted
 
 COLOURS = {
     State.FINISHED: "green",

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.fonts import write_picture
 from ablab.search.trials import Trial, Trials, front_of
+from ablab.text import write_picture
 
 
 def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: Path) -> bool:

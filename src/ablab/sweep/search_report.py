@@ -9,11 +9,11 @@ from typing import Any
 
 from ablab.console import aligned
 from ablab.files import write_json, write_text
-from ablab.program import program
 from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
 from ablab.store.records import now
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.sweep.search_plots import draw_front, draw_history
+from ablab.text import program
 from ablab.tracking.open import opened
 
 TRIALS = "trials.csv"

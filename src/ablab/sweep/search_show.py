@@ -13,13 +13,13 @@ from ablab.config import compose
 from ablab.console import Console, aligned
 from ablab.errors import UserError
 from ablab.plan import plan
-from ablab.program import program
 from ablab.search.trials import Trial, Trials, best_of, best_so_far, count, front_of, saved_line
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell
 from ablab.sweep.search_report import plain_trial, table_lines
 from ablab.sweep.search_sweep import known_trials
+from ablab.text import program
 
 REFRESH = 1.0
 

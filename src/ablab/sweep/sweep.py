@@ -12,15 +12,14 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.judge.prospects import prospects
-from ablab.program import program
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
 from ablab.sweep.progress import Board, failure_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
+from ablab.text import counted, how_many, program
 from ablab.tracking.open import join, tracker_of
-from ablab.wording import counted, how_many
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""

@@ -33,7 +33,7 @@ class OptionFiles(FileConfigSource):
         """Return the content of a file, and what its header says."""
         from omegaconf import OmegaConf
 
-        from ablab.plain_yaml import read_yaml
+        from ablab.config.plain_yaml import read_yaml
 
         text = Path(self.path, self._normalize_file_name(config_path)).read_text(encoding="utf-8")
         return ConfigResult(

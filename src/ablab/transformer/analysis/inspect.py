@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ablab.fonts import write_picture
+from ablab.text import write_picture
 from ablab.transformer.model import heads
 from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.transformer.model.modes import evaluating

@@ -4,8 +4,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from ablab.fonts import write_picture
 from ablab.store.artefacts import Artefact, SeriesArtefact, Trace
+from ablab.text import write_picture
 from ablab.transformer.analysis.plot_matrices import draw_matrix
 
 COLUMNS = 3

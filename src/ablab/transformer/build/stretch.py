@@ -14,10 +14,10 @@ from ablab.config import Config
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
 from ablab.store.records import Stretch
+from ablab.text import Say
 from ablab.transformer.build.model import set_threads
 from ablab.transformer.training.checkpoints import load_last
 from ablab.transformer.training.state import TrainingState
-from ablab.wording import Say
 
 WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)"
 

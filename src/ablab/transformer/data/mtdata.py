@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME
-from ablab.lines import one_line
+from ablab.files import one_line
 from ablab.transformer.data import sacrebleu_sets
 from ablab.transformer.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, listed
 from ablab.transformer.data.keys import has_both_sides

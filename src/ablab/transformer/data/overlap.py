@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.errors import UserError
+from ablab.text import how_many
 from ablab.transformer.data.corpus import Corpus, Pair
 from ablab.transformer.data.keys import key, near_key
-from ablab.wording import how_many
 
 KINDS = ("pairs", "sources", "near")
 """What is compared: keys of both sides, keys of the sources, and near keys of the sources."""

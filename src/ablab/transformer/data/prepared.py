@@ -18,6 +18,7 @@ from filelock import FileLock
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import half_written, json_digest, read_json, read_lines, sha256
+from ablab.text import Say
 from ablab.transformer.data import training_tokenizers
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.blocks import subsample
@@ -27,7 +28,6 @@ from ablab.transformer.data.overlap import Overlap, hashes
 from ablab.transformer.data.preparation import KEYS, MANIFEST, make
 from ablab.transformer.data.progress import Counting, unseen
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
-from ablab.wording import Say
 
 PREPARATION = 2
 """Version of the preparation; raise it when the same corpus would come out differently, so that it is prepared anew."""

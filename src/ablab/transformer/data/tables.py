@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.lines import one_line
+from ablab.files import one_line
 from ablab.transformer.data.corpus import Pair, digest_of
 from ablab.transformer.data.kept import kept
 from ablab.transformer.data.keys import readable

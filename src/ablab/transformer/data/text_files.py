@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from ablab.errors import UserError
-from ablab.lines import canonical
+from ablab.files import canonical
 from ablab.transformer.data.corpus import Pair, digest_of
 from ablab.transformer.data.kept import kept
 from ablab.transformer.data.keys import has_both_sides, readable

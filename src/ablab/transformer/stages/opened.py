@@ -12,6 +12,7 @@ from ablab.plan import Planned
 from ablab.store.artefacts import Axis
 from ablab.store.records import Record
 from ablab.store.saved_model import of_run
+from ablab.text import Say
 from ablab.transformer.analysis import attentions
 from ablab.transformer.build import load_model, set_threads
 from ablab.transformer.data.batches import Sentences
@@ -20,7 +21,6 @@ from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.model.tokens import BOS, EOS
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.training.validation import true_loss
-from ablab.wording import Say
 
 BEGIN, END = "<s>", "</s>"
 

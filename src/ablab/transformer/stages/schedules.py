@@ -15,7 +15,7 @@ from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
 from ablab.files import folder_name, json_digest, write_text
-from ablab.fonts import write_picture
+from ablab.text import write_picture
 
 Rate = Callable[[int], float]
 """A function from the optimiser step, from 1, to a rate."""

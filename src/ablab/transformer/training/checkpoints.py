@@ -20,10 +20,10 @@ from ablab.code.code import Code
 from ablab.errors import UserError
 from ablab.files import replacing, sha256
 from ablab.store.run_folder import CANDIDATE, LAST, PREVIOUS, SELECTED
+from ablab.text import Say
 from ablab.transformer.training.selection import Selection, Weights, average
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.training.validation import Validation
-from ablab.wording import Say
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from ablab.config.options import Logger
 from ablab.errors import UserError, reason
 from ablab.files import folder_name, read_json
 from ablab.judge.document import Document
-from ablab.program import program
 from ablab.study.study import Cell, Study
+from ablab.text import program
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, events_of
 from ablab.tracking.open import tracker_of

@@ -6,7 +6,7 @@ import wandb_workspaces.reports.v2 as wr
 import wandb_workspaces.workspaces as ws
 from wandb_workspaces import expr
 
-from ablab.dashboard.content import Content
+from ablab.report.dashboard.content import Content
 from ablab.report.tables import tables
 from ablab.report.text import markdown_table
 from ablab.tracking.events import STEP

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ablab.dashboard.content import Content
-from ablab.dashboard.specification import report, workspace
 from ablab.errors import LostError
 from ablab.files import read_json, write_json
+from ablab.report.dashboard.content import Content
+from ablab.report.dashboard.specification import report, workspace
 from ablab.tracking.server import address
 
 PLACES = "dashboard.json"

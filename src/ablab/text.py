@@ -1,0 +1,124 @@
+"""Words for people: numbers and things counted, the name of the program, and fonts for any script."""
+
+import re
+import sys
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ablab.files import replacing
+
+Say = Callable[[str], None]
+"""Tells a person a line. Code digests leave out a statement that only calls a parameter of this type."""
+
+RANGE_FROM = 6
+"""Consecutive numbers from which they are named by the first and the last."""
+MOST_LISTED = 20
+"""Numbers that a line lists."""
+
+_REVERSING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""Unicode's marks that change the order of what follows on the line."""
+
+
+def counted(numbers: Iterable[int]) -> str:
+    """Return numbers as a person would list them: `1, 2, 3`, `1 to 300`, and of many others the first and the last."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    listed = [text for each in ranges for text in _named(each)]
+    total = sum(map(len, ranges))
+    return ", ".join(listed if len(listed) <= MOST_LISTED else [*listed[:3], "...", f"{listed[-1]} ({total} in all)"])
+
+
+def _named(consecutive: list[int]) -> list[str]:
+    few = len(consecutive) < RANGE_FROM
+    return list(map(str, consecutive)) if few else [f"{consecutive[0]} to {consecutive[-1]}"]
+
+
+def how_many(number: int, thing: str) -> str:
+    """Return a number of things in words: `1 arm`, `2 arms`, `1,000 arms`."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def shortened(message: str) -> str:
+    """Return a message in which no list of values is repeated whole: people know what they typed."""
+    values = re.sub(r"\S{200,}", lambda found: f"{found[0][:120]}..." if "," in found[0] else found[0], message)
+    return re.sub(r"((?:[-+.\w]+, ){20})(?:[-+.\d]+, ){20,}[-+.\d]+", r"\1...", values)
+
+
+def visible(text: str) -> str:
+    r"""Return a text for a screen: what would move its cursor, colour it or reverse its order is written out, as \x1b.
+
+    Names and questions come from files that others may have written.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_written_out(each) if _is_control(each) else each for each in text)
+
+
+def _is_control(character: str) -> bool:
+    is_format = unicodedata.bidirectional(character) in _REVERSING
+    return is_format or (unicodedata.category(character) == "Cc" and character not in "\n\t")
+
+
+def _written_out(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+SCRIPTS = ("train", "study", "report", "prune", "translate")
+"""Verbs with a script at the root of a checkout."""
+
+
+def is_script() -> bool:
+    """Return whether one of the scripts of a checkout was started, and not the installed command."""
+    return Path(sys.argv[0]).name in {f"{verb}.py" for verb in SCRIPTS}
+
+
+def program(verb: str) -> str:
+    """Return `python train.py` where the scripts of a checkout are in use, else `ablab train`."""
+    return f"python {verb}.py" if is_script() else f"ablab {verb}"
+
+
+FURTHER = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans SC", "WenQuanYi Zen Hei"),
+    *("PingFang SC", "Hiragino Sans", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
+    *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Nirmala UI"),
+    *("Arial Unicode MS", "Unifont"),
+)
+"""Families that have such scripts, on Linux, macOS and Windows; the first that is installed and has a sign is taken."""
+
+
+def save_figure(figure: Any, path: Path, **options: Any) -> None:
+    """Save a figure of matplotlib's. A sign that no installed font has becomes a box; matplotlib would warn of each."""
+    from matplotlib import rc_context, rcParams
+    from matplotlib.text import Text
+
+    usual = rcParams["font.family"]
+    families = [*usual, *_installed()]
+    for text in figure.findobj(Text):
+        if text.get_fontfamily() == usual:
+            text.set_fontfamily(families)
+    with rc_context({"font.family": families}), warnings.catch_warnings():  # labels of ticks are made while it draws
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+        figure.savefig(path, **options)
+
+
+def write_picture(path: Path, figure: Any, dpi: int = 110) -> None:
+    """Replace the file atomically with a figure of matplotlib's, in the format that its name ends with."""
+    with replacing(path) as temporary:
+        save_figure(figure, temporary, format=path.suffix.removeprefix("."), dpi=dpi)
+
+
+@cache
+def _installed() -> list[str]:
+    from matplotlib.font_manager import get_font_names
+
+    names = set(get_font_names())
+    return [family for family in FURTHER if family in names]
