@@ -30,11 +30,11 @@ ARMS = {
         *("placement=sandwich", "norm=dyt", "feed_forward=gelu", "optim=adamw"),
         *("schedule=cosine", "optim.lr=0.001"),
     ),
-    "deepnorm, plateau, two tables": (
+    "deepnorm, valdecay, two tables": (
         *(
             "placement=deepnorm",
             "init=deepnorm",
-            "optim=plateau",
+            "schedule=valdecay",
             "optim.lr=0.001",
             "model.tie=none",
             "data.joint_vocab=false",
@@ -57,7 +57,10 @@ PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
 from ablab.cli import main
-from ablab.code.code import code
+try:
+    from ablab.code.code import code
+except ImportError:  # a checkout of before the package had two wings
+    from ablab.provenance.code import code
 from ablab.store.run_folder import RunFolder
 
 if main(["train", *sys.argv[2:]]):
