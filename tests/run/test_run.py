@@ -64,6 +64,13 @@ def test_the_record_says_what_was_trained(store):
     assert record.mixed is None
 
 
+def test_what_bleu_can_reach_is_on_record_and_shown(store, capsys):
+    assert store.record.data["ceiling"] == {"itself": pytest.approx(100), "through": pytest.approx(100)}
+    assert store.record.data["unknown"] == {"src": 0, "tgt": 0}
+    assert main(["show", f"run={store.run.run_id}", f"outputs={store.outputs}"]) == 0
+    assert "ceiling     validation BLEU 100.00" in capsys.readouterr().out
+
+
 def test_an_evaluation_has_a_line_and_statistics_per_sentence(store):
     (name,) = (
         {path.stem for path in (store.run.path / "evaluations").glob("*.json")}

@@ -42,6 +42,7 @@ class Measured(Strict):
 
 class RunCard(Strict):
     """A run. `differs`: groups and fields that are not the defaults. `selected_steps`: of the selected weights.
+    `ceiling`: validation BLEU that a perfect model could reach with the run's tokenizer; older runs have none.
 
     `origin`: digest of the weights that training began from. `artefacts`, `pruned`, `exports`: names. `wandb`: whether
     its events are all sent; None where nothing was logged. `bytes`: on disk. `seconds`: of training. `mixed`: what
@@ -65,6 +66,7 @@ class RunCard(Strict):
     seconds: float | None = None
     parameters: int | None = None
     selected_steps: list[int] = Field(default_factory=list)
+    ceiling: float | None = None
     scores: dict[str, float] = Field(default_factory=dict)
     evaluations: list[Judged] = Field(default_factory=list)
     curves: list[Measured] = Field(default_factory=list)
@@ -126,6 +128,7 @@ def _trained(run: Run) -> dict[str, Any]:
         "seconds": record.cost.seconds,
         "parameters": record.cost.parameters,
         "selected_steps": [] if record.selected is None else record.selected.steps,
+        "ceiling": record.data.get("ceiling", {}).get("through"),
         "scores": run.scores,
         "evaluations": [
             Judged(

@@ -48,6 +48,8 @@ def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
         steps = f"selected step{'s' * (len(chosen) > 1)}: {', '.join(f'{step:,}' for step in chosen) or 'none'}"
         yield "training", f"{duration(told.seconds)}, {told.parameters:,} parameters, {steps}"
         yield "ended", told.ended or ""
+    if told.ceiling is not None:
+        yield "ceiling", f"validation BLEU {told.ceiling:.2f}, of the references put through the tokenizer"
     yield from _listed("scores", [_in_words(score, told.scores[name]) for name, score in _known(told)])
     yield from _what_it_has(told)
     yield from _stretches(told)
