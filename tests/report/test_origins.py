@@ -20,7 +20,7 @@ MACHINE = {"device": "x", "devices": 1, "micro_batches": 1, "compile": False}
 
 
 def stretch(first=1, last=9, **changes):
-    plain = {"code": "a", "versions": {"torch": "1"}, "threads": 1, **MACHINE}
+    plain = {"code": "2:a", "versions": {"torch": "1"}, "threads": 1, **MACHINE}
     return Stretch(**{**plain, "first_step": first, "last_step": last, **changes})
 
 
@@ -52,7 +52,7 @@ def test_arms_that_were_made_alike_are_not_marked(arms):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"code": "b"}, "code"),
+        ({"code": "2:b"}, "code"),
         ({"threads": 2, "device": "y"}, "threads, device"),
         ({"versions": {"torch": "2"}}, "library versions"),
         ({"versions": {"torch": "1", "wandb": "2"}}, None),
@@ -65,20 +65,20 @@ def test_what_differs_between_arms_is_named(arms, changes, said):
 
 def test_a_run_that_was_mixed_differs_from_one_that_was_not(arms):
     usual, other = arms
-    mixed = trained(trained(other, stretch()), stretch(last=4), stretch(first=5, code="b"), only={1})
+    mixed = trained(trained(other, stretch()), stretch(last=4), stretch(first=5, code="2:b"), only={1})
     assert unlike(trained(usual, stretch()), mixed) == "code"
     assert [odd(run) for run in mixed.runs[:2]] == ["mixed: code changed during training", None]
 
 
 def test_seeds_made_elsewhere_in_both_arms_are_no_difference_between_them(arms):
-    usual, other = (trained(trained(arm, stretch()), stretch(code="b"), only={4, 5}) for arm in arms)
+    usual, other = (trained(trained(arm, stretch()), stretch(code="2:b"), only={4, 5}) for arm in arms)
     assert unlike(usual, other) is None
 
 
 def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
-    monkeypatch.setattr("ablab.code.equal.equals", lambda: joined([{"digests": ["a", "b"]}]))
+    monkeypatch.setattr("ablab.code.equal.equals", lambda: joined([{"digests": ["2:a", "2:b"]}]))
     usual, other = arms
-    assert unlike(trained(usual, stretch()), trained(other, stretch(code="b"))) is None
+    assert unlike(trained(usual, stretch()), trained(other, stretch(code="2:b"))) is None
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_a_claim_and_its_arm_say_so(reported, tmp_path):
     before = judge(selection)
     assert not any(isinstance(claim, ClaimLine) and claim.unlike for claim in before)
     first, second, *rest = selection.arms
-    arms = [trained(first, stretch()), trained(second, stretch(code="b")), *rest]
+    arms = [trained(first, stretch()), trained(second, stretch(code="2:b")), *rest]
     claim = judge(replace(selection, arms=arms))[0]
     assert claim.unlike == "code"
     assert claim.words.endswith("The arms were not made alike: they differ in code.")

@@ -92,7 +92,7 @@ def test_so_are_those_of_its_variable(tmp_path, capsys, monkeypatch):
 
 def test_commit_and_code_are_in_the_config(tmp_path):
     config = card_of(tmp_path).config
-    assert len(config["code"]) == len(config["evaluation_code"]) == 12
+    assert len(config["code"]) == len(config["evaluation_code"]) == len("2:") + 12
     assert config["commit"] is None or len(config["commit"]) == 40
     assert str(Path.home()) not in json.dumps(card_of(tmp_path).model_dump())
 

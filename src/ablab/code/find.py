@@ -28,8 +28,8 @@ class Own(Package):
 
 OWN = Own(Path(ablab.__file__).parent)
 
-CORPUS = ("ablab.transformer.data.corpus", "Corpus")
-"""The module and name of the class from which every corpus derives."""
+MAY_READ = (("ablab.transformer.data.corpus", "Corpus"), ("ablab.tracking.tracker", "Tracker"))
+"""The modules and names of classes that may read and write files: from these every corpus and every tracker derives."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,11 @@ def _check_imports(part: Part) -> None:
 def _check_hidden(part: Part) -> None:
     """Refuse a part of the study's own that reads a file or runs code which its source does not name.
 
-    A corpus may read: the digest of its text belongs to the recipe.
+    A corpus may read, as the digest of its text belongs to the recipe, and so may a tracker, which decides no number.
     """
     if part.files:
         return
-    for module, line, words in hidden(part.definitions, reads=not _is_corpus(part)):
+    for module, line, words in hidden(part.definitions, reads=not _may_read(part)):
         raise UserError(
             f"_target_={part.target}: {part.package.file_of(module)}, line {line}: {words}, so that an edit of it "
             f'would go unseen; allowed: import statements, or {NEEDS_FILES} = ["<file>", ...] in the class or beside '
@@ -186,6 +186,6 @@ def _check_hidden(part: Part) -> None:
         )
 
 
-def _is_corpus(part: Part) -> bool:
+def _may_read(part: Part) -> bool:
     bases = with_bases(part.target, [part.package, OWN]) if part.signature.is_class else []
-    return any(module.name == CORPUS[0] and each.name == CORPUS[1] for module, each in bases)
+    return any((module.name, each.name) in MAY_READ for module, each in bases)
