@@ -43,7 +43,7 @@ ARMS = {
     ),
     "rates, V-shape, wsd, mean": (
         *("layerdrop=0.3", "layerdrop_rates=linear", "drophead=vshape", "schedule=wsd", "optim.lr=0.001"),
-        *("training.select=averaged_last", "training.average_every=5", "data.lowercase=true"),
+        *("training.select=averaged_last", "training.average_every=5", "training.patience=9", "data.lowercase=true"),
     ),
 }
 LINE = (
