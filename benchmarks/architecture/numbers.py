@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 362,
-    "lines": 45_061,
+    "lines": 45_064,
     "entries at the top": 29,
     "arrows between rooms": 255,
     "floors": 15,

@@ -127,6 +127,11 @@ def test_an_option_that_the_recipe_names_is_part_of_it(recipe, edit, copy):
     assert copy.digests(**recipe)[0] != before[0]
 
 
+def test_the_rates_of_layers_that_never_drop_are_part_of_it(copy):
+    copy.edit("transformer/model/layerdrop.py", "def uniform_rates", "@print\ndef uniform_rates")
+    assert copy.digests()[0] != NOW[0]
+
+
 def test_a_kind_that_recipes_leave_out_is_known():
     marked = {group: Config.marks()[group].formerly for groups in GROUPS.values() for group in groups}
     assert {group: mark.value["kind"] for group, mark in marked.items() if mark is not None} == FORMERLY

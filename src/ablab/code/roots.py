@@ -33,6 +33,9 @@ CHOSEN: Mapping[str, str] = {
 }
 """Dictionaries from which the recipe chooses one entry, with the setting that does. No other entry is in a digest."""
 
+UNSAID: Mapping[str, str] = {"layerdrop.rates": "uniform"}
+"""The entries of these that run where a recipe chooses none: layers that never drop have rates, too."""
+
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
         "ablab.transformer.stages.train.prepare_training",
@@ -65,7 +68,7 @@ def roots(stage: Stage, recipe: Mapping[str, Any], sources: Sources) -> dict[str
         elif "_target_" in option and (used := tuple(_used_by(str(kind), sources))):
             found[f"{group}={kind}"] = used
     for registry, setting in CHOSEN.items():
-        value = _value(recipe, setting)
+        value = _value(recipe, setting) or UNSAID.get(setting)
         if value is not None and sources.has_entry(registry, value) and _is_asked(stage, setting, recipe):
             found[f"{setting}={value}"] = (f"{registry}[{value}]",)
     return found
