@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 362,
-    "lines": 45_064,
+    "files over 12 lines": 361,
+    "lines": 45_062,
     "entries at the top": 29,
     "arrows between rooms": 255,
     "floors": 15,

@@ -20,7 +20,7 @@ from ablab.transformer.build import build_model
 from ablab.transformer.build.training import build_steps
 from ablab.transformer.data.prepared import Prepared, prepare
 from ablab.transformer.data.steps import TrainingSteps
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer

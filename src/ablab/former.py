@@ -22,10 +22,16 @@ FORMER: Mapping[str, str] = {
 }
 """By the name that a package or module had, the name that it has."""
 
+MERGED: Mapping[str, str] = {
+    "ablab.transformer.model.drophead": "ablab.transformer.model.dropout",
+}
+"""By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still
+names the module taken in has the digest that it always had, and so has code that names the other."""
+
 
 def current(dotted: str) -> str:
     """Return the dotted name that leads, today, to what this one led to."""
-    return _renamed(dotted, FORMER)
+    return _renamed(_renamed(dotted, FORMER), MERGED)
 
 
 def former(dotted: str) -> str:

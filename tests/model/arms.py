@@ -12,7 +12,7 @@ from ablab.config import Config, compose
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import option
 from ablab.transformer.build import build_model
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ablab.transformer.model.drophead import DropHead
-from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
 from ablab.transformer.model.layerdrop import LayerDrop
 
 Drawn = defaultdict[str, list[Any]]

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ablab.transformer.model.drophead import DropHead
-from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
 from ablab.transformer.model.layerdrop import LayerDrop
 from ablab.transformer.model.positions import SinusoidalPositions
 from ablab.transformer.model.streams import SeededModule, reseed

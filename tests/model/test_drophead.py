@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from ablab.transformer.model.attention import CrossAttention
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from ablab.seeding import derive
 from ablab.transformer.model.attention import SelfAttention
-from ablab.transformer.model.drophead import DropHead
-from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
 from ablab.transformer.model.layerdrop import LayerDrop
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.streams import SeededModule, reseed

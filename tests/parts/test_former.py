@@ -8,7 +8,7 @@ import pytest
 from ablab import identity
 from ablab.code import find
 from ablab.config import compose
-from ablab.former import FORMER, current, former
+from ablab.former import FORMER, MERGED, current, former
 
 HALVED = "class Halved(ScaleNorm):\n    def forward(self, x):\n        return super().forward(x) / 2\n"
 
@@ -66,7 +66,24 @@ def test_a_part_that_derives_from_ours_has_its_fields_and_one_code_by_either_nam
     assert then.code == now.code
 
 
+def test_a_module_taken_in_is_found_by_each_of_its_names(monkeypatch, moved):
+    monkeypatch.setattr("ablab.former.MERGED", {"ablab.transformer.model.scales": "ablab.transformer.model.norms"})
+    for name in ("ablab.attic.scales", "ablab.transformer.model.scales"):
+        assert import_module(name) is import_module("ablab.transformer.model.norms")
+        assert current(f"{name}.ScaleNorm") == "ablab.transformer.model.norms.ScaleNorm"
+        assert former(f"{name}.ScaleNorm") == "ablab.attic.scales.ScaleNorm"
+        monkeypatch.delitem(sys.modules, name)
+    assert former("ablab.transformer.model.norms.ScaleNorm") == "ablab.attic.norms.ScaleNorm"
+
+
+def test_a_part_that_names_a_module_taken_in_keeps_the_code_it_had_before(study):
+    text = "from {} import DropHead\n\n\nclass Mine(DropHead):\n    pass\n"
+    today = text.format("ablab.transformer.model.drophead")
+    then = study(text.format("ablab.model.drophead"), {}, mine_today=today)
+    assert find.find_part(f"{then}.Mine").code == find.find_part("mine_today.Mine").code == "bf4deb8bb4bf"
+
+
 def test_every_former_name_leads_somewhere():
-    for name, today in FORMER.items():
+    for name, today in (FORMER | MERGED).items():
         assert import_module(name) is import_module(today)
         assert find.OWN.file_of(name) == find.OWN.file_of(today)

@@ -14,7 +14,7 @@ from torch._dynamo.testing import CompileCounter
 from torch._dynamo.utils import counters
 
 from ablab.transformer.data.batches import Batch
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.training.compile import as_written, compile_layers
 from ablab.transformer.training.loss import token_loss

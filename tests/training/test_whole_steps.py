@@ -15,7 +15,7 @@ from ablab.transformer.build import build_model, build_objective
 from ablab.transformer.build.training import build_checkpoints, trainer_options
 from ablab.transformer.data.batches import Batch, Sentences
 from ablab.transformer.data.steps import TrainingSteps
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD, SPECIAL

@@ -21,8 +21,7 @@ from ablab.store.saved_model import SavedModel
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.transformer.model.attention import CrossAttention, SelfAttention
 from ablab.transformer.model.attention_norms import AttentionNorm
-from ablab.transformer.model.drophead import DropHead
-from ablab.transformer.model.dropout import Dropout, WordDropout
+from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
 from ablab.transformer.model.embedding import Embedding, InputEmbedding, TiedEmbeddings
 from ablab.transformer.model.heads import with_heads
 from ablab.transformer.model.initialisation import initialise

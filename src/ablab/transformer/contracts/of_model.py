@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ablab.config import Config
 from ablab.transformer.build import build_model
 from ablab.transformer.contracts.laws import Law, require, require_close, require_equal
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer

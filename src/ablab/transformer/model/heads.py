@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ablab.transformer.model.attention import Attention
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.positions import AttentionPosition
 from ablab.transformer.model.projection import Projection
 from ablab.transformer.model.transformer import Transformer

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ablab.transformer.data.batches import Batch
-from ablab.transformer.model.drophead import DropHead
+from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer
