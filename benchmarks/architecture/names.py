@@ -214,7 +214,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where are sentences put into batches?",
         (
-            "ablab.transformer.data.epochs.Epochs",
+            "ablab.transformer.data.steps.Epochs",
             "ablab.transformer.data.steps.TrainingSteps",
             "ablab.transformer.data.batches.collate",
         ),

@@ -23,6 +23,9 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.transformer.data.epochs": "ablab.transformer.data.steps",
+    "ablab.transformer.data.sources": "ablab.transformer.data.text",
+    "ablab.transformer.model.dot_product": "ablab.transformer.model.attention",
     "ablab.transformer.model.drophead": "ablab.transformer.model.dropout",
 }
 """By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still

@@ -14,7 +14,7 @@ from ablab.transformer.analysis import (
     learned_scales,
     masked,
 )
-from ablab.transformer.model.dot_product import attend
+from ablab.transformer.model.attention import attend
 from ablab.transformer.model.norms import ScaleNorm
 from ablab.transformer.model.residual import PreNorm, Sandwich
 from ablab.transformer.stages.analyses import SITES

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablab.transformer.data.batches import like_lengths
-from ablab.transformer.data.epochs import Epochs
+from ablab.transformer.data.steps import Epochs
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 

@@ -8,10 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.transformer.data import epochs as module
+from ablab.transformer.data import steps as module
 from ablab.transformer.data.batches import Sentences
-from ablab.transformer.data.epochs import Epochs
-from ablab.transformer.data.steps import TrainingSteps
+from ablab.transformer.data.steps import Epochs, TrainingSteps
 from tests.data import plain
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from ablab.transformer.model.dot_product import attend
+from ablab.transformer.model.attention import attend
 from ablab.transformer.model.dropout import LEVELS, Dropout
 
 

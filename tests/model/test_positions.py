@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from ablab.config import compose
 from ablab.transformer.analysis import attentions, masked
 from ablab.transformer.build import build_model
-from ablab.transformer.model.dot_product import _plainly, attend, weights
+from ablab.transformer.model.attention import _plainly, attend, weights
 from ablab.transformer.model.dropout import Dropout
 from ablab.transformer.model.heads import with_heads
 from ablab.transformer.model.positions import (

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from ablab.transformer.data.batches import Batch
-from ablab.transformer.model.dot_product import _plainly, attend
+from ablab.transformer.model.attention import _plainly, attend
 from ablab.transformer.model.dropout import Dropout
 from ablab.transformer.model.modes import as_products_take_it
 from ablab.transformer.training.loss import projected_cross_entropy, token_loss

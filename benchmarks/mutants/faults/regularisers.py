@@ -38,14 +38,14 @@ REGULARISERS = [
     ),
     Fault(
         "attention dropout: in evaluation too",
-        "transformer/model/dot_product.py",
+        "transformer/model/attention.py",
         "attn_mask=mask, dropout_p=dropout.rate, is_causal=causal",
         "attn_mask=mask, dropout_p=dropout.drop_prob, is_causal=causal",
         ("model/test_attention.py", "model/test_dropout_sites.py"),
     ),
     Fault(
         "attention dropout: never on",
-        "transformer/model/dot_product.py",
+        "transformer/model/attention.py",
         "return dropout(weights(queries, keys, mask, causal=causal, bias=bias)).to(values.dtype) @ values",
         "return weights(queries, keys, mask, causal=causal, bias=bias) @ values",
         ("model/test_attention.py", "model/test_dropout_sites.py"),

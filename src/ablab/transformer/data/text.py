@@ -1,6 +1,7 @@
-"""A corpus of the user's own parallel files."""
+"""A corpus of the user's own parallel files, two by prefix or one with both sides."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -13,10 +14,59 @@ from ablab.fields import RUNTIME, Count, Formerly
 from ablab.transformer.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, joint_digest, listed
 from ablab.transformer.data.kept import kept
 from ablab.transformer.data.normalization import is_plain
-from ablab.transformer.data.sources import Lowered, Source, TwoFiles
 from ablab.transformer.data.splitting import HeldOut, hold_out
 from ablab.transformer.data.tables import Table, is_table
-from ablab.transformer.data.text_files import locate
+from ablab.transformer.data.text_files import count_pairs, digest_of_pair, locate, stream_pairs
+
+
+@dataclass(frozen=True)
+class TwoFiles:
+    """Two parallel files."""
+
+    src: Path
+    tgt: Path
+
+    def digest(self) -> str:
+        return digest_of_pair(self.src, self.tgt)
+
+    def count(self) -> int:
+        return count_pairs(self.src, self.tgt)
+
+    def pairs(self) -> list[Pair]:
+        return list(self.stream())
+
+    def stream(self) -> Iterator[Pair]:
+        return stream_pairs(self.src, self.tgt)
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.src, self.tgt]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A source in lower case. A split must see it so: else sentences that case alone tells apart get into two parts."""
+
+    of: TwoFiles | Table
+
+    def digest(self) -> str:
+        return digest_of({"lowercase": self.of.digest()})
+
+    def count(self) -> int:
+        return self.of.count()
+
+    def pairs(self) -> list[Pair]:
+        return list(self.stream())
+
+    def stream(self) -> Iterator[Pair]:
+        return ((source.lower(), target.lower()) for source, target in self.of.stream())
+
+    @property
+    def paths(self) -> list[Path]:
+        return self.of.paths
+
+
+Source = TwoFiles | Table | Lowered
 
 Prefix = Annotated[str | None, RUNTIME]
 """Path prefix `folder/name` of the files `folder/name.<lang>`, or the path of one file with both languages.
