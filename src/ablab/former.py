@@ -24,6 +24,8 @@ FORMER: Mapping[str, str] = {
 
 MERGED: Mapping[str, str] = {
     "ablab.transformer.data.epochs": "ablab.transformer.data.steps",
+    "ablab.transformer.data.number_sentences": "ablab.transformer.data.numbers",
+    "ablab.transformer.data.progress": "ablab.transformer.data.blocks",
     "ablab.transformer.data.sources": "ablab.transformer.data.text",
     "ablab.transformer.model.dot_product": "ablab.transformer.model.attention",
     "ablab.transformer.model.drophead": "ablab.transformer.model.dropout",

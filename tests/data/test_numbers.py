@@ -102,12 +102,12 @@ def test_the_languages_read_off_file_names_are_those_of_num2words() -> None:
 
 
 def test_languages_that_run_out_of_sentences_say_so(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ablab.transformer.data.number_sentences.speller", lambda language: lambda number: "one")
-    monkeypatch.setattr("ablab.transformer.data.number_sentences.ITEMS", (1,))
+    monkeypatch.setattr("ablab.transformer.data.numbers.speller", lambda language: lambda number: "one")
+    monkeypatch.setattr("ablab.transformer.data.numbers.ITEMS", (1,))
     _generated.cache_clear()
     with pytest.raises(UserError, match="no more than"):
         configured("numbers", **{**SMALL, "train_size": 5000}).train_split()
-    monkeypatch.setattr("ablab.transformer.data.number_sentences.speller", lambda language: lambda number: None)
+    monkeypatch.setattr("ablab.transformer.data.numbers.speller", lambda language: lambda number: None)
     with pytest.raises(UserError, match="no kind of number"):
         configured("numbers", **SMALL).train_split()
 

@@ -1,10 +1,15 @@
-"""Sentence pairs on disk, in blocks that are read one at a time, so that a corpus of any size takes little memory."""
+"""Sentence pairs on disk, in blocks that are read one at a time, so that a corpus of any size takes little memory.
+
+Work on them takes long: whoever asks for it may show its progress.
+"""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,3 +89,21 @@ def subsample(count: int, wanted: int | None) -> Rows:
     rows = np.zeros(count, dtype=np.bool_)
     rows[np.random.default_rng(derive(0, "subsample", count)).permutation(count)[:wanted]] = True
     return rows
+
+
+Result = TypeVar("Result")
+
+Counting = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+"""Opens a progress bar with a title and a total, if that is known, and yields a function that advances it."""
+
+
+def unseen(title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    """Show no progress."""
+    return nullcontext(lambda count: None)
+
+
+def advancing(results: Iterable[Result], blocks: Sequence[Block], advance: Callable[[int], object]) -> Iterator[Result]:
+    """Yield the results of blocks, and advance a bar by their pairs."""
+    for result, block in zip(results, blocks, strict=True):
+        yield result
+        advance(block.chosen)

@@ -12,7 +12,7 @@ import numpy as np
 from ablab.errors import UserError
 from ablab.files import sha256, write_json, write_lines
 from ablab.transformer.data.batches import Sentences
-from ablab.transformer.data.blocks import Block, subsample, with_rows, write_blocks
+from ablab.transformer.data.blocks import Block, Counting, advancing, subsample, with_rows, write_blocks
 from ablab.transformer.data.ceiling import ceiling
 from ablab.transformer.data.corpus import Corpus, Pair, is_file
 from ablab.transformer.data.encoding import EncodingTask, encode_block
@@ -20,7 +20,6 @@ from ablab.transformer.data.growing import GrowingArray, GrowingSentences
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap, TrainingPairs, hashes
 from ablab.transformer.data.processes import Processes
-from ablab.transformer.data.progress import Counting, advancing
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 from ablab.transformer.data.training_tokenizers import tokenizers_of
 from ablab.transformer.model.tokens import UNK

@@ -21,12 +21,11 @@ from ablab.files import half_written, json_digest, read_json, read_lines, sha256
 from ablab.text import Say
 from ablab.transformer.data import training_tokenizers
 from ablab.transformer.data.batches import Sentences
-from ablab.transformer.data.blocks import subsample
+from ablab.transformer.data.blocks import Counting, subsample, unseen
 from ablab.transformer.data.corpus import Corpus, Pair
 from ablab.transformer.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
 from ablab.transformer.data.overlap import Overlap, hashes
 from ablab.transformer.data.preparation import KEYS, MANIFEST, make
-from ablab.transformer.data.progress import Counting, unseen
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 
 PREPARATION = 2

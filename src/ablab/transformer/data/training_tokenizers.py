@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ablab.transformer.data.blocks import Block, subsample, with_rows, write_blocks
+from ablab.transformer.data.blocks import Block, Counting, advancing, subsample, with_rows, write_blocks
 from ablab.transformer.data.corpus import Corpus, is_file
 from ablab.transformer.data.overlap import TrainingPairs
 from ablab.transformer.data.processes import Processes
-from ablab.transformer.data.progress import Counting, advancing
 from ablab.transformer.data.tokenizer import Tokenizer, given_tokenizer
 from ablab.transformer.data.vocabulary import CountingTask, TrainingTask, count_block, train_on_counts, write_counts
 
