@@ -1,4 +1,4 @@
-"""How many hidden vectors the loss turns into logits at a time: the evidence for ablab.transformer.training.chunks.
+"""How many hidden vectors the loss turns into logits at a time: the evidence for ablab.transformer.training.loss.
 
     python -m benchmarks.speed.chunks [precision=fp32] [threads=1] [rounds=5] [tokens=2048] [shapes=8000x256,...]
 
@@ -13,8 +13,7 @@ import torch
 
 from ablab.console import aligned
 from ablab.transformer.training import loss
-from ablab.transformer.training.chunks import loss_rows
-from ablab.transformer.training.loss import projected_cross_entropy
+from ablab.transformer.training.loss import loss_rows, projected_cross_entropy
 
 DEFAULTS = {
     "precision": "fp32",

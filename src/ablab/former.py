@@ -23,12 +23,19 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.transformer.analysis.plot_matrices": "ablab.transformer.analysis.plot",
     "ablab.transformer.data.epochs": "ablab.transformer.data.steps",
     "ablab.transformer.data.number_sentences": "ablab.transformer.data.numbers",
     "ablab.transformer.data.progress": "ablab.transformer.data.blocks",
     "ablab.transformer.data.sources": "ablab.transformer.data.text",
+    "ablab.transformer.decoding.beam": "ablab.transformer.decoding.search",
+    "ablab.transformer.decoding.greedy": "ablab.transformer.decoding.search",
+    "ablab.transformer.decoding.stopping": "ablab.transformer.decoding.search",
+    "ablab.transformer.model.attention_norms": "ablab.transformer.model.norms",
     "ablab.transformer.model.dot_product": "ablab.transformer.model.attention",
     "ablab.transformer.model.drophead": "ablab.transformer.model.dropout",
+    "ablab.transformer.pruning.head_search": "ablab.transformer.pruning.search",
+    "ablab.transformer.training.chunks": "ablab.transformer.training.loss",
 }
 """By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still
 names the module taken in has the digest that it always had, and so has code that names the other."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from ablab.transformer.decoding import beam, greedy, stopping
+from ablab.transformer.decoding import search as module
 from ablab.transformer.decoding.hypotheses import Ended, Finished, length_penalty
 from ablab.transformer.model.tokens import BOS, EOS, PAD
 from ablab.transformer.model.transformer import Transformer
@@ -29,7 +29,7 @@ ALPHAS = (0.0, 0.6, 4.0)
 EXTRA = 5
 MODELS = {"pre": (13, 3.0), "post": (23, 3.0)}
 """Norm: seed, and what the end's row of the output table is multiplied by, so that sentences end now and then."""
-COMPACTION = {"never": 0.0, "as shipped": stopping.COMPACT_BELOW, "at once": 1.0}
+COMPACTION = {"never": 0.0, "as shipped": module.COMPACT_BELOW, "at once": 1.0}
 
 
 class Found(NamedTuple):
@@ -87,7 +87,7 @@ def expected(norm, row, size, extra=EXTRA):
 
 def search(norm, rows, size, alpha, extra=EXTRA):
     """What ours finds for some of our sentences together."""
-    found = beam.beam_search(model_of(norm), SRC[list(rows)], beam_size=size, alpha=alpha, max_extra_tokens=extra)
+    found = module.beam_search(model_of(norm), SRC[list(rows)], beam_size=size, alpha=alpha, max_extra_tokens=extra)
     return [[tuple(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
 
 
@@ -106,7 +106,7 @@ def _never_compacted(monkeypatch):
 
 
 def compact(monkeypatch, when):
-    monkeypatch.setattr(stopping, "COMPACT_BELOW", COMPACTION[when])
+    monkeypatch.setattr(module, "COMPACT_BELOW", COMPACTION[when])
 
 
 @pytest.mark.parametrize("norm", MODELS)
@@ -125,11 +125,11 @@ def test_a_batch_finds_what_each_sentence_finds_alone(norm, size, monkeypatch):
 def test_what_is_done_may_stay_for_some_steps(norm, every, monkeypatch):
     """As on a GPU, where the unfinished are counted now and then, and all sentences are looked at for ends."""
     compact(monkeypatch, "at once")
-    monkeypatch.setattr(stopping, "counts_after", lambda position, device: (position + 1) % every == 0)
+    monkeypatch.setattr(module, "counts_after", lambda position, device: (position + 1) % every == 0)
     monkeypatch.setattr(Ended, "sentences", lambda ended: torch.arange(len(ended.log_probs)))
     for size in SIZES:
         assert_as_alone(search(norm, ROWS, size, 0.6), norm, ROWS, size, 0.6)
-    assert greedy.greedy(model_of(norm), SRC, max_extra_tokens=EXTRA) == [
+    assert module.greedy(model_of(norm), SRC, max_extra_tokens=EXTRA) == [
         list(expected(norm, row, 1).ended[0][0]) for row in ROWS
     ]
 
@@ -161,7 +161,7 @@ def test_a_sentence_at_its_limit_is_done_with_what_it_has(norm):
 @pytest.mark.parametrize("when", COMPACTION)
 def test_greedy_is_a_beam_of_one_in_every_batch(norm, when, monkeypatch):
     compact(monkeypatch, when)
-    found = greedy.greedy(model_of(norm), SRC, max_extra_tokens=EXTRA)
+    found = module.greedy(model_of(norm), SRC, max_extra_tokens=EXTRA)
     assert found == [list(expected(norm, row, 1).ended[0][0]) for row in ROWS]
     assert found == [list(hypotheses[0][0]) for hypotheses in search(norm, ROWS, 1, 0.6)]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ablab.transformer.decoding import beam, greedy, stopping
+from ablab.transformer.decoding import search
 from ablab.transformer.decoding.translator import BATCH_TOKENS, DecodingConfig
 from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import build, source
@@ -16,9 +16,8 @@ def test_steps_ask_for_nothing(size, monkeypatch):
     """Until the translations are read, or the unfinished sentences counted."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # it has never heard of that device
     counted, steps = [], []
-    for searching in (beam, greedy):
-        monkeypatch.setattr(searching, "length_limits", lambda src, _: (src.sum(dim=1), LONGEST))
-        monkeypatch.setattr(searching, "unfinished", lambda going, position: counted.append(position))
+    monkeypatch.setattr(search, "length_limits", lambda src, _: (src.sum(dim=1), LONGEST))
+    monkeypatch.setattr(search, "unfinished", lambda going, position: counted.append(position))
     plain = Transformer.step
     monkeypatch.setattr(Transformer, "step", lambda *asked: steps.append(1) or plain(*asked))
     model = build("pre").float().to("meta").eval()
@@ -29,11 +28,11 @@ def test_steps_ask_for_nothing(size, monkeypatch):
 
 
 def test_the_unfinished_are_counted_at_each_step_of_a_cpu_alone():
-    for device, steps in (("cpu", 16), ("meta", 16 // stopping.COUNT_EVERY)):
-        assert sum(stopping.counts_after(position, torch.device(device)) for position in range(16)) == steps
+    for device, steps in (("cpu", 16), ("meta", 16 // search.COUNT_EVERY)):
+        assert sum(search.counts_after(position, torch.device(device)) for position in range(16)) == steps
 
 
 def test_other_devices_translate_larger_batches():
-    search = DecodingConfig(beam_size=4)
-    assert search.batch_tokens(torch.device("cpu")) == BATCH_TOKENS // 4
-    assert search.batch_tokens(torch.device("meta")) > BATCH_TOKENS
+    beams = DecodingConfig(beam_size=4)
+    assert beams.batch_tokens(torch.device("cpu")) == BATCH_TOKENS // 4
+    assert beams.batch_tokens(torch.device("meta")) > BATCH_TOKENS

@@ -8,9 +8,8 @@ import torch
 
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.tokenizer import Tokenizer
-from ablab.transformer.decoding.beam import beam_search
-from ablab.transformer.decoding.greedy import greedy
 from ablab.transformer.decoding.hypotheses import NOTHING, length_penalty
+from ablab.transformer.decoding.search import beam_search, greedy
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.model.tokens import BOS, EOS, PAD
 from tests.model.arms import VOCAB, build, source, stir

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.transformer.model.attention_norms import QKNorm
+from ablab.transformer.model.norms import QKNorm
 from tests.model.arms import build
 
 CLOSE = {"rtol": 0, "atol": 1e-12}

@@ -246,7 +246,7 @@ def test_all_ways_to_attend_add_the_bias(causal, masked):
 APART = '''
 import torch
 from torch import nn
-from ablab.transformer.model.attention_norms import AttentionNorm
+from ablab.transformer.model.norms import AttentionNorm
 from ablab.transformer.model.positions import AttentionPosition
 
 class Gains(AttentionNorm):

@@ -10,7 +10,7 @@ from ablab.transformer.build import build_model
 
 IN_THE_MODEL = {
     "norm": ("ablab.transformer.model.norms.LayerNorm", "LayerNorm", "d_model"),
-    "attention_norm": ("ablab.transformer.model.attention_norms.QKNorm", "QKNorm", "length=d_head"),
+    "attention_norm": ("ablab.transformer.model.norms.QKNorm", "QKNorm", "length=d_head"),
     "feed_forward": ("ablab.transformer.model.feed_forward.ReLU", "ReLU", "d_model, d_ff, dropout"),
     "placement": ("ablab.transformer.model.residual.PreNorm", "PreNorm", "norm, dropout"),
     "position": ("ablab.transformer.model.positions.SinusoidalPositions", "SinusoidalPositions", "d_model"),

@@ -82,7 +82,7 @@ def test_only_a_call_that_tells_a_person_something_is_left_out(copy):
 
 
 def test_training_and_evaluation_are_told_apart(copy):
-    copy.edit("transformer/decoding/beam.py", "2 * size", "3 * size")
+    copy.edit("transformer/decoding/search.py", "2 * size", "3 * size")
     training, evaluation = copy.digests()
     assert training == NOW[0]
     assert evaluation != NOW[1]

@@ -8,8 +8,8 @@ import torch
 from ablab.transformer.analysis.inspect import attentions, masked
 from ablab.transformer.data.batches import Sentences, collate
 from ablab.transformer.model.heads import sharing_tensors
-from ablab.transformer.pruning.head_search import HeadSearch
 from ablab.transformer.pruning.heads import Head, Heads, Removal, at_random, by_importance, head_counts
+from ablab.transformer.pruning.search import HeadSearch
 from ablab.transformer.pruning.surgery import prune, prune_head_weights
 from ablab.transformer.stages.validated import whole_heads
 from ablab.transformer.training.head_importance import head_importance

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ablab.transformer.build import build_model
-from ablab.transformer.decoding.beam import beam_search
+from ablab.transformer.decoding.search import beam_search
 from ablab.transformer.model.layerdrop import LayerDrop
 from ablab.transformer.pruning.search import all_combinations
 from ablab.transformer.pruning.strategies import Depths, Kept

@@ -9,8 +9,7 @@ from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD
 from ablab.transformer.training import loss as loss_module
-from ablab.transformer.training.chunks import loss_rows
-from ablab.transformer.training.loss import projected_cross_entropy, token_loss
+from ablab.transformer.training.loss import loss_rows, projected_cross_entropy, token_loss
 from tests.model.arms import NO_DROPOUT, build, source, stir, target
 
 

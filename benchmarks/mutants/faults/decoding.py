@@ -17,14 +17,14 @@ DECODING = [
     ),
     Fault(
         "beam: no sentence is done before all of its batch are",
-        "transformer/decoding/beam.py",
+        "transformer/decoding/search.py",
         "beams.abandon(finished.full(rows))",
         "beams.abandon(finished.full(rows).all().expand(len(rows)))",
         BATCHES,
     ),
     Fault(
         "beam: a sentence that is done goes on collecting until it leaves the batch",
-        "transformer/decoding/beam.py",
+        "transformer/decoding/search.py",
         "        beams.abandon(finished.full(rows))\n        state.follow(origin)\n"
         "        if (kept := unfinished(beams.going(), position)) is not None:\n",
         "        state.follow(origin)\n"
@@ -33,7 +33,7 @@ DECODING = [
     ),
     Fault(
         "search: every step waits for the device",
-        "transformer/decoding/stopping.py",
+        "transformer/decoding/search.py",
         'return device.type == "cpu" or (position + 1) % COUNT_EVERY == 0',
         "return True",
         DEVICE,
@@ -47,7 +47,7 @@ DECODING = [
     ),
     Fault(
         "beam: an end among the 2k best counts",
-        "transformer/decoding/beam.py",
+        "transformer/decoding/search.py",
         "ended = Ended(log_probs[:, :size].masked_fill(~is_end[:, :size], -math.inf), origin[:, :size], self.tokens)",
         "ends, at = log_probs.masked_fill(~is_end, -math.inf).topk(size, dim=1)\n"
         "        ended = Ended(ends, origin.gather(1, at), self.tokens)",
@@ -69,7 +69,7 @@ DECODING = [
     ),
     Fault(
         "beam: a hypothesis keeps the past of its place, not of what it continues",
-        "transformer/decoding/beam.py",
+        "transformer/decoding/search.py",
         "        state.follow(origin)\n",
         "        state.follow(torch.arange(beam_size).expand_as(origin) * (position > 0))\n",
         SEARCH,
@@ -83,14 +83,14 @@ DECODING = [
     ),
     Fault(
         "beam: every hypothesis must end a token early",
-        "transformer/decoding/beam.py",
+        "transformer/decoding/search.py",
         "beams.advance(beam_size, logits, limits[rows] == position, position)",
         "beams.advance(beam_size, logits, limits[rows] <= position + 1, position)",
         (*SEARCH, *BATCHES),
     ),
     Fault(
         "length penalty: the end does not count",
-        "transformer/decoding/beam.py",
+        "transformer/decoding/search.py",
         "penalty=length_penalty(position + 1, alpha)",
         "penalty=length_penalty(position, alpha)",
         SEARCH,
@@ -104,7 +104,7 @@ DECODING = [
     ),
     Fault(
         "length of a translation: the limit counts the source's end",
-        "transformer/decoding/stopping.py",
+        "transformer/decoding/search.py",
         "((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens",
         "(src != PAD).sum(dim=1) + max_extra_tokens",
         (*SEARCH, *BATCHES),

@@ -19,14 +19,14 @@ TODAY = [
     ),
     Fault(
         "QK-norm: the scores are divided by sqrt(d_head) once more",
-        "transformer/model/attention_norms.py",
+        "transformer/model/norms.py",
         "scale = self.g * math.sqrt(queries.size(-1))",
         "scale = self.g",
         QK,
     ),
     Fault(
         "QK-norm: the keys keep their length",
-        "transformer/model/attention_norms.py",
+        "transformer/model/norms.py",
         "return keys * (1 / self._norm(keys)).to(keys.dtype)",
         "return keys",
         QK,

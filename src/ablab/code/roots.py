@@ -109,7 +109,6 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.text.Say": "tells a person a line",
     "ablab.tracking": "watches",
     "ablab.transformer.analysis.plot": "draws",
-    "ablab.transformer.analysis.plot_matrices": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
     "ablab.transformer.stages.train._cost": "measures time and memory",
     "ablab.transformer.training.cost": "counts and measures what a model takes",
@@ -126,7 +125,7 @@ SILENT = ("ablab.text.Say", "ablab.console.Console.say")
 
 UNUSED: Mapping[Stage, Mapping[str, str]] = {
     "training": {
-        "ablab.transformer.decoding.beam": "validation decodes greedily",
+        "ablab.transformer.decoding.search.beam_search": "validation decodes greedily",
         "ablab.transformer.decoding.hypotheses": "validation decodes greedily",
     },
 }

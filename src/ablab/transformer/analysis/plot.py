@@ -1,12 +1,12 @@
-"""Pictures of artefacts, drawn to a file according to their kind."""
+"""Pictures of artefacts, drawn to a file: lines, a heat map, a table of texts, or small multiples of one scale."""
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.store.artefacts import Artefact, SeriesArtefact, Trace
+from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact, Slice, Trace
 from ablab.text import write_picture
-from ablab.transformer.analysis.plot_matrices import draw_matrix
 
 COLUMNS = 3
 
@@ -60,3 +60,115 @@ def _places(axes: Any, trace: Trace) -> None:
     elif len(trace.x) <= FEW:
         axes.set_xticks(trace.x, [f"{x:g}" for x in trace.x])
     axes.grid(axis="y", alpha=0.25)
+
+
+COLOURS = "cividis"
+
+MOST_NUMBERS = 24
+"""Maximum numbers along a side of a heat map; of more, evenly spaced ones are written. Tokens are all written."""
+
+FEW_NUMBERS = 16
+"""The same, of one of two large panels side by side."""
+
+WIDEST, TALLEST = 9.0, 7.5
+"""Inches: largest heat map of numbered places. Cells of larger matrices are small, not the picture large."""
+
+WRITTEN = 16
+"""Maximum letters of a line in a cell."""
+
+LETTER = 0.125
+"""Inches that a token needs beside a small panel."""
+
+PANEL = (1.15, 3.2)
+"""Inches: smallest and largest side of a small panel. Smallest: of 16 heads on one page."""
+
+
+def draw_matrix(figure: Any, artefact: MatrixArtefact) -> None:
+    """Draw small multiples where slices have a place among them, else the first slice."""
+    panels = [part for part in artefact.slices if part.row or part.column]
+    if panels and any(part.values != panels[0].values for part in panels):
+        _multiples(figure, artefact, panels)
+    else:
+        _one(figure, artefact, artefact.slices[0])
+
+
+def _one(figure: Any, artefact: MatrixArtefact, part: Slice) -> None:
+    columns, rows = artefact.x.labels, artefact.y.labels
+    width, height = (1.15, 0.36) if part.cells else (0.4, 0.32)
+    figure.set_size_inches(2.5 + _side(columns, width, WIDEST), 1.8 + _side(rows, height, TALLEST))
+    axes = figure.add_subplot()
+    image = _heat(axes, part.values, *_range([part]))
+    _label(axes, artefact, most=len(rows) + len(columns) if part.cells else MOST_NUMBERS, flat=bool(part.cells))
+    axes.set_xlabel(artefact.x.title)
+    axes.set_ylabel(artefact.y.title)
+    if part.cells:
+        _write(axes, image, part)
+    figure.colorbar(image, label=artefact.value)
+
+
+def _write(axes: Any, image: Any, part: Slice) -> None:
+    """Write each cell's text in black or white, whichever its colour lets one read."""
+    for row, (texts, values) in enumerate(zip(part.cells, part.values, strict=True)):
+        for column, (text, value) in enumerate(zip(texts, values, strict=True)):
+            red, green, blue, _ = image.cmap(image.norm(value))
+            ink = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+            cut = "\n".join(line if len(line) <= WRITTEN else f"{line[: WRITTEN - 1]}…" for line in text.split("\n"))
+            axes.text(column, row, cut, ha="center", va="center", color=ink, fontsize=8, parse_math=False)
+
+
+def _multiples(figure: Any, artefact: MatrixArtefact, panels: Sequence[Slice]) -> None:
+    """Draw a grid of panels; tokens stand only at its left side and below the lowest panel of each column."""
+    rows, columns = (list(dict.fromkeys(getattr(part, side) for part in panels)) for side in ("row", "column"))
+    few = len(columns) * len(rows) <= 2
+    width, height = (
+        6.0 if few else min(PANEL[1], max(PANEL[0], LETTER * len(axis.labels))) for axis in (artefact.x, artefact.y)
+    )
+    figure.set_size_inches(2.2 + width * len(columns), 1.6 + (height + 0.25) * len(rows))
+    grid = figure.subplots(len(rows), len(columns), squeeze=False)
+    low, high = _range(panels)
+    lowest = {part.column: rows.index(part.row) for part in panels}
+    for axes in grid.flat:
+        axes.set_axis_off()
+    image = None
+    for part in panels:
+        row, column = rows.index(part.row), columns.index(part.column)
+        axes = grid[row, column]
+        axes.set_axis_on()
+        image = _heat(axes, part.values, low, high)
+        axes.set_title(", ".join(name for name in (part.row, part.column) if name), fontsize=8, pad=3)
+        _label(axes, artefact, most=FEW_NUMBERS if few else MOST_NUMBERS, size=8 if few else 7)
+        axes.tick_params(length=1.5, pad=1.5, labelleft=column == 0, labelbottom=row == lowest[part.column])
+    figure.supxlabel(artefact.x.title, fontsize="small")
+    figure.supylabel(artefact.y.title, fontsize="small")
+    figure.colorbar(image, ax=list(grid.flat), label=artefact.value, fraction=0.04, pad=0.01, aspect=40)
+
+
+def _heat(axes: Any, values: Sequence[Sequence[float]], low: float, high: float | None) -> Any:
+    return axes.imshow(values, cmap=COLOURS, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+
+
+def _range(parts: Sequence[Slice]) -> tuple[float, float]:
+    """Return the limits of the colours: 0, or the smallest value below it, and the largest value."""
+    values = [value for part in parts for row in part.values for value in row]
+    return min(0.0, *values), max(values)
+
+
+def _label(axes: Any, artefact: MatrixArtefact, *, most: int, size: float = 10, flat: bool = False) -> None:
+    columns, rows = _thinned(artefact.x.labels, most), _thinned(artefact.y.labels, most)
+    turned: dict[str, Any] = {}
+    if not flat and not all(label.isdecimal() for label in columns[1]) and max(map(len, columns[1])) > 1:
+        turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if size >= 10 else {"rotation": 90}
+    axes.set_xticks(*columns, fontsize=size, parse_math=False, **turned)
+    axes.set_yticks(*rows, fontsize=size, parse_math=False)
+
+
+def _thinned(labels: Sequence[str], most: int) -> tuple[list[int], list[str]]:
+    """Return the places and texts of at most so many numbers, evenly spaced from the first; of tokens all."""
+    apart = -(-len(labels) // most) if all(label.isdecimal() for label in labels) else 1
+    places = list(range(0, len(labels), apart))
+    return places, [labels[place] for place in places]
+
+
+def _side(labels: Sequence[str], cell: float, most: float) -> float:
+    """Return the side of a heat map in inches: limited only where not every label must be written."""
+    return min(most, cell * len(labels)) if all(label.isdecimal() for label in labels) else cell * len(labels)

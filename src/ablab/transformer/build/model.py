@@ -20,13 +20,13 @@ from ablab.seeding import derive
 from ablab.store.saved_model import SavedModel
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.transformer.model.attention import CrossAttention, SelfAttention
-from ablab.transformer.model.attention_norms import AttentionNorm
 from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
 from ablab.transformer.model.embedding import Embedding, InputEmbedding, TiedEmbeddings
 from ablab.transformer.model.heads import with_heads
 from ablab.transformer.model.initialisation import initialise
 from ablab.transformer.model.layerdrop import RATES, LayerDrop
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
+from ablab.transformer.model.norms import AttentionNorm
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.positions import AttentionPosition
 from ablab.transformer.model.residual import Residual

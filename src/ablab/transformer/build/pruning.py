@@ -6,9 +6,8 @@ from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
 from ablab.config.options import Pruning
 from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.pruning.head_search import HeadJudge, HeadSearch
 from ablab.transformer.pruning.heads import Heads, HeadStrategy, Importance, Removal, at_random, by_importance
-from ablab.transformer.pruning.search import Judge
+from ablab.transformer.pruning.search import HeadJudge, HeadSearch, Judge
 from ablab.transformer.pruning.strategies import Strategy
 
 

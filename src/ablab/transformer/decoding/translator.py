@@ -9,9 +9,8 @@ import torch
 
 from ablab.transformer.data.batches import Index, Sentences, like_lengths
 from ablab.transformer.data.tokenizer import Tokenizer
-from ablab.transformer.decoding.beam import beam_search
-from ablab.transformer.decoding.greedy import greedy
 from ablab.transformer.decoding.hypotheses import NOTHING, Hypothesis
+from ablab.transformer.decoding.search import beam_search, greedy
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.transformer import Transformer
 

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ablab.transformer.model.attention_norms import AttentionNorm
 from ablab.transformer.model.dropout import Dropout
 from ablab.transformer.model.kv_cache import KeysValues, KVCache, Tree
+from ablab.transformer.model.norms import AttentionNorm
 from ablab.transformer.model.positions import AttentionPosition
 from ablab.transformer.model.projection import Projection
 

@@ -14,8 +14,7 @@ from ablab.transformer.model.attention import Attention
 from ablab.transformer.model.heads import attentions
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.training.chunks import VALID_TOKENS
-from ablab.transformer.training.loss import token_loss
+from ablab.transformer.training.loss import VALID_TOKENS, token_loss
 
 
 def head_importance(

@@ -1,4 +1,7 @@
-"""Losses of training, and what they are made of: predictions, label-smoothed cross-entropy, sums over tokens."""
+"""Losses of training, and what they are made of: predictions, label-smoothed cross-entropy, sums over tokens in chunks.
+
+The sizes of chunks, in training and in validation, decide the order of sums; changing them changes only rounding.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +14,27 @@ from torch.utils.checkpoint import checkpoint
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.modes import as_products_take_it
 from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.training.chunks import loss_rows
+
+ROWS = 512
+"""Hidden vectors per chunk of logits on a CPU.
+
+Each chunk reads and writes the table and its gradient once, which fewer rows would not repay; the logits of more rows
+leave the cache. At every vocabulary and width measured, in fp32 and bf16, the time is within about a tenth of that of
+the best power of 2 (`python -m benchmarks.speed.chunks`; docs/performance.md has the figures).
+"""
+
+LOGITS = 1 << 24
+"""Most logits held at a time: 64 MB in fp32, reached by vocabularies of 32,768 and more. There are two such buffers."""
+
+LOGITS_ON_GPU = 1 << 25
+"""Most logits held at a time on a GPU; large, so that it need not wait for work. Chosen by memory, not measured."""
+
+VALID_TOKENS = 8192
+"""Padded target tokens per batch of the validation loss."""
+
+SPREAD_TOKENS = 1024
+"""Padded target tokens per batch where batches are spread over threads; few, so that no thread waits long at the end.
+"""
 
 
 class TokenLoss(NamedTuple):
@@ -80,6 +103,13 @@ def _log_probs(hidden: Tensor, matrix: Tensor) -> Float[Tensor, "rows vocab"]:
     hidden = as_products_take_it(hidden)
     logits = hidden @ matrix.to(hidden.dtype).T
     return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def loss_rows(vocab: int, device: torch.device) -> int:
+    """Return the number of hidden vectors whose logits the loss holds at a time."""
+    if device.type == "cpu":
+        return max(1, min(ROWS, LOGITS // vocab))
+    return max(1, LOGITS_ON_GPU // vocab)
 
 
 def projected_cross_entropy(

@@ -14,8 +14,7 @@ from ablab.transformer.decoding.translator import DecodingConfig, Translator, sp
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.scoring import Scoring, bleu
-from ablab.transformer.training.chunks import SPREAD_TOKENS, VALID_TOKENS
-from ablab.transformer.training.loss import token_loss
+from ablab.transformer.training.loss import SPREAD_TOKENS, VALID_TOKENS, token_loss
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Batched beam search with GNMT's length penalty."""
+"""Greedy search, batched beam search with GNMT's length penalty, and when a search stops."""
 
 import math
 from dataclasses import dataclass
@@ -9,10 +9,33 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ablab.transformer.decoding.hypotheses import Ended, Finished, Hypothesis, length_penalty, of_beams
-from ablab.transformer.decoding.stopping import length_limits, unfinished
-from ablab.transformer.decoding.words import next_words
-from ablab.transformer.model.tokens import BOS, EOS
+from ablab.transformer.decoding.words import forbid, next_words
+from ablab.transformer.model.tokens import BOS, EOS, PAD
 from ablab.transformer.model.transformer import Transformer
+
+
+@torch.inference_mode()
+def greedy(model: Transformer, src: Int[Tensor, "batch src_len"], *, max_extra_tokens: int) -> list[list[int]]:
+    """Return the target ids of each sentence without BOS and EOS, at most source length + `max_extra_tokens` ids."""
+    limits, longest = length_limits(src, max_extra_tokens)
+    state = model.start(src, beams=1, max_len=longest + 1)
+    rows = torch.arange(len(src), device=src.device)  # which sentence each row still decodes
+    alive = torch.ones_like(rows, dtype=torch.bool)
+    last = torch.full((len(src), 1), BOS, device=src.device)
+    output = torch.full((len(src), longest + 1), EOS, device=src.device)
+
+    for position in range(output.size(1)):
+        logits = forbid(model.step(last, state)[:, 0])
+        token = logits.argmax(dim=-1).masked_fill(limits[rows] == position, EOS).masked_fill(~alive, EOS)
+        output[rows, position] = token
+        alive &= token != EOS
+        last = token[:, None]
+        if (kept := unfinished(alive, position)) is not None:
+            if len(kept) == 0:
+                break
+            state.keep(kept)
+            rows, last, alive = rows[kept], last[kept], alive[kept]
+    return [sentence[: sentence.index(EOS)] if EOS in sentence else sentence for sentence in output.tolist()]
 
 
 @torch.inference_mode()
@@ -115,3 +138,37 @@ class _Beams:
         grown[:, :, position] = token.gather(1, going)
         kept = log_probs.masked_fill(is_end, -math.inf).gather(1, going)
         return ended, _Beams(kept, grown), origin
+
+
+COMPACT_BELOW = 0.8
+"""Share of unfinished sentences below which the finished are dropped; to compact a batch is to copy, too."""
+
+COUNT_EVERY = 8
+"""Steps after which a search on another device than the CPU counts the unfinished sentences, for which it waits."""
+
+
+def length_limits(src: Int[Tensor, "batch src_len"], max_extra_tokens: int) -> tuple[Int[Tensor, "batch"], int]:
+    """Return the most target tokens of each sentence, source tokens + `max_extra_tokens`, and of all of them.
+
+    The end of the sentence is not among them.
+    """
+    limits = ((src != PAD) & (src != EOS)).sum(dim=1) + max_extra_tokens
+    return limits, int(limits.max())
+
+
+def unfinished(going: Bool[Tensor, "rows"], position: int) -> Int[Tensor, "kept"] | None:
+    """Return the rows of a batch that a search keeps after its step at `position`: those `going` on, or none.
+
+    None instead of rows: all stay for now, since too few have ended, or since the search does not count at this step.
+    """
+    if not counts_after(position, going.device):
+        return None
+    left = int(going.sum())
+    if left and left >= COMPACT_BELOW * len(going):
+        return None
+    return going.nonzero()[:, 0]
+
+
+def counts_after(position: int, device: torch.device) -> bool:
+    """Return whether a search counts the unfinished sentences after its step at `position`: always, on the CPU."""
+    return device.type == "cpu" or (position + 1) % COUNT_EVERY == 0
