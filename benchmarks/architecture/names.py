@@ -188,7 +188,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ablab.transformer.stages.analyses.wanted",
             "ablab.transformer.stages.analyse.MAKERS",
-            "ablab.transformer.stages.looks.LOOKS",
+            "ablab.transformer.stages.analyse.LOOKS",
         ),
     ),
     (

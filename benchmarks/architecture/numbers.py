@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 350,
-    "lines": 44_995,
+    "files over 12 lines": 342,
+    "lines": 44_947,
     "entries at the top": 29,
     "arrows between rooms": 255,
     "floors": 15,
     "files that name a score": 65,
-    "modules with one importer": 83,
+    "modules with one importer": 80,
     "class names used twice": 13,
     "files from the command line to the record": 23,
 }

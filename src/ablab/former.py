@@ -23,6 +23,12 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.code.equal": "ablab.code.differences",
+    "ablab.commands.schedules": "ablab.commands.analyse",
+    "ablab.commands.short_names": "ablab.commands.ls",
+    "ablab.config.plain": "ablab.config.values",
+    "ablab.search.draws": "ablab.search.sampling",
+    "ablab.statistics.planning": "ablab.statistics.power",
     "ablab.transformer.analysis.plot_matrices": "ablab.transformer.analysis.plot",
     "ablab.transformer.data.epochs": "ablab.transformer.data.steps",
     "ablab.transformer.data.number_sentences": "ablab.transformer.data.numbers",
@@ -35,6 +41,8 @@ MERGED: Mapping[str, str] = {
     "ablab.transformer.model.dot_product": "ablab.transformer.model.attention",
     "ablab.transformer.model.drophead": "ablab.transformer.model.dropout",
     "ablab.transformer.pruning.head_search": "ablab.transformer.pruning.search",
+    "ablab.transformer.stages.looks": "ablab.transformer.stages.analyse",
+    "ablab.transformer.stages.texts": "ablab.transformer.stages.analyses",
     "ablab.transformer.training.chunks": "ablab.transformer.training.loss",
 }
 """By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still

@@ -1,6 +1,6 @@
 """The name of a run in a list begins with what tells it from the others, since it may be cut."""
 
-from ablab.commands.short_names import ShortNames
+from ablab.commands.ls import ShortNames
 from ablab.identity import parts_of
 
 COMMON = "optim=cosine,data=multi30k,training.max_steps=3000"

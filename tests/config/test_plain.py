@@ -8,7 +8,7 @@ import pytest
 from ablab.config import compose_arm, values
 from ablab.config.groups import groups
 from ablab.config.overrides import parse
-from ablab.config.plain import Plain
+from ablab.config.values import Plain
 from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.study.cells import cells_of

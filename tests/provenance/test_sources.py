@@ -12,8 +12,17 @@ import ablab
 from ablab import identity
 from ablab.code.code import code, code_from
 from ablab.code.definitions import Sources, reached
-from ablab.code.differences import numerical_versions, of_other_version, other_code, other_judge, other_origin
-from ablab.code.equal import TABLE, RecordedCode, joined, same_code
+from ablab.code.differences import (
+    TABLE,
+    RecordedCode,
+    joined,
+    numerical_versions,
+    of_other_version,
+    other_code,
+    other_judge,
+    other_origin,
+    same_code,
+)
 from ablab.code.machine import provenance
 from ablab.code.modules import Package
 from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
@@ -227,7 +236,7 @@ def test_what_the_table_says_is_one_is_not_elsewhere(monkeypatch):
     recorded = {**provenance(RECIPE), "code": "2:0", "components": {"training": {**components, "spine": "2:1"}}}
     assert other_origin(recorded, RECIPE) is not None
     entries = [{"digests": ["2:1", components["spine"]]}]
-    monkeypatch.setattr("ablab.code.equal.equals", lambda: joined(entries))
+    monkeypatch.setattr("ablab.code.differences.equals", lambda: joined(entries))
     assert other_origin(recorded, RECIPE) is None
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.code.equal import joined
+from ablab.code.differences import joined
 from ablab.judge.arms import arm_line
 from ablab.judge.claims import judge
 from ablab.judge.document import ClaimLine
@@ -76,7 +76,7 @@ def test_seeds_made_elsewhere_in_both_arms_are_no_difference_between_them(arms):
 
 
 def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
-    monkeypatch.setattr("ablab.code.equal.equals", lambda: joined([{"digests": ["2:a", "2:b"]}]))
+    monkeypatch.setattr("ablab.code.differences.equals", lambda: joined([{"digests": ["2:a", "2:b"]}]))
     usual, other = arms
     assert unlike(trained(usual, stretch()), trained(other, stretch(code="2:b"))) is None
 

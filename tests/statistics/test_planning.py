@@ -8,8 +8,7 @@ from scipy import stats
 
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.planning import MOST_SEEDS, POWERS, Layout, sd_range, seeds_for
-from ablab.statistics.power import paired_power
+from ablab.statistics.power import MOST_SEEDS, POWERS, Layout, paired_power, sd_range, seeds_for
 
 PAIR = Layout([1.0, -1.0], None)
 expectations = st.sampled_from(sorted(POWERS))

@@ -3,8 +3,7 @@
 from typing import Any
 
 from ablab.api.run import Run
-from ablab.code.differences import made_by
-from ablab.code.equal import RecordedCode, comparable, same_code
+from ablab.code.differences import RecordedCode, comparable, made_by, same_code
 from ablab.errors import UserError
 from ablab.identity import differing
 from ablab.store.records import MAY_DIFFER, Record, Strict

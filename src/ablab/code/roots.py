@@ -29,7 +29,7 @@ CHOSEN: Mapping[str, str] = {
     "ablab.transformer.stages.train.DTYPES": "training.precision",
     "ablab.transformer.build.pruning.HEAD_STRATEGIES": "pruning.kind",
     "ablab.transformer.stages.analyse.MAKERS": "analysis",
-    "ablab.transformer.stages.looks.LOOKS": "analysis",
+    "ablab.transformer.stages.analyse.LOOKS": "analysis",
 }
 """Dictionaries from which the recipe chooses one entry, with the setting that does. No other entry is in a digest."""
 

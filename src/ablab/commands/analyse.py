@@ -1,13 +1,17 @@
-"""The `analyse` command: inspect finished runs and store artefacts that a report compares."""
+"""The `analyse` command: inspect finished runs and store artefacts that a report compares.
+
+With `schedule=true` and the words of a train line it needs no run, and draws the schedules of one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from ablab.commands.options.base import split_words
 from ablab.commands.options.models import AnalyseOptions
 from ablab.commands.outputs import AnalysedRun, AnalysedRuns, Analysis, say_json
-from ablab.commands.schedules import asks_to_draw, draw_schedules
 from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
@@ -120,3 +124,40 @@ def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:
     store = f" outputs={folders[0].outputs}" if elsewhere else ""
     console.say(f"Next: {program('report')} runs={','.join(ids)}{store}")
     console.say(f"Results: {', '.join(str(folder.artefacts) for folder in folders)}")
+
+
+def asks_to_draw(word: str) -> bool:
+    """Return whether a word is `schedule=true`. `schedule` is also a group of the configuration, with its options."""
+    key, _, value = word.partition("=")
+    try:
+        return key == "schedule" and TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return False
+
+
+def draw_schedules(words: Sequence[str]) -> int:
+    """Draw learning rate and DropHead rate of the run that the words describe, once, and say where."""
+    for word in words:
+        key = word.partition("=")[0]
+        if key in AnalyseOptions.model_fields and key not in ("schedule", "outputs"):
+            raise UserError(
+                f"{word}: not with schedule=true, which draws a run before it is trained; allowed: the words of a "
+                "train line"
+            )
+    from ablab.config import compose
+    from ablab.transformer.stages.schedules import schedules, write
+
+    composed = compose(words)
+    console = Console()
+    drawn = schedules(composed.config)
+    folder = Path(composed.config.outputs) / "schedules"
+    table, picture = (folder / f"{drawn.name}.{kind}" for kind in ("csv", "png"))
+    for line in (*drawn.titles, *drawn.notes):
+        console.say(line)
+    if table.exists() and picture.exists():
+        console.say("these schedules were drawn before: nothing is drawn again")
+    else:
+        write(drawn, table, picture)
+    console.say(f"Next: {program('train')} {' '.join(words)}".rstrip())
+    console.say(f"Results: {picture}, {table}")
+    return 0

@@ -1,8 +1,12 @@
-"""The `ls` command: the runs of a store as a table."""
+"""The `ls` command: the runs of a store as a table.
+
+Names may be too long for it: the words that all have are left out, and what tells the runs from each other comes first.
+"""
 
 import csv
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
 from ablab.api import open as open_store
@@ -11,9 +15,9 @@ from ablab.api.run import DAMAGED, Run
 from ablab.commands.options.base import read_words
 from ablab.commands.options.stored import LsOptions
 from ablab.commands.outputs import say_json
-from ablab.commands.short_names import ShortNames
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
+from ablab.identity import parts_of
 from ablab.store.conditions import near_miss
 from ablab.store.garbage import uncollected
 from ablab.store.scores import COSTS, SCORES
@@ -116,3 +120,38 @@ def _notes(listed: Sequence[Listed], runs: dict[str, Run]) -> list[str]:
     several = f"scores are of {len(ways)} test sets or searches: compare those of one (ablab show run=<id>)"
     broken = f"damaged: {', '.join(damaged[:3])}{', ...' * (len(damaged) > 3)} (ablab show run=<id>)"
     return [*([several] if len(ways) > 1 else []), *([broken] if damaged else [])]
+
+
+class ShortNames:
+    """The names of a list. `shared`: the words that all of several have, which the list says once."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        split = [parts_of(name) for name in names]
+        first, *others = split or [[]]
+        self.shared = [word for word in first if all(word in other for other in others)] if others else []
+        self._order = _varying_first(split)
+
+    def of(self, name: str) -> str:
+        """Return one of the names without the shared words."""
+        own = [word for word in parts_of(name) if word not in self.shared]
+        return ",".join(sorted(own, key=lambda word: self._order[_key_of(word)]))
+
+
+def _varying_first(names: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return the place of each key: the more names agree in its value, or lack it, the later. The seed is last.
+
+    A long name is cut, and what it has in common with most runs of a store is what it may lose.
+    """
+    words = Counter(word for name in names for word in name)
+    having = Counter(_key_of(word) for word in words.elements())
+    alike = {key: len(names) - number for key, number in having.items()}
+    for word, number in words.items():
+        alike[_key_of(word)] = max(alike[_key_of(word)], number)
+    ranked = sorted(alike, key=lambda key: (key == "", alike[key]))
+    return {key: place for place, key in enumerate(ranked)}
+
+
+def _key_of(word: str) -> str:
+    """Return the key of a word of a name; none of a seed, which has a column, and of a word without a key."""
+    key, is_set, _ = word.partition("=")
+    return key if is_set else ""

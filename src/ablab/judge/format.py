@@ -4,7 +4,7 @@ import re
 
 from ablab.console import duration
 from ablab.judge.document import Advice, Span
-from ablab.statistics.planning import MOST_SEEDS
+from ablab.statistics.power import MOST_SEEDS
 
 
 def number(value: float | None, digits: int) -> str:

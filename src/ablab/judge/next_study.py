@@ -4,7 +4,7 @@ import statistics
 
 from ablab.judge.document import Advice
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.planning import Layout, sd_range, seeds_for
+from ablab.statistics.power import Layout, sd_range, seeds_for
 from ablab.statistics.verdict import Verdict
 from ablab.study.claims import Settled
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ablab.code.differences import NUMERICAL, made_by, of_other_version
-from ablab.code.equal import RecordedCode, comparable, same_code
+from ablab.code.differences import NUMERICAL, RecordedCode, comparable, made_by, of_other_version, same_code
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.store.records import Curve, Evaluation, Record
 

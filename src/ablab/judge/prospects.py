@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from ablab.fields import flatten
 from ablab.judge.noise import Noise, known_noise
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.planning import MOST_SEEDS, POWERS, Layout, seeds_for
-from ablab.statistics.power import POWER, detectable_difference
+from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, seeds_for
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
 from ablab.store.scores import COSTS, SCORES, chosen_by, unlike

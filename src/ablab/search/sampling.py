@@ -1,16 +1,17 @@
-"""Samplers and stopping rules. A trial's draws depend only on the seed, its number and the completed trials."""
+"""Samplers, draws and stopping rules. A trial's draws depend only on the seed, its number and the completed trials."""
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-if TYPE_CHECKING:
-    from optuna.study import Study
+from ablab.search.space import Space
 
 POPULATION = 10
 """Population of NSGA-II (Deb et al. 2002). Optuna's 50 would turn most searches over training runs into random ones."""
@@ -23,7 +24,7 @@ class _OrderedNSGAII(NSGAIISampler):
     after a kill would get other values.
     """
 
-    def get_parent_population(self, study: "Study", generation: int) -> list[FrozenTrial]:
+    def get_parent_population(self, study: Study, generation: int) -> list[FrozenTrial]:
         return sorted(super().get_parent_population(study, generation), key=lambda trial: trial.number)
 
 
@@ -47,22 +48,20 @@ class StatelessSampler(BaseSampler):
             return _OrderedNSGAII(seed=seed, population_size=POPULATION)
         return RandomSampler(seed=seed)
 
-    def infer_relative_search_space(self, study: "Study", trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         return self._fresh(trial).infer_relative_search_space(study, trial)
 
     def sample_relative(
-        self, study: "Study", trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         return self._fresh(trial).sample_relative(study, trial, search_space)
 
     def sample_independent(
-        self, study: "Study", trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         return self._fresh(trial, param_name).sample_independent(study, trial, param_name, param_distribution)
 
-    def after_trial(
-        self, study: "Study", trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
-    ) -> None:
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         self._fresh(trial).after_trial(study, trial, state, values)
 
 
@@ -78,3 +77,11 @@ def stopping_rule(kind: str, *, first_step: int, last_step: int | None) -> BaseP
     if kind == "hyperband":
         return HyperbandPruner(min_resource=first_step, max_resource=last_step or "auto", reduction_factor=3)
     return NopPruner()
+
+
+def draws(space: Space, count: int, seed: int) -> list[tuple[str, ...]]:
+    """Return the words of independent random draws; a longer list begins with the shorter one."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=StatelessSampler("random", seed, several_at_a_time=False))
+    distributions = space.distributions()
+    return [space.words(study.ask(distributions).params) for _ in range(count)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ablab.code.equal import RecordedCode, comparable, same_code
+from ablab.code.differences import RecordedCode, comparable, same_code
 from ablab.config.former import of_schema_1
 from ablab.files import one_line
 

@@ -70,7 +70,7 @@ def settings_of(tune: Tune, space: Space | None) -> list[Words]:
         assert tune.values is not None
         return [(f"{tune.key}={as_typed(value)}",) for value in tune.values]
     # Optuna takes a second to import, which only this needs.
-    from ablab.search.draws import draws
+    from ablab.search.sampling import draws
 
     assert tune.trials is not None
     return list(dict.fromkeys([(), *draws(space, tune.trials - 1, tune.draws)]))

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from ablab.code.code import code_digest
-from ablab.code.differences import numerical_versions, of_other_version, other_code, other_versions
-from ablab.code.equal import RecordedCode
+from ablab.code.differences import RecordedCode, numerical_versions, of_other_version, other_code, other_versions
 from ablab.code.machine import processor
 from ablab.config import Config
 from ablab.config.schema import Trainer

@@ -1,6 +1,6 @@
 """Computation of the artefacts of an analysis, one at a time, so that an interruption loses at most one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,24 @@ from ablab.files import json_digest
 from ablab.plan import Planned
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
-from ablab.transformer.analysis import attentions, cross_attention, importance, learned_scales
-from ablab.transformer.analysis.heads import NAMES
+from ablab.transformer.analysis import attention_maps, attentions, cross_attention, importance, learned_scales
+from ablab.transformer.analysis.heads import NAMES, single_heads
 from ablab.transformer.analysis.inspect import FINAL
+from ablab.transformer.analysis.next_token import TOP, distributions, table, uncertainty
 from ablab.transformer.analysis.plot import draw
-from ablab.transformer.stages.analyses import SITES, Wanted
-from ablab.transformer.stages.looks import LOOKS, Maker, Progress
+from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities
+from ablab.transformer.build import build_search
+from ablab.transformer.model.modes import evaluating
+from ablab.transformer.model.tokens import EOS
+from ablab.transformer.stages.analyses import SITES, Wanted, evaluated, read_test_text
+from ablab.transformer.stages.by_length import by_length
 from ablab.transformer.stages.opened import Opened
 from ablab.transformer.training.callbacks import Callback
+
+Progress = Callable[[int], None]
+
+Maker = Callable[[Opened, Mapping[str, Any], Progress], Artefact]
+"""A function of the run, the artefact's settings and a progress bar."""
 
 
 def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
@@ -108,6 +118,77 @@ def _heads(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> A
         slices=[Slice(label="", values=_rounded(gained, 5))],
     )
 
+
+def _positions(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
+    progress(1)
+    return heat_map(position_vectors(opened.model, settings["positions"]))
+
+
+def _similarity(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
+    progress(1)
+    return similarities(position_vectors(opened.model, settings["positions"]))
+
+
+SIDES = {"encoder": ("source", "source"), "decoder": ("read", "reference"), "cross": ("source", "reference")}
+"""Axes across and down, by site."""
+
+
+def _single_heads(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
+    site, axes = settings["site"], opened.axes(settings)
+    across, down = (axes[side] for side in SIDES[site])
+    maps = attention_maps(opened.model, site, *opened.pair(settings))
+    progress(1)
+    return single_heads(site, maps, settings["source"], across, down)
+
+
+def _next_token(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
+    """Return the distributions along the reference, or along the model's own translation where there is none."""
+    src = opened.source_ids(settings["source"])
+    if "reference" in settings:
+        ids, along = opened.target_ids(settings["reference"]), "the reference"
+    else:
+        with evaluating(opened.model):
+            ids = build_search(opened.planned.config).best(opened.model, src)[0]
+        along = "the model's own best translation"
+    logs = distributions(opened.model, src, ids)
+    progress(1)
+    return table(
+        logs,
+        [*ids, EOS],
+        opened.readable_target,
+        title=settings["source"],
+        about=f"Of the {logs.size(-1):,} types of the target vocabulary, the {TOP} most probable at each position, and "
+        f"all others together. The decoder has read {along} up to the position. Entropy: of the whole distribution.",
+    )
+
+
+def _uncertainty(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
+    ids = opened.target_ids(settings["reference"])
+    logs = distributions(opened.model, opened.source_ids(settings["source"]), ids)
+    progress(1)
+    return uncertainty(logs, [*ids, EOS], opened.readable_target)
+
+
+def _by_length(opened: Opened, settings: Mapping[str, Any], progress: Progress) -> Artefact:
+    evaluation = evaluated(opened.planned)
+    progress(1)
+    return by_length(
+        settings["metric"],
+        *read_test_text(opened.planned),
+        opened.planned.folder.hypotheses(evaluation.evaluation_id),
+        evaluation.statistics,
+    )
+
+
+LOOKS: dict[str, Maker] = {
+    "positions": _positions,
+    "similarity": _similarity,
+    "single_heads": _single_heads,
+    "next_token": _next_token,
+    "uncertainty": _uncertainty,
+    "by_length": _by_length,
+}
+"""Makers by the name of the analysis. A code digest names an entry by the dictionary that writes it out."""
 
 MAKERS: dict[str, Maker] = {"scalenorm_g": _scales, "attention": _attention, "heads": _heads, **LOOKS}
 

@@ -1,4 +1,4 @@
-"""The artefacts that an analysis of a run must produce, and those still missing; without torch.
+"""The artefacts that an analysis of a run must produce, from which stored text, and those missing; without torch.
 
 The choice of test sentences depends only on the test set, so that every arm shows the same ones.
 """
@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ablab.errors import UserError
 from ablab.plan import Planned
 from ablab.store.artefacts import comparable_artefacts
-from ablab.store.records import Record
+from ablab.store.records import Evaluation, Record
+from ablab.store.stored_text import StoredText, is_stored_text, stored_text
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.stages.by_length import METRICS
-from ablab.transformer.stages.texts import evaluated, read_test_text
 
 PAIRS = 4
 LONGEST = 80
@@ -137,3 +138,26 @@ def missing(planned: Planned, wanted: list[Wanted]) -> list[Wanted]:
 
 def _wanted(key: str, analysis: str, **others: Any) -> Wanted:
     return Wanted(key, {"analysis": analysis, "version": VERSION, **others})
+
+
+def evaluated(planned: Planned) -> Evaluation:
+    """Return the run's evaluation on this test set with this search; UserError if there is none."""
+    evaluation = planned.folder.evaluation(planned.evaluation_id)
+    if evaluation is None:
+        raise UserError(
+            f"{planned.run_id} has not translated {planned.evaluation['test']['name']}; type its train line again, "
+            "with the words that name this test set"
+        )
+    return evaluation
+
+
+def read_test_text(planned: Planned) -> StoredText:
+    """Return sources and references as the evaluation stored them; UserError if they are gone or were changed."""
+    evaluation = evaluated(planned)
+    folder = planned.outputs / "corpora" / evaluation.references
+    text = stored_text(planned.outputs, evaluation.references)
+    if text is None:
+        raise UserError(f"{folder}: is gone, and the analysis needs its test text")
+    if not is_stored_text(planned.outputs, evaluation.test_name, evaluation.references):
+        raise UserError(f"{folder}: is not the test text that {planned.run_id} translated; it was changed or damaged")
+    return text
