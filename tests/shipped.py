@@ -3,8 +3,8 @@
 from typing import Any
 
 from ablab.code.find import find_part
+from ablab.code.folders import shipped_targets
 from ablab.code.load import load
-from ablab.code.shipped import shipped_targets
 
 
 def shipped(group: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from ablab.cli import main
-from ablab.config.malformed import malformed
+from ablab.config.grammar import malformed
 from ablab.errors import BAD_INPUT, DONE, UserError
 from ablab.sweep.hydra_words import check_hydra
 

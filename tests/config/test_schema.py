@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ablab.code.shipped import shipped_conf
+from ablab.code.folders import shipped_conf
 from ablab.config import Config, compose
 from ablab.config.compose import validate
 from ablab.config.groups import TARGET, default_choices, file_of, groups, kinds, option_values

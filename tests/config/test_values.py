@@ -5,7 +5,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from omegaconf import OmegaConf
 
-from ablab.code.shipped import shipped_conf
+from ablab.code.folders import shipped_conf
 from ablab.config.kinds import class_of
 from ablab.config.options import OPTIONS
 from ablab.config.overrides import parse

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from ablab.transformer.decoding.words import WIDTH, largest, next_words
+from ablab.transformer.decoding.search import WIDTH, largest, next_words
 from ablab.transformer.model.tokens import BOS, EOS, PAD
 
 

@@ -12,9 +12,8 @@ from ablab.errors import UserError
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.vocabulary import train_tokenizer
 from ablab.transformer.decoding.hypotheses import length_penalty
-from ablab.transformer.decoding.search import greedy
+from ablab.transformer.decoding.search import forbid, greedy
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
-from ablab.transformer.decoding.words import forbid
 from ablab.transformer.export.ctranslate2 import POSITIONS, to_ctranslate2
 from ablab.transformer.export.translator import CTranslate2Translator
 from ablab.transformer.model.norms import RMSNorm

@@ -11,7 +11,7 @@ import pytest
 
 from ablab import identity
 from ablab.cli import main
-from ablab.code.shipped import shipped_conf
+from ablab.code.folders import shipped_conf
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.config.listing import listed_fields, typed_choices

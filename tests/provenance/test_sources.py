@@ -23,10 +23,10 @@ from ablab.code.differences import (
     other_origin,
     same_code,
 )
+from ablab.code.folders import shipped_conf
 from ablab.code.machine import provenance
 from ablab.code.modules import Package
 from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
-from ablab.code.shipped import shipped_conf
 from ablab.config import Config, compose
 
 RECIPE = identity.recipe(compose(["pruning=none"]).config)

@@ -55,14 +55,14 @@ DECODING = [
     ),
     Fault(
         "beam: scores are renormalised after what is forbidden",
-        "transformer/decoding/words.py",
+        "transformer/decoding/search.py",
         " + (forbidden - most).exp().sum(dim=-1, keepdim=True)",
         "",
         (*SEARCH, *WORDS),
     ),
     Fault(
         "beam: the best words are sought in a group too few",
-        "transformer/decoding/words.py",
+        "transformer/decoding/search.py",
         "chosen = grouped.amax(dim=-1).topk(count, dim=-1)",
         "chosen = grouped.amax(dim=-1).topk(max(1, count - 1), dim=-1)",
         WORDS,

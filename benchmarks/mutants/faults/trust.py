@@ -25,7 +25,7 @@ TRUST = [
     ),
     Fault(
         "sender: tables and pictures do not count as rows",
-        "tracking/feed.py",
+        "tracking/sender.py",
         "            self._rows += 1\n",
         '            self._rows += kind == "row"\n',
         SENDING,

@@ -13,9 +13,9 @@ from typing import Any
 
 import ablab
 from ablab.code.definitions import Sources, code_of, reached
+from ablab.code.folders import shipped_targets
 from ablab.code.modules import Package
 from ablab.code.roots import CHOSEN, GROUPS, OUTSIDE, SILENT, UNUSED, Stage, roots
-from ablab.code.shipped import shipped_targets
 from ablab.files import json_digest
 
 VERSION = "2"

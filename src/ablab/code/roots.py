@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ablab.code.definitions import Sources
 from ablab.code.find import find_part
-from ablab.code.shipped import shipped_targets
+from ablab.code.folders import shipped_targets
 from ablab.former import current
 
 Stage = Literal["training", "evaluation", "curve", "analysis"]

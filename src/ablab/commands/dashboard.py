@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from ablab.commands.options.base import split_words
-from ablab.commands.options.custody import DashboardOptions
+from ablab.commands.options.stored import DashboardOptions
 from ablab.config import compose
 from ablab.console import Console
 from ablab.errors import DONE, UserError

@@ -118,8 +118,7 @@ def _configuration(words: Sequence[str], shown: Shown) -> Iterator[str]:
 
 def _info(words: Sequence[str]) -> Iterator[str]:
     """Yield the version, the folders of options in the order in which they are searched, and the chosen options."""
-    from ablab.code.folders import user_confs
-    from ablab.code.shipped import shipped_conf
+    from ablab.code.folders import shipped_conf, user_confs
     from ablab.config import compose
     from ablab.config.groups import file_of
 

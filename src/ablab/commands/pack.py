@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.commands.options.base import split_words
-from ablab.commands.options.custody import PackOptions
+from ablab.commands.options.stored import PackOptions
 from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_ad_hoc import of_runs

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options.base import read_words
-from ablab.commands.options.custody import SyncOptions
+from ablab.commands.options.stored import SyncOptions
 from ablab.commands.outputs import ToSend, Unsent, say_json
 from ablab.config import compose
 from ablab.console import Console

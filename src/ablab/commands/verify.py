@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ablab.commands.options.base import split_words
-from ablab.commands.options.custody import VerifyOptions
+from ablab.commands.options.stored import VerifyOptions
 from ablab.commands.outputs import Verified, say_json
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ablab.code.folders import user_confs
-from ablab.code.shipped import PRIMARY, shipped_conf, shipped_targets
+from ablab.code.folders import PRIMARY, shipped_conf, shipped_targets, user_confs
 from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError, choices
 from ablab.former import current

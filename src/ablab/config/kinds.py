@@ -13,9 +13,8 @@ from pydantic import ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from ablab.code.find import Part, find_part
-from ablab.code.folders import user_confs
+from ablab.code.folders import shipped_targets, user_confs
 from ablab.code.load import load
-from ablab.code.shipped import shipped_targets
 from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import OPTIONS, Option

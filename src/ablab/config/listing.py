@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ablab.code.shipped import PRIMARY, shipped_conf
+from ablab.code.folders import PRIMARY, shipped_conf
 from ablab.config.groups import TARGET, default_choices, groups, implied_choices, option_files, option_values
 from ablab.config.kinds import defaults_of, fields_of
 from ablab.fields import as_typed

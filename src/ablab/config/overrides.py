@@ -11,9 +11,8 @@ from hydra.errors import OverrideParseException
 
 from ablab.code.folders import user_confs
 from ablab.config.former import GONE, MEANT, key_of_now
-from ablab.config.grammar import Grammar
+from ablab.config.grammar import Grammar, malformed
 from ablab.config.groups import groups, implied_choices
-from ablab.config.malformed import malformed
 from ablab.errors import UserError, check_text, choices
 from ablab.text import program
 

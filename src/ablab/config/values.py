@@ -20,8 +20,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from ablab.code.folders import user_confs
-from ablab.code.shipped import PRIMARY, shipped_conf
+from ablab.code.folders import PRIMARY, shipped_conf, user_confs
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.kinds import class_of, defaults_of

@@ -8,8 +8,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from ablab.code.folders import part_folders
-from ablab.code.shipped import shipped_experiments
+from ablab.code.folders import part_folders, shipped_experiments
 from ablab.config.plain_yaml import read_yaml, take_for_text
 from ablab.config.schema import text_of
 from ablab.errors import UserError, choices, first_error

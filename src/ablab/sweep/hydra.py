@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.code.shipped import PRIMARY, shipped_conf
+from ablab.code.folders import PRIMARY, shipped_conf
 from ablab.errors import DONE, FAILED
 from ablab.launchers.task import perform
 from ablab.study.definition import define

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.code.shipped import PRIMARY
-from ablab.config.malformed import malformed
+from ablab.code.folders import PRIMARY
+from ablab.config.grammar import malformed
 from ablab.errors import UserError, choices
 from ablab.search import settings as search_settings
 from ablab.search.settings import Settings

@@ -4,19 +4,188 @@ W&B may fail, hang or be killed here without harm to a run. Each row bears its n
 W&B's own step; W&B tells at the beginning how many rows it has, and at the end whether it has all.
 """
 
+import math
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ablab.files import read_json, write_json
-from ablab.tracking.events import FOLDER, Event, placed_events
-from ablab.tracking.feed import About, Feed
+from ablab.files import read_json, sha256, write_json
+from ablab.tracking.events import FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
 from ablab.tracking.server import out_of_reach
+from ablab.tracking.tracker import RunCard
+
+INIT_SECONDS = 20.0
+"""Seconds in which the server must accept the run."""
+
+CHECKS = 5
+"""Times that W&B is asked at the end for its rows, a second apart: it takes them in with a delay."""
+
+SUMMARIES: Mapping[str, str] = {
+    **dict.fromkeys(("bleu", "chrf", "test_bleu", "valid_bleu"), "max"),
+    **dict.fromkeys(("loss", "perplexity", "valid_loss"), "min"),
+}
+"""What W&B's summary keeps of a curve, by the last part of its key; the last value of any other."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What the events say of the run as a whole.
+
+    `card`: the last. `tags`: of all cards, and the studies that have the run; `arms`: its arm in each of those.
+    """
+
+    card: RunCard
+    tags: Sequence[str]
+    arms: Mapping[str, str | None]
+
+    @classmethod
+    def of(cls, folder: Path) -> "About":
+        """Read the events; LookupError where they name no run."""
+        card: RunCard | None = None
+        tags: list[str] = []
+        arms: dict[str, str | None] = {}
+        for event in events_of(folder):
+            if event["event"] == "opened":
+                card = RunCard.model_validate(event["card"])
+                tags += card.tags
+                arms |= card.config.get(STUDIES, {})
+            elif event["event"] == "study":
+                tags += event["tags"]
+                arms |= event[STUDIES]
+        if card is None:
+            raise LookupError(f"{folder} names no run")
+        return cls(card, list(dict.fromkeys(tags)), arms)
+
+
+class Feed:
+    """A run of W&B, and the number of rows it was given."""
+
+    def __init__(self, wandb: Any, about: About, scratch: str, parent: int | None) -> None:
+        self._wandb, self._rows, self._card = wandb, 0, about.card
+        card = self._card
+        self.run = wandb.init(
+            id=card.id_there,
+            name=card.name,
+            notes=card.notes,
+            project=card.project,
+            entity=card.entity,
+            mode="online",
+            dir=scratch,
+            config={**card.config, **({STUDIES: dict(about.arms)} if about.arms else {})},
+            group=card.group,
+            job_type=card.job_type,
+            resume="allow",
+            settings=wandb.Settings(
+                init_timeout=INIT_SECONDS,
+                console="off",
+                silent=True,
+                save_code=False,
+                disable_git=True,
+                program="ablab",  # not its path, nor that of Python, which may lie below someone's home
+                x_executable="python",
+                x_disable_stats=parent is None,
+                x_stats_pid=parent or os.getpid(),
+            ),
+        )
+        self._there = self.run.starting_step
+        self._path = f"{self.run.entity}/{self.run.project}/{card.id_there}"
+        self._defined: set[str] = set()
+        self._extremes: dict[str, dict[str, float]] = {}
+        self._stored: list[Any] = []
+        self._arms = dict(about.arms)
+        self.run.tags = tuple(dict.fromkeys((*(self.run.tags or ()), *about.tags)))  # those given in W&B stay
+        self.run.define_metric(STEP, hidden=True)
+        self.run.define_metric("*", step_metric=STEP)
+
+    def take(self, event: Event, folder: Path) -> None:
+        """Pass an event on, unless it is a row that the server has."""
+        kind = event["event"]
+        if kind == "summary":
+            self.run.summary.update(event["values"])
+        elif kind == "model":
+            self._store(event, folder)
+        elif kind == "study" and not event[STUDIES].items() <= self._arms.items():
+            self._join(event)
+        elif kind in ROWS:
+            self._define(event)
+            if self._rows >= self._there:
+                place = {event["axis"]: event["x"]}
+                self.run.log({**place, **self._values(event, folder / FOLDER)}, step=self._rows, commit=True)
+            self._rows += 1
+
+    def finish(self, *, failed: bool) -> None:
+        """Close the run. W&B knows no extremes of rows that it had before this process: it is told them."""
+        self.run.summary.update(self._extremes)
+        for stored in self._stored:
+            stored.wait()  # raises what hindered it
+        self.run.finish(exit_code=int(failed))
+
+    def missing(self) -> str | None:
+        """Return what the server lacks once the run is finished, or None."""
+        if not self._rows:
+            return None
+        for _ in range(CHECKS):
+            there = 1 + int(self._wandb.Api().run(self._path).lastHistoryStep)
+            if there >= self._rows:
+                return None
+            time.sleep(1.0)
+        return f"the server has {there} of {self._rows} rows"
+
+    def _join(self, event: Event) -> None:
+        """Add a study that came to have the run after this process had begun."""
+        self._arms |= event[STUDIES]
+        self.run.config.update({STUDIES: dict(self._arms)}, allow_val_change=True)
+        self.run.tags = tuple(dict.fromkeys((*self.run.tags, *event["tags"])))
+
+    def _store(self, event: Event, folder: Path) -> None:
+        """Store a model as an artifact; W&B takes equal content once. One that is gone or was changed is left out."""
+        paths = [folder / place for place in event["files"]]
+        if not all(path.is_file() for path in paths) or sha256(paths[0]) != event["digest"]:
+            print(f"{paths[0]}: not the file that was written; it is not stored in W&B", flush=True)  # noqa: T201
+            return
+        about = {"run_id": self._card.run_id, "sha256": event["digest"]}
+        artifact = self._wandb.Artifact(f"{self._card.id_there}-{event['key']}", type="model", metadata=about)
+        for path in paths:
+            artifact.add_file(str(path), name=path.name, policy="immutable", skip_cache=True)
+        self._stored.append(self.run.log_artifact(artifact))
+
+    def _define(self, event: Event) -> None:
+        """Give each key its axis, and what the summary keeps of it; a pattern would not take precedence over `*`."""
+        axis = event["axis"]
+        if axis != STEP and axis not in self._defined:
+            self.run.define_metric(axis, hidden=True)
+        for key in {axis, *event.get("values", ())} - self._defined - {STEP}:
+            summary = SUMMARIES.get(key.rpartition("/")[2])
+            if key != axis and (axis != STEP or summary is not None):
+                self.run.define_metric(key, step_metric=axis, summary=summary)
+            self._defined.add(key)
+        for key, value in event.get("values", {}).items():
+            summary = SUMMARIES.get(key.rpartition("/")[2])
+            if summary is not None and value is not None and math.isfinite(value):
+                known = self._extremes.get(key, {}).get(summary, value)
+                self._extremes[key] = {summary: max(known, value) if summary == "max" else min(known, value)}
+
+    def _values(self, event: Event, folder: Path) -> Mapping[str, Any]:
+        kind = event["event"]
+        if kind == "table":
+            return {event["key"]: self._wandb.Table(columns=event["columns"], data=event["rows"])}
+        if kind == "picture":
+            path = folder / event["file"]
+            return {event["key"]: self._wandb.Image(str(path), caption=event["caption"])} if path.exists() else {}
+        if kind == "chart":
+            from plotly.graph_objects import Figure
+
+            return {event["key"]: self._wandb.Plotly(Figure(event["figure"]))}
+        values: dict[str, Any] = event["values"]
+        return values
+
 
 OUTCOME = "sent.json"
 """File with how far the events were sent, in bytes, and what hindered the last attempt."""

@@ -13,8 +13,7 @@ class UserFolders(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Leave the search paths of other applications alone."""
-        from ablab.code.folders import user_confs
-        from ablab.code.shipped import shipped_conf
+        from ablab.code.folders import shipped_conf, user_confs
 
         if any((each.path or "").removeprefix("file://") == str(shipped_conf()) for each in search_path.get_path()):
             for conf in reversed(user_confs()):

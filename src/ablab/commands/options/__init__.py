@@ -6,10 +6,18 @@ Both the commands and the help pages read them here. Nothing heavy is imported, 
 from collections.abc import Mapping
 
 from ablab.commands.options.base import Options
-from ablab.commands.options.custody import DashboardOptions, PackOptions, SyncOptions, VerifyOptions
 from ablab.commands.options.experiments import ReportOptions, StudyOptions, TrainOptions
 from ablab.commands.options.models import AnalyseOptions, ExportOptions, PruneOptions, TranslateOptions
-from ablab.commands.options.stored import DiffOptions, LsOptions, RmOptions, ShowOptions
+from ablab.commands.options.stored import (
+    DashboardOptions,
+    DiffOptions,
+    LsOptions,
+    PackOptions,
+    RmOptions,
+    ShowOptions,
+    SyncOptions,
+    VerifyOptions,
+)
 from ablab.commands.options.tools import CheckOptions, CompletionOptions, NewOptions, SelfcheckOptions
 
 OPTIONS: Mapping[str, type[Options]] = {

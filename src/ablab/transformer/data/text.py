@@ -15,8 +15,7 @@ from ablab.transformer.data.corpus import Corpus, OneOrMore, Pair, Split, digest
 from ablab.transformer.data.kept import kept
 from ablab.transformer.data.normalization import is_plain
 from ablab.transformer.data.splitting import HeldOut, hold_out
-from ablab.transformer.data.tables import Table, is_table
-from ablab.transformer.data.text_files import count_pairs, digest_of_pair, locate, stream_pairs
+from ablab.transformer.data.text_files import Table, count_pairs, digest_of_pair, is_table, locate, stream_pairs
 
 
 @dataclass(frozen=True)
