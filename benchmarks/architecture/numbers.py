@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 335,
-    "lines": 44_904,
+    "files over 12 lines": 331,
+    "lines": 44_858,
     "entries at the top": 29,
     "arrows between rooms": 255,
     "floors": 15,
-    "files that name a score": 65,
-    "modules with one importer": 76,
+    "files that name a score": 64,
+    "modules with one importer": 73,
     "class names used twice": 13,
     "files from the command line to the record": 23,
 }

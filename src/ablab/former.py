@@ -34,12 +34,15 @@ MERGED: Mapping[str, str] = {
     "ablab.search.draws": "ablab.search.sampling",
     "ablab.statistics.planning": "ablab.statistics.power",
     "ablab.tracking.feed": "ablab.tracking.sender",
+    "ablab.tracking.shared": "ablab.tracking.wandb",
+    "ablab.transformer.analysis.heads": "ablab.transformer.analysis.inspect",
     "ablab.transformer.analysis.plot_matrices": "ablab.transformer.analysis.plot",
     "ablab.transformer.data.epochs": "ablab.transformer.data.steps",
     "ablab.transformer.data.number_sentences": "ablab.transformer.data.numbers",
     "ablab.transformer.data.progress": "ablab.transformer.data.blocks",
     "ablab.transformer.data.sources": "ablab.transformer.data.text",
     "ablab.transformer.data.tables": "ablab.transformer.data.text_files",
+    "ablab.transformer.data.words": "ablab.transformer.data.encoding",
     "ablab.transformer.decoding.beam": "ablab.transformer.decoding.search",
     "ablab.transformer.decoding.greedy": "ablab.transformer.decoding.search",
     "ablab.transformer.decoding.stopping": "ablab.transformer.decoding.search",
@@ -50,6 +53,7 @@ MERGED: Mapping[str, str] = {
     "ablab.transformer.pruning.head_search": "ablab.transformer.pruning.search",
     "ablab.transformer.stages.looks": "ablab.transformer.stages.analyse",
     "ablab.transformer.stages.texts": "ablab.transformer.stages.analyses",
+    "ablab.transformer.stages.validated": "ablab.transformer.stages.prune_curve",
     "ablab.transformer.training.chunks": "ablab.transformer.training.loss",
 }
 """By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from ablab.store.artefacts import Axis
 from ablab.transformer.analysis import attention_maps
-from ablab.transformer.analysis.heads import single_heads
+from ablab.transformer.analysis.inspect import single_heads
 from ablab.transformer.analysis.next_token import TOP, distributions, entropies, table, uncertainty
 from ablab.transformer.analysis.plot import draw
 from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities, similarity

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablab.errors import LostError, UserError
-from ablab.transformer.data import blocks, preparation, processes, vocabulary, words
+from ablab.transformer.data import blocks, encoding, preparation, processes, vocabulary
+from ablab.transformer.data.encoding import WordEncoder
 from ablab.transformer.data.prepared import check_vocabulary, prepare
 from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.data.vocabulary import TrainingTask, train_on_counts, train_tokenizer, write_counts
-from ablab.transformer.data.words import WordEncoder
 from tests.data import plain
 
 WORDS = ["rot", "Grün", "blue", "black", "weiß", "small", "large", "ﬁne", "①", "e\u0301té", "new", "中文", "가", "<s>"]
@@ -136,7 +136,7 @@ def test_words_in_a_row_are_encoded_as_sentences_are(text, other, kind, size, mo
         return
     encoder = WordEncoder(tokenizer)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "MOST", most)
+        patch.setattr(encoding, "MOST", most)
         for lines in (text, other, [], text[::-1]):
             tokens, lengths = encoder.encode(lines)
             expected = tokenizer.encode(lines)

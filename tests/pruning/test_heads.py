@@ -11,7 +11,7 @@ from ablab.transformer.model.heads import sharing_tensors
 from ablab.transformer.pruning.heads import Head, Heads, Removal, at_random, by_importance, head_counts
 from ablab.transformer.pruning.search import HeadSearch
 from ablab.transformer.pruning.surgery import prune, prune_head_weights
-from ablab.transformer.stages.validated import whole_heads
+from ablab.transformer.stages.prune_curve import whole_heads
 from ablab.transformer.training.head_importance import head_importance
 from ablab.transformer.training.loss import token_loss
 from tests.model.arms import EVALUATED_ARMS, Arm, source, target

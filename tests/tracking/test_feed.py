@@ -11,7 +11,7 @@ from ablab.files import sha256
 from ablab.store.run_folder import RunFolder
 from ablab.tracking import sender
 from ablab.tracking.events import Events
-from ablab.tracking.shared import share
+from ablab.tracking.wandb import share
 from tests.tracking.conftest import CARD
 from tests.tracking.seen import Seen
 from tests.tracking.test_sending import synced

@@ -51,12 +51,10 @@ def code_from(sources: Sources, stage: Stage, recipe: Mapping[str, Any]) -> Code
 
 
 def code_digest(stage: Stage, recipe: Mapping[str, Any]) -> str:
-    """Return the stage's digest."""
     return code(stage, recipe).digest
 
 
 def version_of(digest: str) -> str:
-    """Return the version of a digest."""
     version, colon, _ = digest.partition(":")
     return version if colon else "1"
 

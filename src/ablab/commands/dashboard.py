@@ -14,7 +14,7 @@ from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from ablab.study.study import Study
 from ablab.tracking.server import check_login, out_of_reach
-from ablab.tracking.shared import share
+from ablab.tracking.wandb import share
 
 
 def dashboard(arguments: Sequence[str]) -> int:

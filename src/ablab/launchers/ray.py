@@ -117,7 +117,6 @@ class RayTasks(Launcher):
         return sys.maxsize if self.jobs is None else self.jobs - len(self._tasks)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Submit the jobs."""
         for job in jobs:
             log = str(job.folder.log.resolve())
             self._tasks[self._work.remote(job.line(self.resources.threads), log, str(Path.cwd()), dict(_carried()))] = (

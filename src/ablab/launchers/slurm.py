@@ -89,7 +89,6 @@ class SubmititJobs(Launcher):
         return sys.maxsize if self.queue.jobs is None else self.queue.jobs - len(self._submitted)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Submit the jobs."""
         executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
         try:
             with executor.batch():

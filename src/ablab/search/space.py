@@ -45,7 +45,6 @@ class Levels:
         return str(value)
 
     def distribution(self) -> "BaseDistribution":
-        """Return the Optuna distribution."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(self.values)
@@ -69,7 +68,6 @@ class Range:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """Both ends."""
         return self.written(self.interval.low), self.written(self.last)
 
     @property
@@ -82,7 +80,6 @@ class Range:
         return str(round(value)) if self.whole else f"{value:.6g}"
 
     def distribution(self) -> "BaseDistribution":
-        """Return the Optuna distribution."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         low, log, step = self.interval.low, self.interval.log, self.interval.step

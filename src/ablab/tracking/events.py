@@ -70,7 +70,6 @@ class Events(Tracker):
     def table(
         self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, of: str = ""
     ) -> None:
-        """Append a table."""
         content = {"key": key, "columns": list(columns), "rows": [list(row) for row in rows]}
         self._row("table", axis=STEP, x=step, **content, **_of(of))
 

@@ -1,8 +1,10 @@
 """Weights & Biases: a run's events, kept on disk, and sent on while it goes on if the user is online.
 
-A process of their own sends them. The run never waits for it but at its end, and not long.
+A process of their own sends them. The run never waits for it but at its end, and not long. A study that finds a run of
+its own finished adds itself to the run's events.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -15,11 +17,12 @@ from typing import Literal
 from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.files import read_json
+from ablab.store.locks import locked
 from ablab.store.run_folder import RunFolder
-from ablab.tracking.events import EVENTS, FOLDER, Events
+from ablab.tracking.card import as_tag, key_of
+from ablab.tracking.events import EVENTS, FOLDER, STUDIES, Events
 from ablab.tracking.sender import OUTCOME
 from ablab.tracking.server import KNOWN, check_login, ready
-from ablab.tracking.shared import share
 from ablab.tracking.tracker import RunCard
 
 FINISH_SECONDS = 30.0
@@ -111,3 +114,35 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
                 os.kill(int(pid), signal.SIGKILL)
     process.kill()
     process.wait()
+
+
+def share(run: RunFolder, study: str, arm: str) -> bool:
+    """Append to the events of a finished run that it is this arm of the study; return whether that is news.
+
+    A run without events was made without W&B. What cannot be written now, such as the events of a run that another
+    process works on, is left to the next sweep.
+    """
+    path = run.path / FOLDER / EVENTS
+    place = {key_of(study): arm}
+    if not path.exists() or place.items() <= _arms(path.read_bytes()).items():
+        return False
+    line = json.dumps({"event": "study", "tags": [as_tag(study)], STUDIES: place}, ensure_ascii=False)
+    try:
+        with locked(run), path.open("r+b") as file:
+            file.seek(file.read().rfind(b"\n") + 1)
+            file.truncate()  # a kill may have torn the last line
+            file.write(line.encode() + b"\n")
+    except (UserError, OSError):
+        return False
+    return True
+
+
+def _arms(events: bytes) -> dict[str, str]:
+    """Return the run's arm in each study that its cards and events name; other lines are many, and are not parsed."""
+    arms: dict[str, str] = {}
+    for line in events.splitlines():
+        if f'"{STUDIES}"'.encode() in line:
+            with suppress(ValueError, AttributeError):
+                event = json.loads(line)
+                arms |= event.get(STUDIES) or event.get("card", {}).get("config", {}).get(STUDIES) or {}
+    return arms

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.store.artefacts import Axis, MatrixArtefact, Slice
 from ablab.text import write_picture
 from ablab.transformer.model import heads
 from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
@@ -163,3 +164,52 @@ def learned_scales(model: Transformer) -> dict[str, list[float]]:
 def _learned(norm: nn.Module) -> float | None:
     """Return the g of a ScaleNorm that learns it; None for other norms."""
     return norm.g.item() if isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter) else None
+
+
+NAMES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
+
+READS = {
+    "encoder": "How much each token of the source (down) attends to each token of the source (across).",
+    "decoder": "How much the position that predicts each token of the reference (down) attends to each token that the "
+    "decoder has read (across). It reads the reference, so that all arms say the same.",
+    "cross": "How much the position that predicts each token of the reference (down) attends to each token of the "
+    "source (across). The decoder reads the reference, so that all arms say the same.",
+}
+
+DIGITS = 3
+
+
+def single_heads(
+    site: str, maps: Sequence[Float[Tensor, "heads queries keys"]], title: str, x: Axis, y: Axis
+) -> MatrixArtefact:
+    """Return the mean over heads of all layers and of each, and every single head; layers may differ in heads."""
+    means = [heads.mean(dim=0) for heads in maps]
+    slices = [Slice(label="all layers", values=_rounded(torch.stack(means).mean(dim=0)))]
+    slices += [
+        Slice(label=f"layer {number}", row=f"layer {number}", column="mean", values=_rounded(weights))
+        for number, weights in enumerate(means, 1)
+    ]
+    slices += [
+        Slice(
+            label=f"layer {layer}, head {head}",
+            row=f"layer {layer}",
+            column=f"head {head}",
+            of_one_run=True,
+            values=_rounded(weights),
+        )
+        for layer, heads in enumerate(maps, 1)
+        for head, weights in enumerate(heads, 1)
+    ]
+    return MatrixArtefact(
+        title=title,
+        section=f"{NAMES[site]}, head by head",
+        about=f"{READS[site]} Each row sums to 1.",
+        x=x,
+        y=y,
+        value="attention weight",
+        slices=slices,
+    )
+
+
+def _rounded(weights: Tensor) -> list[list[float]]:
+    return [[round(value, DIGITS) for value in row] for row in weights.tolist()]

@@ -37,7 +37,6 @@ class CountingTask:
 
 
 def count_block(task: CountingTask) -> dict[str, int]:
-    """Count the words of a block."""
     sides = task.block.sides()
     return count_words([sentence for side in task.sides for sentence in sides[side]], task.rule)
 

@@ -102,12 +102,10 @@ class TiedEmbeddings(nn.Module):
         self.tables = nn.ModuleDict({name: make_table(size) for name, size in sizes.items()})
 
     def source(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """Embed source tokens."""
         embedded: Tensor = self.tables[self.source_name](tokens)
         return embedded
 
     def target(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """Embed target tokens."""
         embedded: Tensor = self.tables[self.target_name](tokens)
         return embedded
 

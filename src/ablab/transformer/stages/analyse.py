@@ -13,8 +13,7 @@ from ablab.plan import Planned
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
 from ablab.transformer.analysis import attention_maps, attentions, cross_attention, importance, learned_scales
-from ablab.transformer.analysis.heads import NAMES, single_heads
-from ablab.transformer.analysis.inspect import FINAL
+from ablab.transformer.analysis.inspect import FINAL, NAMES, single_heads
 from ablab.transformer.analysis.next_token import TOP, distributions, table, uncertainty
 from ablab.transformer.analysis.plot import draw
 from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities

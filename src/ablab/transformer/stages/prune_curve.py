@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -17,12 +18,13 @@ from ablab.transformer.build import build_head_strategy, build_strategy, load_mo
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.transformer.decoding.translator import Translator
+from ablab.transformer.model.heads import attentions
+from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.curve_files import picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, Importance, head_counts
-from ablab.transformer.pruning.strategies import Kept, targets
+from ablab.transformer.pruning.strategies import Depths, Kept, targets
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.stages.evaluate import Evaluator
-from ablab.transformer.stages.validated import Validated, whole_heads, whole_layers
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.training.head_importance import head_importance
@@ -69,6 +71,58 @@ def label(pruning: Pruning) -> str:
         return f"random, seed {pruning.seed}"
     together = isinstance(pruning, GreedyPruning) and pruning.together and pruning.is_read("together")
     return f"{pruning.kind} together" if together else pruning.kind
+
+
+class Validated:
+    """Loss and greedy BLEU on validation by set of kept layers or heads, each computed once in the life of a run.
+
+    Values computed earlier, by any strategy, are read from the file.
+    """
+
+    def __init__(self, model: Transformer, validator: Validator, path: Path) -> None:
+        self.model, self.validator, self.path = model, validator, path
+        self._known: dict[str, dict[str, float]] = read_json(path) if path.exists() else {}
+        self._asked: set[Kept | Heads] = set()
+        self.progress: Callable[[int], None] = lambda _: None
+
+    @property
+    def combinations(self) -> int:
+        """The number of different sets of layers or heads scored by this object."""
+        return len(self._asked)
+
+    def loss(self, kept: Kept | Heads) -> float:
+        """Return the validation loss in nats per target token."""
+        self._asked.add(kept)
+        if "loss" not in self._of(kept):
+            self._learn(kept, "loss", self.validator.loss(prune(self.model, kept)))
+        return self._of(kept)["loss"]
+
+    def bleu(self, kept: Kept | Heads) -> float:
+        """Return validation BLEU of greedy search."""
+        self._asked.add(kept)
+        if "bleu" not in self._of(kept):
+            self._learn(kept, "bleu", self.validator.bleu(prune(self.model, kept)))
+        return self._of(kept)["bleu"]
+
+    def _of(self, kept: Kept | Heads) -> dict[str, float]:
+        return self._known.get(self._name(kept), {})
+
+    def _learn(self, kept: Kept | Heads, key: str, value: float) -> None:
+        self._known.setdefault(self._name(kept), {})[key] = value
+        self.progress(1)
+        write_json(self.path, self._known)
+
+    def _name(self, kept: Kept | Heads) -> str:
+        """Return the name of the scores; the whole model has one name, whether it lost no layers or no heads."""
+        return (whole_layers(self.model) if kept == whole_heads(self.model) else kept).name
+
+
+def whole_layers(model: Transformer) -> Kept:
+    return Kept.all_of(Depths(len(model.encoder.layers), len(model.decoder.layers)))
+
+
+def whole_heads(model: Transformer) -> Heads:
+    return Heads.of({site: [range(each.num_heads) for each in found] for site, found in attentions(model).items()})
 
 
 @dataclass
