@@ -17,6 +17,28 @@ from ablab.errors import UserError
 from ablab.files import json_digest, sha256
 from ablab.former import current
 
+NEEDS_FILES = "needs_files"
+"""Names, in the class or beside the function, the files that a part reads: paths relative to its own, or patterns."""
+
+IMPORTS = (
+    *("importlib.import_module", "importlib.reload", "importlib.util", "importlib.machinery", "builtins.__import__"),
+    *("runpy", "imp", "pkgutil", "builtins.exec", "builtins.eval", "builtins.compile", "builtins.__loader__"),
+)
+"""What runs code that the source does not name."""
+
+READS = (
+    *("builtins.open", "builtins.__file__", ".__file__", "io.open", "io.FileIO", "os.open", "os.fdopen", "os.popen"),
+    *("os.system", "subprocess", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "zipfile", "tarfile", "mmap"),
+    *("fileinput", "linecache", "shelve", "sqlite3", "dbm", "importlib.resources", "importlib_resources"),
+    *(".read_text", ".read_bytes", ".open"),
+    *("inspect.getsource", "inspect.getsourcelines", "inspect.getsourcefile", "inspect.getfile", "inspect.getcomments"),
+    *("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap", "numpy.fromregex"),
+    *("torch.load", "torch.from_file", "torch.jit.load", "torch.hub", "safetensors", "joblib.load"),
+    *("pandas.read_csv", "pandas.read_json", "pandas.read_parquet", "pandas.read_table", "pandas.read_pickle"),
+    *("urllib.request", "requests", "huggingface_hub"),
+)
+"""What reads a file, or other text from outside. What begins with a dot is an attribute of whatever has it."""
+
 
 class Own(Package):
     """ablab's own modules, which parts from outside may still name as they were."""
@@ -188,29 +210,6 @@ def _check_hidden(part: Part) -> None:
 def _may_read(part: Part) -> bool:
     bases = with_bases(part.target, [part.package, OWN]) if part.signature.is_class else []
     return any((module.name, each.name) in MAY_READ for module, each in bases)
-
-
-NEEDS_FILES = "needs_files"
-"""Names, in the class or beside the function, the files that a part reads: paths relative to its own, or patterns."""
-
-IMPORTS = (
-    *("importlib.import_module", "importlib.reload", "importlib.util", "importlib.machinery", "builtins.__import__"),
-    *("runpy", "imp", "pkgutil", "builtins.exec", "builtins.eval", "builtins.compile", "builtins.__loader__"),
-)
-"""What runs code that the source does not name."""
-
-READS = (
-    *("builtins.open", "builtins.__file__", ".__file__", "io.open", "io.FileIO", "os.open", "os.fdopen", "os.popen"),
-    *("os.system", "subprocess", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "zipfile", "tarfile", "mmap"),
-    *("fileinput", "linecache", "shelve", "sqlite3", "dbm", "importlib.resources", "importlib_resources"),
-    *(".read_text", ".read_bytes", ".open"),
-    *("inspect.getsource", "inspect.getsourcelines", "inspect.getsourcefile", "inspect.getfile", "inspect.getcomments"),
-    *("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap", "numpy.fromregex"),
-    *("torch.load", "torch.from_file", "torch.jit.load", "torch.hub", "safetensors", "joblib.load"),
-    *("pandas.read_csv", "pandas.read_json", "pandas.read_parquet", "pandas.read_table", "pandas.read_pickle"),
-    *("urllib.request", "requests", "huggingface_hub"),
-)
-"""What reads a file, or other text from outside. What begins with a dot is an attribute of whatever has it."""
 
 
 def hidden(definitions: Mapping[Key, Definition], *, reads: bool) -> Iterator[tuple[str, int, str]]:

@@ -14,6 +14,16 @@ from ablab.errors import UserError
 PRIMARY = "ablab"
 """Name of the configuration that all options complete. No user's file is likely to have it, as `config` would be."""
 
+VARIABLE = "ABLAB_CONFIG_DIR"
+"""Folders of configuration beside ./conf, separated as in PATH. Processes of a sweep inherit it."""
+
+ENTRY_POINTS = "ablab.conf"
+"""The entry points by which an installed package offers its options: `name = "package:conf"`."""
+
+CONFIG_DIR = ("--config-dir", "-cd")
+
+SEARCHPATH = "hydra.searchpath"
+
 
 @cache
 def shipped_conf() -> Path:
@@ -40,16 +50,6 @@ def shipped_targets(group: str) -> Mapping[str, str]:
         if target is not None and kind is not None:
             found[kind[1]] = target[1]
     return found
-
-
-VARIABLE = "ABLAB_CONFIG_DIR"
-"""Folders of configuration beside ./conf, separated as in PATH. Processes of a sweep inherit it."""
-
-ENTRY_POINTS = "ablab.conf"
-"""The entry points by which an installed package offers its options: `name = "package:conf"`."""
-
-CONFIG_DIR = ("--config-dir", "-cd")
-SEARCHPATH = "hydra.searchpath"
 
 
 def user_confs() -> tuple[Path, ...]:

@@ -22,6 +22,11 @@ from ablab.config.groups import groups
 from ablab.config.schema import text_of
 from ablab.fields import Text, as_typed
 
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+_PLAIN = re.compile(r"[\w \t./\-+%*@?|:$\\,]", re.ASCII)
+"""What a value may hold without quotes, beside brackets in pairs."""
+
 
 class Grammar(OverridesParser):
     """The grammar, with values of text fields, and names of options and experiments, as they were typed.
@@ -99,11 +104,6 @@ def quoted(text: str) -> str:
 def literal(text: str) -> str:
     r"""Return text in quotes of which nothing is an interpolation: `${x}` as `\${x}`."""
     return quoted(re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text))
-
-
-CLOSING = {"(": ")", "[": "]", "{": "}"}
-_PLAIN = re.compile(r"[\w \t./\-+%*@?|:$\\,]", re.ASCII)
-"""What a value may hold without quotes, beside brackets in pairs."""
 
 
 def malformed(word: str) -> str:

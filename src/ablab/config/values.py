@@ -28,6 +28,14 @@ from ablab.config.options import OPTIONS
 from ablab.errors import UserError
 from ablab.fields import flatten
 
+REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
+"""An interpolation that is the value of one other field, by its whole name."""
+
+MISSING = "???"
+"""How OmegaConf writes a value that is still missing."""
+
+SCALARS = (int, float, bool, str, type(None))
+
 
 class Values(NamedTuple):
     """Nested plain values: `base` has the options alone, `written` also the fields, `resolved` no interpolations.
@@ -54,13 +62,6 @@ def values_of(overrides: Sequence[Override]) -> Values:
         return Values(base.plain, *quick, dict(base.choices), unread)
     config = _apply(base, read)
     return Values(base.plain, _plain(config), _resolved(config, overrides), dict(base.choices), unread)
-
-
-REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
-"""An interpolation that is the value of one other field, by its whole name."""
-
-MISSING = "???"
-"""How OmegaConf writes a value that is still missing."""
 
 
 class Plain(NamedTuple):
@@ -106,9 +107,6 @@ class Plain(NamedTuple):
                 target = references[target]
             resolved[key] = fields[target] if target in fields else self.flat[target]
         return _nested(self.nested, fields), _nested(self.nested, resolved)
-
-
-SCALARS = (int, float, bool, str, type(None))
 
 
 def _is_simple(value: object) -> bool:

@@ -33,6 +33,15 @@ SUMMARIES: Mapping[str, str] = {
 }
 """What W&B's summary keeps of a curve, by the last part of its key; the last value of any other."""
 
+OUTCOME = "sent.json"
+"""File with how far the events were sent, in bytes, and what hindered the last attempt."""
+
+POLL = 0.5
+"""Seconds between two looks for new events."""
+
+NICENESS = 10
+"""By how much the process yields to the run beside which it works: that trains on all cores."""
+
 
 @dataclass(frozen=True)
 class About:
@@ -185,16 +194,6 @@ class Feed:
             return {event["key"]: self._wandb.Plotly(Figure(event["figure"]))}
         values: dict[str, Any] = event["values"]
         return values
-
-
-OUTCOME = "sent.json"
-"""File with how far the events were sent, in bytes, and what hindered the last attempt."""
-
-POLL = 0.5
-"""Seconds between two looks for new events."""
-
-NICENESS = 10
-"""By how much the process yields to the run beside which it works: that trains on all cores."""
 
 
 def main(folder: Path, parent: int | None = None, start: int = 0) -> int:

@@ -19,6 +19,21 @@ from ablab.transformer.model.residual import Residual, Sandwich
 from ablab.transformer.model.tokens import BOS
 from ablab.transformer.model.transformer import Transformer
 
+FINAL = "final norms"
+"""The site at the end of each stack; PostNorm has none."""
+
+NAMES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
+
+READS = {
+    "encoder": "How much each token of the source (down) attends to each token of the source (across).",
+    "decoder": "How much the position that predicts each token of the reference (down) attends to each token that the "
+    "decoder has read (across). It reads the reference, so that all arms say the same.",
+    "cross": "How much the position that predicts each token of the reference (down) attends to each token of the "
+    "source (across). The decoder reads the reference, so that all arms say the same.",
+}
+
+DIGITS = 3
+
 
 @torch.inference_mode()
 def attention_maps(
@@ -133,10 +148,6 @@ def importance(
     return rows
 
 
-FINAL = "final norms"
-"""The site at the end of each stack; PostNorm has none."""
-
-
 def learned_scales(model: Transformer) -> dict[str, list[float]]:
     """Return g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
 
@@ -164,19 +175,6 @@ def learned_scales(model: Transformer) -> dict[str, list[float]]:
 def _learned(norm: nn.Module) -> float | None:
     """Return the g of a ScaleNorm that learns it; None for other norms."""
     return norm.g.item() if isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter) else None
-
-
-NAMES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
-
-READS = {
-    "encoder": "How much each token of the source (down) attends to each token of the source (across).",
-    "decoder": "How much the position that predicts each token of the reference (down) attends to each token that the "
-    "decoder has read (across). It reads the reference, so that all arms say the same.",
-    "cross": "How much the position that predicts each token of the reference (down) attends to each token of the "
-    "source (across). The decoder reads the reference, so that all arms say the same.",
-}
-
-DIGITS = 3
 
 
 def single_heads(

@@ -16,6 +16,26 @@ FEW = 12
 NARROW = 6
 """Maximum named places of a panel that stands beside others; with more, panels stand one below the other."""
 
+COLOURS = "cividis"
+
+MOST_NUMBERS = 24
+"""Maximum numbers along a side of a heat map; of more, evenly spaced ones are written. Tokens are all written."""
+
+FEW_NUMBERS = 16
+"""The same, of one of two large panels side by side."""
+
+WIDEST, TALLEST = 9.0, 7.5
+"""Inches: largest heat map of numbered places. Cells of larger matrices are small, not the picture large."""
+
+WRITTEN = 16
+"""Maximum letters of a line in a cell."""
+
+LETTER = 0.125
+"""Inches that a token needs beside a small panel."""
+
+PANEL = (1.15, 3.2)
+"""Inches: smallest and largest side of a small panel. Smallest: of 16 heads on one page."""
+
 
 def draw(artefact: Artefact, path: Path) -> None:
     """Draw a panel per line of a series artefact; of a matrix artefact its small multiples, or its first slice."""
@@ -60,27 +80,6 @@ def _places(axes: Any, trace: Trace) -> None:
     elif len(trace.x) <= FEW:
         axes.set_xticks(trace.x, [f"{x:g}" for x in trace.x])
     axes.grid(axis="y", alpha=0.25)
-
-
-COLOURS = "cividis"
-
-MOST_NUMBERS = 24
-"""Maximum numbers along a side of a heat map; of more, evenly spaced ones are written. Tokens are all written."""
-
-FEW_NUMBERS = 16
-"""The same, of one of two large panels side by side."""
-
-WIDEST, TALLEST = 9.0, 7.5
-"""Inches: largest heat map of numbered places. Cells of larger matrices are small, not the picture large."""
-
-WRITTEN = 16
-"""Maximum letters of a line in a cell."""
-
-LETTER = 0.125
-"""Inches that a token needs beside a small panel."""
-
-PANEL = (1.15, 3.2)
-"""Inches: smallest and largest side of a small panel. Smallest: of 16 heads on one page."""
 
 
 def draw_matrix(figure: Any, artefact: MatrixArtefact) -> None:

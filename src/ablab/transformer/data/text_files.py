@@ -25,6 +25,11 @@ from ablab.transformer.data.keys import has_both_sides, readable
 
 CHUNK = 1 << 20
 
+TSV, JSONL = (".tsv", ".tsv.gz"), (".jsonl", ".jsonl.gz")
+
+NESTED = "translation"
+"""The field in which many published corpora hold a sentence of each language."""
+
 
 def locate(prefix: str | Path, lang: str) -> Path:
     """Return the file `<prefix>.<lang>`, or else `<prefix>.<lang>.gz`; `~` is the home folder.
@@ -181,11 +186,6 @@ def _nearest(path: Path) -> str:
         return f"; there is no folder {path.parent}"
     near = get_close_matches(path.name, sorted(entry.name for entry in path.parent.iterdir()), n=1)
     return f"; nearest there: {near[0]}" if near else ""
-
-
-TSV, JSONL = (".tsv", ".tsv.gz"), (".jsonl", ".jsonl.gz")
-NESTED = "translation"
-"""The field in which many published corpora hold a sentence of each language."""
 
 
 def is_table(path: str) -> bool:

@@ -13,6 +13,18 @@ from ablab.transformer.decoding.hypotheses import Ended, Finished, Hypothesis, l
 from ablab.transformer.model.tokens import BOS, EOS, PAD
 from ablab.transformer.model.transformer import Transformer
 
+COMPACT_BELOW = 0.8
+"""Share of unfinished sentences below which the finished are dropped; to compact a batch is to copy, too."""
+
+COUNT_EVERY = 8
+"""Steps after which a search on another device than the CPU counts the unfinished sentences, for which it waits."""
+
+FORBIDDEN = slice(PAD, BOS + 1)
+"""Padding and begin-of-sentence, which are neighbours: a list of them would be copied to the device at each step."""
+
+WIDTH = 64
+"""Words per group. The best words lie in the groups with the largest maxima, so that few have to be sorted."""
+
 
 @torch.inference_mode()
 def greedy(model: Transformer, src: Int[Tensor, "batch src_len"], *, max_extra_tokens: int) -> list[list[int]]:
@@ -140,13 +152,6 @@ class _Beams:
         return ended, _Beams(kept, grown), origin
 
 
-COMPACT_BELOW = 0.8
-"""Share of unfinished sentences below which the finished are dropped; to compact a batch is to copy, too."""
-
-COUNT_EVERY = 8
-"""Steps after which a search on another device than the CPU counts the unfinished sentences, for which it waits."""
-
-
 def length_limits(src: Int[Tensor, "batch src_len"], max_extra_tokens: int) -> tuple[Int[Tensor, "batch"], int]:
     """Return the most target tokens of each sentence, source tokens + `max_extra_tokens`, and of all of them.
 
@@ -172,13 +177,6 @@ def unfinished(going: Bool[Tensor, "rows"], position: int) -> Int[Tensor, "kept"
 def counts_after(position: int, device: torch.device) -> bool:
     """Return whether a search counts the unfinished sentences after its step at `position`: always, on the CPU."""
     return device.type == "cpu" or (position + 1) % COUNT_EVERY == 0
-
-
-FORBIDDEN = slice(PAD, BOS + 1)
-"""Padding and begin-of-sentence, which are neighbours: a list of them would be copied to the device at each step."""
-
-WIDTH = 64
-"""Words per group. The best words lie in the groups with the largest maxima, so that few have to be sorted."""
 
 
 class NextWords(NamedTuple):
