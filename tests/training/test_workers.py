@@ -10,7 +10,8 @@ import torch.distributed as dist
 from ablab.errors import LostError
 from ablab.store.failures import kind_of
 from ablab.transformer.training import workers
-from ablab.transformer.training.workers import lead
+from ablab.transformer.training.validation import Validation
+from ablab.transformer.training.workers import Worker, WorkerGroup, lead
 
 
 class Wrong:
@@ -70,3 +71,39 @@ def test_a_worker_without_its_first_process_ends_and_says_nothing(capfd):
     (process,) = processes
     assert process.wait(60) == workers.PARTED
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    """Process 0 and a worker that hears in this process what process 0 has sent, as Gloo does: in equal lengths."""
+    sent = []
+
+    def broadcast(tensor, src, group):
+        if group == "sends":
+            sent.append(tensor)
+        else:
+            assert tensor.shape == sent[0].shape
+            tensor.copy_(sent.pop(0))
+
+    monkeypatch.setattr(dist, "broadcast", broadcast)
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: None)
+    leader, worker = object.__new__(WorkerGroup), object.__new__(Worker)
+    leader._orders, worker._orders = "sends", "hears"
+    return leader, worker
+
+
+def test_a_worker_hears_the_scores_that_may_decide_the_learning_rate(ends):
+    leader, worker = ends
+    validation = Validation(10, 0.1, 22.5, at_limit=3)
+    leader.go_on(validation)
+    (heard,) = worker.hear()
+    assert heard.step == 10
+    assert all(heard.order(monitor) == validation.order(monitor) for monitor in ("loss", "bleu"))
+
+
+def test_a_worker_hears_of_a_step_without_validation_and_of_the_end(ends):
+    leader, worker = ends
+    leader.go_on(None)
+    assert worker.hear() == []
+    leader.dismiss()
+    assert worker.hear() is None
