@@ -52,8 +52,7 @@ def grown(tmp_path_factory) -> Path:
     text = schema.read_text()
     assert text.count("class Model(Group):") == 1
     before, after = text.split("    d_model: ", 1)
-    text = f"{before}{FIELD}    d_model: {after}"
-    schema.write_text(text.replace("from ablab.fields import ", "from ablab.fields import Formerly, ", 1))
+    schema.write_text(f"{before}{FIELD}    d_model: {after}")
     for file in (folder / "conf" / "model").glob("*.yaml"):
         file.write_text(file.read_text().replace("model:\n", "model:\n  later: 0.5\n", 1))
     return folder
