@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ablab.cli import main
+from ablab.code.code import VERSION
 from ablab.errors import BAD_INPUT, DONE, FAILED
 from ablab.store.run_folder import RunFolder
 from tests.study.conftest import SMALL
@@ -120,11 +121,11 @@ def test_a_seed_added_later_runs_alone_and_other_code_is_said(swept):
     before = {run.run_id: (run.path / "record.json").read_text() for run in finished}
     one = finished[0].path / "record.json"
     content = json.loads(one.read_text())
-    content["provenance"]["code"] = "0ther"
+    content["provenance"].update(code=f"{VERSION}:0ther", components={})
     one.write_text(json.dumps(content))
     code, out = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}")
     assert code == DONE
-    assert "1 finished runs come from other code or versions (1 from code 0ther" in out
+    assert f"1 finished runs come from other code or versions (1 from code {VERSION}:0ther" in out
     assert "kept; rerun=stale trains them again" in out
     assert out.count("] one arm, seed 3") + out.count("] data.max_tokens=60, seed 3") == 1
     code, _ = typed("data.max_tokens=60", "seed=1,2,3", f"outputs={outputs}", "rerun=stale")
