@@ -21,6 +21,7 @@ from ablab.statistics.sentences import corpus_bleu
 from ablab.store.metrics import COLUMNS
 from ablab.store.records import now
 from ablab.store.register import REGISTER, Entry, line_digest
+from ablab.store.stored_code import without_definitions
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.ledger import register
@@ -103,7 +104,7 @@ class _Maker:
         self.scores = [score(texts, references) for texts in self.texts]
         self.counts = np.array([found.sentences for found in self.scores])
         self.blocks = [[_rows([row]) for row in found.sentences] for found in self.scores]
-        self.provenance = provenance({})
+        self.provenance = without_definitions(provenance({}), outputs)
         self.recipes: dict[str, str] = {}
 
     def run(self, cell: Cell) -> dict[str, str]:

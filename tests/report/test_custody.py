@@ -86,6 +86,7 @@ PLACES = {
     "n best": ("runs/*/evaluations/*.n_best.tsv", "is not what was translated"),
     "curve": ("runs/*/curves/*.json", "is not what was entered in the register"),
     "metrics": ("runs/*/metrics.csv", "is not what was measured in training"),
+    "definitions": ("code/*.json", "is not the code that it was trained with"),
     "weights": ("runs/*/checkpoints/selected.safetensors", "is not what was selected"),
     "tokenizer": ("runs/*/checkpoints/src.model", "is not what was trained with"),
     "state": ("runs/*/checkpoints/last.pt", "is not what was left by training"),
@@ -187,6 +188,17 @@ def test_an_evaluation_that_cannot_be_read_is_a_broken_link_and_no_end(run):
     assert len(found.mismatches) == 1
 
 
+def test_an_archive_has_the_definitions_that_its_records_name_and_misses_them(archive, capsys):
+    (name,) = [name for name in zipfile.ZipFile(archive).namelist() if name.startswith("code/")]
+    _again(archive, lambda files: _reindexed(files, name, files[name].replace(b"derive", b"differ")))
+    assert f"{name} is not the code that it was trained with" in " ".join(
+        said_of(capsys, f"archive={archive}")[1].split()
+    )
+    _again(archive, lambda files: _left_out(files, name))
+    code, out = said_of(capsys, f"archive={archive}")
+    assert (code, f"{name} is gone" in " ".join(out.split())) == (1, True)
+
+
 def test_an_archive_with_weights_has_them_verified(run, tmp_path, capsys):
     path = tmp_path / "w.zip"
     words = (f"runs={run.path}", f"outputs={run.outputs}", f"to={path}")
@@ -231,6 +243,12 @@ def _reindexed(files, name, content):
     index = json.loads(files["pack.json"])
     files[name] = content
     index["files"][name] = hashlib.sha256(content).hexdigest()
+    files["pack.json"] = json.dumps(index).encode()
+
+
+def _left_out(files, name):
+    index = json.loads(files["pack.json"])
+    del files[name], index["files"][name]
     files["pack.json"] = json.dumps(index).encode()
 
 

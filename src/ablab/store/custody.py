@@ -16,6 +16,7 @@ from ablab.store.chain import RECORD, Chain, History
 from ablab.store.records import Evaluation, Record
 from ablab.store.register import REGISTER, file_digest
 from ablab.store.run_folder import LAST, SELECTED, RunFolder
+from ablab.store.stored_code import DIGEST, is_stored_code, place_of
 from ablab.store.stored_text import REFERENCES, is_stored_text
 
 GONE = "is gone"
@@ -64,6 +65,7 @@ def links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         )
     if record.metrics is not None:
         yield _file(folder, folder.metrics, record.metrics, "measured in training")
+    yield from _of_code(folder, record)
     yield from _of_weights(folder, record)
     yield from _of_corpus(folder, record)
     yield from _of_stretches(folder, record)
@@ -77,6 +79,15 @@ def _of_evaluation(folder: RunFolder, evaluation: Evaluation) -> Iterator[Link]:
     holds = is_stored_text(folder.outputs, evaluation.test_name, evaluation.references)
     there = {True: None, False: "is not the text that was translated", None: GONE}[holds]
     yield Link(f"corpora/{evaluation.references}/{REFERENCES}", there)
+
+
+def _of_code(folder: RunFolder, record: Record) -> Iterator[Link]:
+    """Yield whether the definitions are those that the record names. Older records hold them themselves."""
+    digest = record.provenance.get(DIGEST)
+    if digest is not None:
+        holds = is_stored_code(folder.outputs, digest)
+        there = {True: None, False: "is not the code that it was trained with", None: GONE}[holds]
+        yield Link(place_of(digest), there)
 
 
 def _of_weights(folder: RunFolder, record: Record) -> Iterator[Link]:

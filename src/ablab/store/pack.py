@@ -17,6 +17,7 @@ from ablab.store.chain import Chain
 from ablab.store.custody import TOKENIZERS
 from ablab.store.register import REGISTER
 from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.store.stored_code import DIGEST, place_of
 from ablab.store.stored_text import REFERENCES, SOURCES
 
 INDEX = "pack.json"
@@ -61,7 +62,7 @@ class Index(Contents):
 
     def lacks(self, file: str) -> bool:
         """Return whether archives like this leave the file out, so that it is not missed."""
-        is_known = file.startswith("runs/") or PurePosixPath(file).name in (SOURCES, REFERENCES)
+        is_known = file.startswith(("runs/", "code/")) or PurePosixPath(file).name in (SOURCES, REFERENCES)
         return not (is_known and self.has(file))
 
 
@@ -142,6 +143,8 @@ def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) ->
             yield from _within(run.path / name)
         for evaluation in run.evaluations():
             yield from _within(outputs / "corpora" / evaluation.references)
+        if (record := run.record()) is not None and (digest := record.provenance.get(DIGEST)) is not None:
+            yield from _within(outputs / place_of(digest))
 
 
 def _within(path: Path) -> Iterator[Path]:

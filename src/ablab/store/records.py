@@ -42,7 +42,7 @@ def _rectangular(rows: list[list[int]]) -> list[list[int]]:
 
 
 READ_LATER: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("commit", "code", "evaluation_code", "device"), (str, type(None))),
+    **dict.fromkeys(("commit", "code", "evaluation_code", "definitions_digest", "device"), (str, type(None))),
     "threads": (int, type(None)),
     **dict.fromkeys(("versions", "machine"), dict),
 }

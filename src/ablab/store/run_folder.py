@@ -18,6 +18,7 @@ from ablab.store.chain import complete
 from ablab.store.former import completed
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 from ablab.store.register import Register, is_waiting, waited_for
+from ablab.store.stored_code import with_definitions, without_definitions
 
 SELECTED = "selected.safetensors"
 """File of the selected weights, in the folder of checkpoints."""
@@ -178,11 +179,14 @@ class RunFolder:
         path = self.path / "record.json"
         if not path.exists():
             return None
-        return completed(_read(path, Record), self.path.parent.parent)
+        record, store = _read(path, Record), self.path.parent.parent
+        provenance = with_definitions(record.provenance, store)
+        return completed(record.model_copy(update={"provenance": provenance}), store)
 
     def write_record(self, record: Record) -> None:
-        """Write record.json atomically; from then on the run counts as trained."""
-        self._enter("record.json", record.model_dump())
+        """Write record.json atomically, after the definitions that it names; from then on the run counts as trained."""
+        provenance = without_definitions(record.provenance, self.outputs)
+        self._enter("record.json", {**record.model_dump(), "provenance": provenance})
 
     def evaluation(self, evaluation_id: str) -> Evaluation | None:
         """Return an earlier evaluation, or None."""
