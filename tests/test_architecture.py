@@ -100,7 +100,7 @@ def test_the_light_rooms_load_neither_torch_nor_lightning():
     assert done.returncode == 0, done.stderr
 
 
-NAMED_TWICE = {"AttentionNorm", "DropHead", "Embedding", "FeedForward", "Index", "Part", "Processes", "Removal"}
+NAMED_TWICE = {"AttentionNorm", "DropHead", "Embedding", "FeedForward", "Index", "Processes", "Removal"}
 NAMED_TWICE |= {"RunCard", "Sentences", "Study", "Text", "Work"}
 """Class names that two modules share: only ever fewer."""
 

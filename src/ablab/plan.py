@@ -14,8 +14,7 @@ from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Group, flatten
 from ablab.store.finished import FinishedRun, find_model
-from ablab.store.outlines import AnyRecord
-from ablab.store.records import SCHEMA
+from ablab.store.records import SCHEMA, Record
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
 
@@ -63,11 +62,11 @@ class Planned:
         vars(found).update(evaluation_id=self.evaluation_id, curve_id=self.curve_id)  # cached: they have no seed
         return found
 
-    def lacks_evaluation(self, record: AnyRecord) -> bool:
+    def lacks_evaluation(self, record: Record) -> bool:
         """Return whether the selected weights have not been evaluated on this test set with this search."""
         return record.selected is not None and not self.folder.has_evaluation(self.evaluation_id)
 
-    def lacks_curve(self, record: AnyRecord) -> bool:
+    def lacks_curve(self, record: Record) -> bool:
         """Return whether the run should have a pruning curve with these pruning settings and has none.
 
         A curve under any search or test set counts: asking for another evaluation does not ask for another curve.

@@ -36,7 +36,7 @@ class Listed(Strict):
         study, arm = run.arm or (None, None)
         if run.damage is not None:
             return cls(id=run.id, name=run.name, state=run.state, study=study, arm=arm, damage=run.damage)
-        record, evaluation = run.outline, run.judged
+        record, evaluation = run.record, run.judged
         return cls(
             id=run.id,
             name=run.name,

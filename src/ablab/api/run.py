@@ -18,8 +18,7 @@ from ablab.store.finished import find_model
 from ablab.store.heartbeat import read_pulse
 from ablab.store.index import Index
 from ablab.store.metrics import read_metrics
-from ablab.store.outlines import EvaluationOutline, RecordOutline
-from ablab.store.records import Curve, Evaluation, Record, Stretch
+from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import as_read
 from ablab.store.scores import COSTS, SCORES
@@ -60,7 +59,7 @@ class Run:
     def damage(self) -> str | None:
         """What cannot be read of record or evaluation, or of a recipe without record, in one line; None if sound."""
         try:
-            _ = self.outline, self.seed, self.judged  # the recipe, slow to read, only where there is no record
+            _ = self.record, self.seed, self.judged  # the recipe, slow to read, only where there is no record
         except (UserError, OSError) as error:
             return str(error)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -73,18 +72,9 @@ class Run:
         return self.folder.record()
 
     @cached_property
-    def outline(self) -> RecordOutline | None:
-        """The outline of the record, which lists do with; None until training has ended. Error as of `record`."""
-        if self.index is not None:
-            return self.index.record(self.folder)
-        return None if self.record is None else RecordOutline.of(self.record)
-
-    @cached_property
-    def judged(self) -> EvaluationOutline | None:
-        """The outline of the latest evaluation of the whole model; None without one."""
-        if self.index is not None:
-            return self.index.latest_evaluation(self.folder)
-        return None if self.evaluation is None else EvaluationOutline.of(self.evaluation)
+    def judged(self) -> AnyEvaluation | None:
+        """The latest evaluation of the whole model, in a list without its sentences; None without one."""
+        return self.evaluation if self.index is None else self.index.latest_evaluation(self.folder)
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
@@ -94,27 +84,27 @@ class Run:
     @property
     def name(self) -> str:
         """Its differences from the defaults and its seed; until training has ended, its arm and seed, if planned."""
-        if self.damage is None and self.outline is not None:
-            return self.outline.name
+        if self.damage is None and self.record is not None:
+            return self.record.name
         return "" if self.arm is None or self.damage is not None else f"{self.arm[1]},s{self.seed}"
 
     @property
     def seed(self) -> int:
-        return int(self.recipe["seed"] if self.outline is None else self.outline.seed)
+        return int(self.recipe["seed"] if self.record is None else self.record.config["seed"])
 
     @property
     def settings(self) -> dict[str, Any]:
         """The configuration by dotted names; until training has ended, only what the recipe has of it."""
-        return self.recipe if self.outline is None else self.outline.flat
+        return self.recipe if self.record is None else flatten(self.record.settings)
 
     @cached_property
     def state(self) -> str:
         """How the run is doing: finished, diverged, trained, running, failed, interrupted, or damaged."""
         if self.damage is not None:
             return DAMAGED
-        judged = self.outline is not None and (self.outline.selected is None or self.judged is not None)
+        judged = self.record is not None and (self.record.selected is None or self.judged is not None)
         return state_of(
-            self.folder, self.outline, lambda: read_pulse(self.folder.pulse), lambda: self.failure, is_complete=judged
+            self.folder, self.record, lambda: read_pulse(self.folder.pulse), lambda: self.failure, is_complete=judged
         ).value
 
     @property
@@ -139,9 +129,9 @@ class Run:
     @property
     def scores(self) -> Scores:
         """The scores and costs that the run has, by the names that experiments use."""
-        if self.outline is None:
+        if self.record is None:
             return {}
-        found = {name: score.value(self.outline, self.judged) for name, score in {**SCORES, **COSTS}.items()}
+        found = {name: score.value(self.record, self.judged) for name, score in {**SCORES, **COSTS}.items()}
         return {name: value for name, value in found.items() if value is not None}
 
     @property
@@ -213,9 +203,9 @@ class Run:
         """What conditions are about: groups, fields, seed, state and scores, as typed."""
         if self.damage is not None:
             return {"state": self.state}
-        if self.outline is None:
+        if self.record is None:
             return {**_groups(self.recipe), **typed(self.recipe), "state": self.state}
-        return {**values_of(self.outline, self.judged), "state": self.state}
+        return {**values_of(self.record, self.judged), "state": self.state}
 
     def row(self) -> dict[str, Any]:
         """Return the run as a row of a table: what it is, its scores, its groups and its settings."""
@@ -223,12 +213,12 @@ class Run:
         if self.damage is not None:
             return {**head, "damage": self.damage}
         head["seed"] = self.seed
-        if self.outline is None:
+        if self.record is None:
             return {**head, **self.settings}
-        head |= {"condition": self.outline.condition_id, "ended": self.outline.ended}
+        head |= {"condition": self.record.condition_id, "ended": self.record.ended}
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
-        return {**head, **self.scores, **self.outline.choices, **self.settings}
+        return {**head, **self.scores, **self.record.choices, **self.settings}
 
 
 class _Asked(Decoding):

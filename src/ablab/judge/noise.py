@@ -3,18 +3,28 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ablab.fields import flatten
 from ablab.statistics.moderated import near_failures
-from ablab.store.index import Index, index_of
+from ablab.store.index import index_of
+from ablab.store.records import AnyEvaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.store.scores import SCORES, Recipe, unlike
 from ablab.study.study import Study
 
 KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
 """Fields of a recipe that runs of like kind share."""
+
+
+class ScoredRun(NamedTuple):
+    """A trained run and the evaluation that the study would make, if it has it."""
+
+    folder: RunFolder
+    record: Record
+    evaluation: AnyEvaluation | None
 
 
 @dataclass(frozen=True)
@@ -35,25 +45,27 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
     own, index = defaultdict(list), index_of(study.outputs)
     usual = flatten(study.cells[0].planned.recipe)
     for cell in study.runs.values():
-        own[cell.arm].append((cell.planned.folder, cell.planned.evaluation_id))
-    found = {metric: _pooled(own.values(), metric, "this study", index, usual) for metric in metrics}
+        folder, record = cell.planned.folder, cell.planned.folder.record()
+        if record is not None:
+            own[cell.arm].append(ScoredRun(folder, record, index.evaluation(folder, cell.planned.evaluation_id)))
+    found = {metric: _pooled(own.values(), metric, "this study", usual) for metric in metrics}
     if None in found.values():
         alike = _like_runs(study)
         found = {
-            metric: noise or _pooled(alike, metric, "like runs of the store", index, usual)
-            for metric, noise in found.items()
+            metric: noise or _pooled(alike, metric, "like runs of the store", usual) for metric, noise in found.items()
         }
     return {metric: noise for metric, noise in found.items() if noise is not None}
 
 
-def _like_runs(study: Study) -> list[list[tuple[RunFolder, str]]]:
-    """Return the store's trained runs of the study's kind, by arm, and the evaluation that the study would make."""
+def _like_runs(study: Study) -> list[list[ScoredRun]]:
+    """Return the store's trained runs of the study's kind, by arm."""
     first = study.cells[0].planned
     alike, index = defaultdict(list), index_of(study.outputs)
     for folder in all_runs(study.outputs):
-        record = index.record(folder)
+        record = folder.record()
         if record is not None and _kind(folder.recipe()) == _kind(first.recipe):
-            alike[record.condition_id].append((folder, first.evaluation_id))
+            evaluation = index.evaluation(folder, first.evaluation_id)
+            alike[record.condition_id].append(ScoredRun(folder, record, evaluation))
     return list(alike.values())
 
 
@@ -62,20 +74,15 @@ def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(flat.get(key) for key in KIND)
 
 
-def _pooled(
-    arms: Iterable[Iterable[tuple[RunFolder, str]]], metric: str, origin: str, index: Index, usual: Recipe
-) -> Noise | None:
+def _pooled(arms: Iterable[Iterable[ScoredRun]], metric: str, origin: str, usual: Recipe) -> Noise | None:
     """Return the noise of the arms whose values are in one measure with those of the usual recipe."""
     scores = {}
     for number, runs in enumerate(arms):
         values, trained = [], None
-        for folder, evaluation_id in runs:
-            record = index.record(folder)
-            if record is None:
-                continue
+        for folder, record, evaluation in runs:
             if record.state == "diverged":
                 break
-            trained, value = folder, SCORES[metric].value(record, index.evaluation(folder, evaluation_id))
+            trained, value = folder, SCORES[metric].value(record, evaluation)
             values += [] if value is None else [value]
         else:
             if len(values) > 1 and trained and unlike(metric, [usual, flatten(trained.recipe())]) is None:

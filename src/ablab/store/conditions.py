@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from operator import ge, gt, le, lt
 from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
-from ablab.store.outlines import AnyEvaluation, AnyRecord, Part, RecordOutline
+from ablab.store.records import AnyEvaluation, Record
 from ablab.store.scores import COSTS, SCORES
 
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
@@ -60,28 +59,16 @@ def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
     return ""
 
 
-def values_of(record: AnyRecord, evaluation: AnyEvaluation | None = None) -> dict[str, str]:
+def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[str, str]:
     """Return a run's groups by their option, its fields by their value as typed, its state, and its scores."""
     scores = {name: score.value(record, evaluation) for name, score in {**SCORES, **COSTS}.items()}
     return {
-        **_settings(record),
+        **typed(record.settings),
         **record.choices,
         **{name: str(value) for name, value in scores.items() if value is not None},
         "state": record.state,
-        "seed": str(record.own.get("seed") if isinstance(record, RecordOutline) else record.config.get("seed")),
+        "seed": str(record.config.get("seed")),
     }
-
-
-def _settings(record: AnyRecord) -> dict[str, str]:
-    """Return the settings as typed. Most runs of a list share theirs with others, but for the seed."""
-    if not isinstance(record, RecordOutline):
-        return typed(record.settings)
-    return typed(record.flat) if record.own["schema_version"] == 1 else dict(_shared(record.parts[0]))
-
-
-@cache
-def _shared(config: Part) -> Mapping[str, str]:
-    return typed(config.content)
 
 
 def typed(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -1,23 +1,28 @@
-"""The index of a store: outlines of records and evaluations, so that a list of many runs reads one file.
+"""The index of a store: evaluations without their sentences, so that a list of many runs reads one file for them.
 
 It is a cache, and can be deleted at any time. An outline counts only while its file has the times, size and inode that
-it had when it was read. An index that is damaged or of another version is ignored, and written anew.
+it had when it was read. An index that is damaged or of another version is ignored, and written anew. Reports never read
+it.
 """
 
-import json
+import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ablab.store.index_file import IndexFile, Stamp, read_index, stamp_of, write_index
-from ablab.store.outlines import AnyOutline, EvaluationOutline, OfPruned, Outline, Part, RecordOutline
+from pydantic import TypeAdapter
+
+import ablab
+from ablab.files import replacing
+from ablab.store import records
+from ablab.store.records import EvaluationOutline
 from ablab.store.run_folder import RunFolder, is_of_pruned
 
 INDEX = ".index.json"
-"""File of the index, at the top of a store."""
+"""File of the index, at the top of a store: a line with its version and the digest of the rest, and the rest."""
 
 WORTH_KEEPING = 50
 """Files that were read since the index was written, from which on it is written again: fewer are read as fast."""
@@ -25,35 +30,26 @@ WORTH_KEEPING = 50
 SETTLED = 2 * 10**9
 """Nanoseconds for which a file must not have changed: within a tick of the clock, two contents have equal times."""
 
+Stamp = tuple[int, int, int, int]
+"""When a file was modified and changed, in nanoseconds, its size and its inode; another stamp is another content."""
+
+Entries = dict[str, tuple[Stamp, EvaluationOutline | None]]
+"""Outlines by the path of their file in the store; None for an evaluation of a pruned model, which no list tells."""
+
+_ENTRIES = TypeAdapter(Entries)
+
 
 class Index:
-    """Outlines of the files of one store: from its index where they are current, and else from the files themselves."""
+    """Outlines of the evaluations of one store: from its index where they are current, and else from the files."""
 
     def __init__(self, store: Path) -> None:
         self._path = store / INDEX
-        self._kept: IndexFile | None = None
-        self._read: dict[str, tuple[Stamp, Outline]] = {}
-        self._parts: dict[str, Part] = {}
-        self._asked: dict[str, tuple[Stamp, Outline]] = {}
-
-    def record(self, folder: RunFolder) -> RecordOutline | None:
-        """Return the outline of a run's record, or None; UserError where it cannot be read."""
-        key, stamp = _key(folder, "record.json"), stamp_of(f"{folder.path}/record.json")
-        found = self._known(key, stamp)
-        if isinstance(found, RecordOutline):
-            return found
-        record = folder.record()
-        return None if record is None else self._remember(key, stamp, RecordOutline.of(record))
+        self._kept: Entries | None = None
+        self._read: Entries = {}
 
     def evaluation(self, folder: RunFolder, evaluation_id: str) -> EvaluationOutline | None:
-        """Return the outline of an evaluation, or None; UserError where it cannot be read."""
-        file = f"evaluations/{evaluation_id}.json"
-        key, stamp = _key(folder, file), stamp_of(f"{folder.path}/{file}")
-        found = self._known(key, stamp)
-        if isinstance(found, EvaluationOutline):
-            return found
-        evaluation = folder.evaluation(evaluation_id)
-        return None if evaluation is None else self._remember(key, stamp, EvaluationOutline.of(evaluation))
+        """Return the outline of an evaluation of the whole model, or None; UserError where it cannot be read."""
+        return self._outline(folder, f"{evaluation_id}.json")
 
     def latest_evaluation(self, folder: RunFolder) -> EvaluationOutline | None:
         """Return the outline of the latest evaluation of the whole model, as `RunFolder.latest_evaluation` finds it."""
@@ -62,48 +58,34 @@ class Index:
     def keep(self) -> None:
         """Write the index if much was read that it lacks. A store that cannot be written does without."""
         settled = time.time_ns() - SETTLED
-        news = {key: found for key, found in self._read.items() if max(found[0].modified, found[0].changed) < settled}
+        news = {key: found for key, found in self._read.items() if max(found[0][:2]) < settled}
         if len(news) < WORTH_KEEPING:
             return
         # Another process may have written it meanwhile. Of runs that are gone, nothing is kept.
-        kept = {key: found for key, found in read_index(self._path).all().items() if self._lies(key)}
+        there = {key: found for key, found in read_index(self._path).items() if (self._path.parent / key).exists()}
         with suppress(OSError, ValueError):
-            write_index(self._path, {**kept, **news})
-        self._kept, self._read, self._asked = None, {}, {}
+            write_index(self._path, {**there, **news})
+        self._kept, self._read = None, {}
 
     def _of_whole(self, folder: RunFolder) -> Iterator[EvaluationOutline]:
         for name in _names(f"{folder.path}/evaluations"):
-            key, path = _key(folder, f"evaluations/{name}"), f"{folder.path}/evaluations/{name}"
-            stamp = stamp_of(path)
-            found = self._known(key, stamp)
-            if found is None and is_of_pruned(Path(path)):
-                found = self._remember(key, stamp, OfPruned({}))
-            if found is None:
-                found = self.evaluation(folder, name.removesuffix(".json"))
-            if isinstance(found, EvaluationOutline) and "kept" not in found.settings:
+            found = self._outline(folder, name)
+            if found is not None and "kept" not in found.settings:
                 yield found
 
-    def _known(self, key: str, stamp: Stamp | None) -> Outline | None:
-        then, found = self._read.get(key) or self._asked.get(key) or (None, None)
-        if then is not None:
-            return found if then == stamp else None
+    def _outline(self, folder: RunFolder, name: str) -> EvaluationOutline | None:
+        path = f"{folder.path}/evaluations/{name}"
+        if (stamp := _stamp_of(path)) is None:
+            return None
         if self._kept is None:
             self._kept = read_index(self._path)
-        found = self._kept.outline(key, stamp)
-        if found is not None and stamp is not None:
-            self._asked[key] = stamp, found
+        key = f"{folder.path.parent.name}/{folder.path.name}/evaluations/{name}"
+        then, found = self._read.get(key) or self._kept.get(key) or (None, None)
+        if then != stamp:
+            whole = None if is_of_pruned(Path(path)) else folder.evaluation(name.removesuffix(".json"))
+            found = None if whole is None else EvaluationOutline.model_validate(whole)
+            self._read[key] = stamp, found
         return found
-
-    def _remember(self, key: str, stamp: Stamp | None, outline: AnyOutline) -> AnyOutline:
-        """Remember an outline with the stamp that its file had before it was read."""
-        shared = outline.sharing(lambda part: self._parts.setdefault(json.dumps(part.content), part))
-        if stamp is not None:
-            self._read[key] = stamp, shared
-            self._asked.pop(key, None)
-        return shared
-
-    def _lies(self, key: str) -> bool:
-        return os.path.exists(f"{self._path.parent}/{key}")
 
 
 def index_of(store: Path) -> Index:
@@ -116,9 +98,40 @@ def _index_of(store: Path) -> Index:
     return Index(store)
 
 
-def _key(folder: RunFolder, file: str) -> str:
-    *_, parent, name = str(folder.path).rsplit(os.sep, 2)
-    return f"{parent}/{name}/{file}"
+def read_index(path: Path) -> Entries:
+    """Return the content of an index; nothing where it is damaged, or of another version, or there is none."""
+    try:
+        head, _, body = path.read_bytes().partition(b"\n")
+        return _ENTRIES.validate_json(body) if head.decode() == _head(body) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def write_index(path: Path, entries: Mapping[str, tuple[Stamp, EvaluationOutline | None]]) -> None:
+    """Replace the file atomically. OSError where the store cannot be written."""
+    body = _ENTRIES.dump_json(dict(entries))
+    with replacing(path) as temporary:
+        temporary.write_bytes(f"{_head(body)}\n".encode() + body)
+
+
+def _head(body: bytes) -> str:
+    return f"{_version()} {hashlib.sha256(body).hexdigest()}"
+
+
+@cache
+def _version() -> str:
+    """Return ablab's version with a digest of the code that decides what is read of a file, and what an outline has."""
+    sources = b"".join(Path(str(file)).read_bytes() for file in (records.__file__, __file__))
+    return f"{ablab.__version__}-{hashlib.sha256(sources).hexdigest()[:16]}"
+
+
+def _stamp_of(path: str) -> Stamp | None:
+    """Return the stamp of a file; None where there is none."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _names(folder: str) -> list[str]:

@@ -269,6 +269,25 @@ class Evaluation(Strict):
         return self
 
 
+class EvaluationOutline(Strict):
+    """What lists of runs tell of an evaluation: everything but its sentences."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    evaluation_id: str
+    settings: dict[str, Any]
+    test_name: str
+    bleu: float
+    chrf: float
+    loss: float | None
+    loss_per_character: float | None
+    sentences_per_second: float
+    ended: str
+
+
+AnyEvaluation = Evaluation | EvaluationOutline
+
+
 class Point(Strict):
     """A point of a pruning curve: the model with some of its layers, or of its heads.
 

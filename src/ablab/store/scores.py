@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ablab.fields import as_typed
-from ablab.store.outlines import AnyEvaluation, AnyRecord
-from ablab.store.records import Selected
+from ablab.store.records import AnyEvaluation, Record, Selected
 from ablab.transformer.data.corpus import text_settings, vocabulary_settings
 
-Value = Callable[[AnyRecord, AnyEvaluation | None], float | None]
+Value = Callable[[Record, AnyEvaluation | None], float | None]
 """Reads a score from a run's record and evaluation; None where they do not hold it."""
 
 

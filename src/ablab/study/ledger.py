@@ -20,10 +20,8 @@ from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
 from ablab.store.garbage import uncollected
 from ablab.store.heartbeat import Pulse, read_pulse
-from ablab.store.index import index_of
 from ablab.store.locks import is_running
-from ablab.store.outlines import AnyRecord
-from ablab.store.records import now
+from ablab.store.records import Record, now
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
@@ -48,11 +46,11 @@ RESULTS = (State.FINISHED, State.DIVERGED)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A run, its state, and the records it was read from; of many runs that are read together, their outlines."""
+    """A run, its state, and the files it was read from."""
 
     cell: Cell
     state: State
-    record: AnyRecord | None
+    record: Record | None
     pulse: Pulse | None
     failure: Failure | None
 
@@ -72,12 +70,7 @@ class LedgerEntry:
 @uncollected()
 def ledger(study: Study) -> dict[str, LedgerEntry]:
     """Return the entry of every run of the study, by its key."""
-    if not study.runs:
-        return {}  # a search that has not begun has no store yet
-    index = index_of(study.outputs)
-    found = {key: entry_with(cell, index.record(cell.planned.folder)) for key, cell in study.runs.items()}
-    index.keep()
-    return found
+    return {key: entry_of(cell) for key, cell in study.runs.items()}
 
 
 def entry_of(cell: Cell) -> LedgerEntry:
@@ -85,7 +78,7 @@ def entry_of(cell: Cell) -> LedgerEntry:
     return entry_with(cell, cell.planned.folder.record())
 
 
-def entry_with(cell: Cell, record: AnyRecord | None) -> LedgerEntry:
+def entry_with(cell: Cell, record: Record | None) -> LedgerEntry:
     """Return the entry of a run with this record."""
     planned, folder = cell.planned, cell.planned.folder
     pulse = read_pulse(folder.pulse)
@@ -98,14 +91,14 @@ def count(entries: Sequence[LedgerEntry]) -> Counter[State]:
     return Counter(entry.state for entry in entries)
 
 
-def _state(planned: Planned, record: AnyRecord | None, pulse: Pulse | None, failure: Failure | None) -> State:
+def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure: Failure | None) -> State:
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
     return state_of(planned.folder, record, lambda: pulse, lambda: failure, is_complete=complete)
 
 
 def state_of(
     folder: RunFolder,
-    record: AnyRecord | None,
+    record: Record | None,
     pulse: Callable[[], Pulse | None],
     failure: Callable[[], Failure | None],
     *,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ablab.fields import flatten
-from ablab.store.outlines import RecordOutline
 from ablab.store.records import Curve, Point, Record
 from ablab.store.scores import unlike
 from ablab.study.ledger import LedgerEntry
@@ -95,9 +94,7 @@ def draw_pruned(study: Study, entries: Mapping[str, LedgerEntry], path: Path, *,
 
 
 def _records(study: Study, arm: str, entries: Mapping[str, LedgerEntry]) -> list[Record]:
-    found = [(cell.planned.folder, entries[cell.key].record) for cell in study.cells_of(arm)]
-    records = [folder.record() if isinstance(record, RecordOutline) else record for folder, record in found]
-    return [record for record in records if record is not None]
+    return [record for cell in study.cells_of(arm) if (record := entries[cell.key].record) is not None]
 
 
 def _points(record: Record, key: str) -> tuple[list[float], list[float]]:

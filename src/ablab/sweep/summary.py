@@ -13,9 +13,9 @@ from typing import NamedTuple
 from ablab.console import aligned, duration
 from ablab.files import write_text
 from ablab.store.index import index_of
-from ablab.store.outlines import AnyEvaluation, RecordOutline
+from ablab.store.records import AnyEvaluation
 from ablab.store.run_folder import RunFolder
-from ablab.study.ledger import RESULTS, LedgerEntry, State, entry_of
+from ablab.study.ledger import RESULTS, LedgerEntry, State
 from ablab.study.study import Study
 from ablab.sweep.plots import draw_learning, draw_pruned
 from ablab.tracking.open import opened
@@ -184,12 +184,8 @@ def _as_csv(rows: Iterable[Sequence[object]]) -> str:
 def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str], None]) -> None:
     """Write arms.csv and the pictures, and send them to W&B; a picture without data is left out.
 
-    What is written comes from the records themselves, never from their outlines.
+    What is written comes from the evaluations themselves, never from their outlines.
     """
-    entries = {
-        key: entry_of(entry.cell) if isinstance(entry.record, RecordOutline) else entry
-        for key, entry in entries.items()
-    }
     rows = [figures_of(row) for row in rows_of(study, entries)]
     write_text(study.folder / COMPARISON, _as_csv(rows))
     drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
