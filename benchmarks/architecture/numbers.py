@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 331,
-    "lines": 44_678,
+    "lines": 45_721,
     "entries at the top": 29,
     "arrows between rooms": 255,
     "floors": 15,

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 DONE = 0
 FAILED = 1
@@ -89,7 +90,7 @@ def _is_number(given: object) -> bool:
     return True
 
 
-def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str = "") -> str:
+def first_error(error: "ValidationError", values: Mapping[str, Any], prefix: str = "") -> str:
     """Return the first error in the order of `values` as one line: `key=value: what is allowed`."""
     order = {key: number for number, key in enumerate(values)}
     details = error.errors()
@@ -115,7 +116,7 @@ def first_error(error: ValidationError, values: Mapping[str, Any], prefix: str =
 ABSENT = object()
 
 
-def _keys(detail: ErrorDetails, values: object) -> Iterator[str | int]:
+def _keys(detail: "ErrorDetails", values: object) -> Iterator[str | int]:
     """Yield the parts of an error's place that a user wrote; pydantic adds the member of a union that it tried."""
     first, *others = detail["loc"]
     yield first
@@ -147,7 +148,7 @@ MOST_REPEATED = 120
 """Characters of a value that a message repeats."""
 
 
-def reason(error: ValidationError) -> str:
+def reason(error: "ValidationError") -> str:
     """Return the first error in a file and its location."""
     first = error.errors()[0]
     return ": ".join(part for part in (".".join(map(str, first["loc"])), first["msg"]) if part)

@@ -94,17 +94,9 @@ def test_every_python_gives_the_same_digest():
         assert their_digests == digests, name
 
 
-def test_the_digest_needs_no_heavy_library():
-    program = "import sys; from ablab.code.code import code; code('training', {}); print(*sys.modules)"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-c",
-            f"import sys; sys.path.insert(0, {str(Path(ablab.__file__).parents[1])!r}); {program}",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert not {"torch", "numpy", "omegaconf"} & set(done.stdout.split())
+def test_the_digest_needs_the_standard_library_alone():
+    """As other Pythons have no more, and `site` is what leads to more here."""
+    source = str(Path(ablab.__file__).parents[1])
+    program = f"import sys; sys.path.insert(0, {source!r}); from ablab.code.code import code; code('training', {{}})"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
