@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,18 +192,29 @@ def test_a_killed_run_leaves_no_process(tmp_path):
     assert (tmp_path / "errors").read_text() == ""
 
 
-def torchrun(outputs: Path, *words: str) -> "subprocess.Popen[str]":
-    """`torchrun train.py ...` with two processes."""
-    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(outputs)}  # torchrun warns, and leaves logs
-    with (outputs / "errors").open("a") as errors:
-        return subprocess.Popen(
-            [*launcher, "train.py", *LINE, *TWO, f"outputs={outputs}", *words],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment,
-        )
+@pytest.fixture
+def torchrun(tmp_path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """`torchrun train.py ...` with two processes. One that a test fails to wait for is ended, and its pipe closed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> "subprocess.Popen[str]":
+        launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}  # torchrun warns, and leaves logs
+        with (tmp_path / "errors").open("a") as errors:
+            process = subprocess.Popen(
+                [*launcher, "train.py", *LINE, *TWO, f"outputs={tmp_path}", *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environment,
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with process:
+            process.kill()
 
 
 def at_step(process: "subprocess.Popen[str]", outputs: Path, step: int) -> list[int]:
@@ -213,38 +225,37 @@ def at_step(process: "subprocess.Popen[str]", outputs: Path, step: int) -> list[
             if any(row["step"] >= step for row in read_metrics(path)):
                 return sorted(children(process.pid))
         time.sleep(0.005)
-    process.kill()
     raise AssertionError(f"it ended before step {step}: {(outputs / 'errors').read_text()}")
 
 
 @pytest.mark.slow
-def test_under_torchrun_stopped_and_continued_it_is_the_same_run(alone, tmp_path):
-    process = torchrun(tmp_path)
+def test_under_torchrun_stopped_and_continued_it_is_the_same_run(alone, torchrun, tmp_path):
+    process = torchrun()
     ranks = at_step(process, tmp_path, 20)
     process.send_signal(signal.SIGINT)
     assert "continues from there" in process.communicate(timeout=60)[0]
     assert not any(alive(rank) for rank in ranks)
     (tmp_path / "errors").unlink()  # torchrun says that it was interrupted
-    process = torchrun(tmp_path)
+    process = torchrun()
     os.kill(at_step(process, tmp_path, 40)[0], signal.SIGTERM)
     assert "continues from there" in process.communicate(timeout=60)[0]
     assert process.returncode == 0  # to torchrun, a checkpoint on request is no failure
-    process = torchrun(tmp_path)
+    process = torchrun()
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert out.count("continues from step") == 1
     assert out.count("Results:") == 1
     assert (tmp_path / "errors").read_text() == ""
     same(the_run(tmp_path), alone)
-    process = torchrun(tmp_path)
+    process = torchrun()
     assert "nothing is trained again" in process.communicate(timeout=60)[0]
     assert process.returncode == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_process_of_torchrun_that_is_killed_ends_all(victim, tmp_path):
-    process = torchrun(tmp_path)
+def test_a_process_of_torchrun_that_is_killed_ends_all(victim, torchrun, tmp_path):
+    process = torchrun()
     ranks = at_step(process, tmp_path, 20)
     os.kill(ranks[victim], signal.SIGKILL)
     process.communicate(timeout=60)
@@ -256,8 +267,8 @@ def test_a_process_of_torchrun_that_is_killed_ends_all(victim, tmp_path):
 
 
 @pytest.mark.slow
-def test_torchrun_must_have_started_as_many_processes_as_devices(tmp_path):
-    process = torchrun(tmp_path, "trainer.devices=4")
+def test_torchrun_must_have_started_as_many_processes_as_devices(torchrun, tmp_path):
+    process = torchrun("trainer.devices=4")
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, "")
     said = (tmp_path / "errors").read_text()
