@@ -87,7 +87,10 @@ def main() -> None:
     found = [run.evaluation for run in selection.arms[0].finished if run.evaluation]
     if len(found) < 6:
         sys.exit(f"error: {len(found)} finished runs; two arms of 3 seeds need at least 6")
-    runs = Runs(np.array([one.bleu for one in found]), np.array([one.statistics for one in found], dtype=np.float64))
+    runs = Runs(
+        np.array([one.scores["bleu"] for one in found]),
+        np.array([one.items["bleu"] for one in found], dtype=np.float64),
+    )
     spread = f"{runs.scores.std(ddof=1):.2f} BLEU"
     print(f"{len(found)} runs of one arm: BLEU {runs.scores.mean():.2f}, standard deviation over seeds {spread}")
     seen = list(rates(runs))

@@ -31,8 +31,13 @@ def scores_of(document: Mapping[str, Any], metric: str) -> Scores | None:
     key = "score" if metric == document["metric"] else metric
     if key not in ("score", "valid_loss"):
         return None
+    keys = [key] if key == "score" else ["loss", key]  # older reports have the other name
     return {
-        arm["name"]: {run["seed"]: run[key] for run in arm["runs"] if run["state"] == "finished"}
+        arm["name"]: {
+            run["seed"]: next(run[one] for one in keys if one in run)
+            for run in arm["runs"]
+            if run["state"] == "finished"
+        }
         for arm in document["arms"]
     }
 

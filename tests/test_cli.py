@@ -154,7 +154,7 @@ def _row_of(name: str, options: type[Options]) -> str:
 
 
 def test_the_metrics_of_a_report_are_those_that_it_knows():
-    from ablab.judge.metrics import MEASURES
+    from tests.translation import MEASURES
 
     for name in MEASURES:
         assert ReportOptions(metric=name).metric == name

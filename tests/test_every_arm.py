@@ -69,6 +69,6 @@ def test_an_arm_trains_and_translates(arm, layerdrop, drophead, text, tmp_path):
     evaluation = planned.folder.evaluation(planned.evaluation_id)
     assert evaluation is not None
     assert evaluation.sentences == len(SENTENCES)
-    assert [len(row) for row in evaluation.statistics] == [10] * len(SENTENCES)
+    assert [len(row) for row in evaluation.items["bleu"]] == [10] * len(SENTENCES)
     rates = [row["drophead"] for row in rows if "drophead" in row]
     assert (max(rates) > 0) == ("vshape" in drophead)

@@ -46,4 +46,4 @@ def test_an_arm_learns_to_reverse(arm, digits, tmp_path):
     evaluation = planned.folder.evaluation(planned.evaluation_id)
     assert evaluation is not None
     # A model that cannot tell positions scores about 5.
-    assert evaluation.bleu > 70
+    assert evaluation.scores["bleu"] > 70

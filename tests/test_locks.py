@@ -100,7 +100,7 @@ def test_a_run_that_was_taken_over_gets_nothing_more(tmp_path):
             with pytest.raises(TakenOverError, match=rf"^r1 was taken over by process {os.getpid()} on "):
                 write_text(folder.path / "late", "1")
             with pytest.raises(TakenOverError):
-                folder.write_record(Record.model_construct())
+                folder.write_record(Record.model_construct(provenance={}))
             sleeper.remove()
             assert folder.owner.read_text() == theirs
             assert folder.pulse.exists()

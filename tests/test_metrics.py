@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ablab.store.metrics import COLUMNS, MetricsFile, read_metrics
+from ablab.store.metrics import MetricsFile, read_metrics
+from ablab.transformer.stages.callbacks import COLUMNS
 
 
 def _write(path: Path, steps: list[int], from_step: int = 0) -> None:
-    metrics = MetricsFile(path, from_step)
+    metrics = MetricsFile(path, COLUMNS, from_step)
     for step in steps:
         metrics.write({"step": step, "loss": step / 7, "seconds": float(step)})
     metrics.close()
@@ -49,7 +50,7 @@ def test_a_damaged_row_is_dropped_and_the_others_stay(wrong, tmp_path):
     path = tmp_path / "a.csv"
     _write(path, [10, 20, 30])
     path.write_bytes(path.read_bytes().replace(b"2.85714", b"2.8" + wrong + b"5714"))
-    metrics = MetricsFile(path, from_step=30)
+    metrics = MetricsFile(path, COLUMNS, from_step=30)
     metrics.write({"step": 40})
     metrics.close()
     assert metrics.lost == 1
@@ -63,7 +64,7 @@ def test_a_kill_while_rows_are_taken_back_loses_none(tmp_path, monkeypatch):
     monkeypatch.setattr(csv.DictWriter, "writerows", lambda *_: os._exit(9))
     child = os.fork()
     if child == 0:
-        MetricsFile(path, 20)
+        MetricsFile(path, COLUMNS, 20)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert path.read_bytes() == before
@@ -72,12 +73,12 @@ def test_a_kill_while_rows_are_taken_back_loses_none(tmp_path, monkeypatch):
 @pytest.mark.parametrize("damage", ["gone", "empty", "a row of validation"])
 def test_validations_that_are_lost_are_written_again(damage, tmp_path):
     path, validated = tmp_path / "a.csv", [{"step": step, "valid_loss": step / 3} for step in (10, 20)]
-    metrics = MetricsFile(path, 0)
+    metrics = MetricsFile(path, COLUMNS, 0)
     for row in validated:
         metrics.write({"step": row["step"], "loss": 1.5})
         metrics.write(row)
     metrics.close()
-    whole = MetricsFile(path, 20, validated)
+    whole = MetricsFile(path, COLUMNS, 20, validated)
     whole.close()
     before = read_metrics(path)
     assert whole.lost == 0
@@ -85,7 +86,7 @@ def test_validations_that_are_lost_are_written_again(damage, tmp_path):
     path.write_text({"gone": "", "empty": "", "a row of validation": "".join(lines[:2] + lines[3:])}[damage])
     if damage == "gone":
         path.unlink()
-    found = MetricsFile(path, 20, validated)
+    found = MetricsFile(path, COLUMNS, 20, validated)
     found.close()
     assert found.lost == (1 if damage.startswith("a row") else 2)
     there = read_metrics(path)
@@ -93,7 +94,7 @@ def test_validations_that_are_lost_are_written_again(damage, tmp_path):
 
 
 def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):
-    metrics = MetricsFile(tmp_path / "a.csv", 0)
+    metrics = MetricsFile(tmp_path / "a.csv", COLUMNS, 0)
     metrics.write({"step": 5, "valid_bleu": 12.5})
     assert read_metrics(tmp_path / "a.csv") == [{"step": 5, "valid_bleu": 12.5}]
     metrics.close()
@@ -101,7 +102,7 @@ def test_rows_are_on_disk_as_they_come_and_empty_cells_stay_away(tmp_path):
 
 
 def test_a_column_nobody_knows_is_refused(tmp_path):
-    metrics = MetricsFile(tmp_path / "a.csv", 0)
+    metrics = MetricsFile(tmp_path / "a.csv", COLUMNS, 0)
     with pytest.raises(ValueError, match="surprise"):
         metrics.write({"step": 5, "surprise": 1})
     metrics.close()

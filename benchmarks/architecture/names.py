@@ -117,8 +117,8 @@ ADDITIONS = (
     Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
     Addition(
         "report metric",
-        ("ablab.store.scores.Score",),
-        ("ablab.store.scores.SCORES", "ablab.study.experiment.Claimed"),
+        ("ablab.tasks.score.Score",),
+        ("ablab.transformer.translation.scores.SCORES", "ablab.study.experiment.Claimed"),
     ),
     Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.options.OPTIONS")),
 )

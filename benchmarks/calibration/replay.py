@@ -53,6 +53,12 @@ def _replayed(name: str, document: Report) -> Iterator[list[str]]:
         yield [name, words, claim["outcome"], said, f"{followed.verdict.n} of {seeds}"]
 
 
+def _loss(run: Report) -> float | None:
+    """Return the validation loss of a run; older reports have another name for it."""
+    found: float | None = run.get("loss", run.get("valid_loss"))
+    return found
+
+
 def _differences(document: Report, claim: Report) -> list[float] | None:
     """Return the differences by seed of a claim about a score that the report lists for each run."""
     if (
@@ -67,7 +73,7 @@ def _differences(document: Report, claim: Report) -> list[float] | None:
     sides = []
     for name in (claim["arm"], claim["baseline"]):
         runs = sorted(arms[name]["runs"], key=lambda run: run["seed"])
-        sides.append([run["valid_loss"] if claim["metric"] == "valid_loss" else run["score"] for run in runs])
+        sides.append([_loss(run) if claim["metric"] == "valid_loss" else run["score"] for run in runs])
     if any(value is None for side in sides for value in side):
         return None
     return [float(one - other) for one, other in zip(*sides, strict=True)]

@@ -178,7 +178,7 @@ def curves(bench: Bench) -> Iterator[Found]:
         folder = bench.train(device=device)
         run([sys.executable, "-m", "ablab", "prune", f"run={folder.path}", f"trainer={device}"])
         (curve,) = folder.curves()
-        found.append([point.valid_loss for point in curve.points])
+        found.append([point.valid["loss"] for point in curve.points])
     difference = max(abs(a - b) / abs(b) for a, b in zip(*found, strict=True))
     yield Found(
         "pruning curve", difference <= TOLERANCE["fp32"], f"{len(found[0])} models, losses within {difference:.2g}"

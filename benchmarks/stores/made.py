@@ -18,7 +18,6 @@ from ablab.code.code import code_digest
 from ablab.code.machine import provenance
 from ablab.identity import condition_id
 from ablab.statistics.sentences import corpus_bleu
-from ablab.store.metrics import COLUMNS
 from ablab.store.records import now
 from ablab.store.register import REGISTER, Entry, line_digest
 from ablab.store.stored_code import without_definitions
@@ -27,6 +26,7 @@ from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Cell, Study
 from ablab.transformer.scoring import score
+from ablab.transformer.stages.callbacks import COLUMNS
 
 WORDS = [
     "the",
@@ -131,8 +131,8 @@ class _Maker:
         texts = "".join(f"{self.texts[one][at]}\n" for at, one in enumerate(chosen)).encode()
         (folder.path / "evaluations" / f"{planned.evaluation_id}.txt").write_bytes(texts)
         evaluation = _json(self._evaluation(cell, bleu, shares, texts)).replace(
-            '"statistics": []',
-            '"statistics": [\n' + ",\n".join(self.blocks[one][at] for at, one in enumerate(chosen)) + "\n ]",
+            '"bleu": []',
+            '"bleu": [\n' + ",\n".join(self.blocks[one][at] for at, one in enumerate(chosen)) + "\n ]",
         )
         files = {
             "record.json": _json(self._record(cell, condition, bleu, rng)),
@@ -158,6 +158,7 @@ class _Maker:
 
     def _evaluation(self, cell: Cell, bleu: float, shares: Sequence[float], texts: bytes) -> dict[str, Any]:
         usual = self.scores[0]
+        chrf = float(sum(share * found.chrf for share, found in zip(shares, self.scores, strict=True)))
         return {
             "schema_version": 2,
             "evaluation_id": cell.planned.evaluation_id,
@@ -165,9 +166,7 @@ class _Maker:
             "test_name": "test",
             "sentences": len(self.texts[0]),
             "test_sets": None,
-            "bleu": bleu,
-            "chrf": float(sum(share * found.chrf for share, found in zip(shares, self.scores, strict=True))),
-            "loss": 3 - bleu / 50,
+            "scores": {"bleu": bleu, "chrf": chrf, "loss": 3 - bleu / 50},
             "signatures": usual.signatures,
             "brevity_penalty": usual.brevity_penalty,
             "length_ratio": usual.length_ratio,
@@ -175,7 +174,7 @@ class _Maker:
             "sentences_per_second": 100 + bleu,
             "references": self.corpus,
             "hypotheses": hashlib.sha256(texts).hexdigest(),
-            "statistics": [],
+            "items": {"bleu": []},
             "provenance_code": self.provenance["evaluation_code"],
             "ended": "2026-01-01T01:00:00Z",
         }
@@ -193,7 +192,7 @@ class _Maker:
             "state": "finished",
             "reason": "steps",
             "time_limited": False,
-            "selected": {"steps": [1600], "loss": loss, "perplexity": 7.4, "bleu": bleu, "sha256": None},
+            "selected": {"steps": [1600], "scores": {"loss": loss, "perplexity": 7.4, "bleu": bleu}, "sha256": None},
             "validations": [_validation(step, loss, bleu) for step in STEPS],
             "cost": {
                 **{"steps": 1600, "epochs": 2.0, "tokens": 10**6, "seconds": seconds, "train_seconds": seconds - 10},

@@ -3,18 +3,20 @@
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
+from rich import progress as bars
 from rich.console import Console as RichConsole
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ablab.store.records import Curve, Evaluation, Point, Record
+from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
-from ablab.text import program, visible
-from ablab.transformer.data.corpus import EXTRA_TOKENS
+from ablab.tasks.task import Task
+from ablab.text import visible
 
 
 class Console:
@@ -66,40 +68,24 @@ class Console:
             yield bar.advance
 
     def result(
-        self, folder: RunFolder, record: Record, evaluation: Evaluation | None, curve: Curve | None, *, smoke: bool
+        self, task: Task, folder: RunFolder, record: Record, evaluation: Any, curve: Any, *, smoke: bool
     ) -> None:
         """Print the results of a run, its cost, its folder and suggested next commands."""
         self.rich.print()
-        for key, value in _rows(record, evaluation, smoke=smoke).items():
+        for key, value in _rows(task, record, evaluation, smoke=smoke):
             self.rich.print(Text.assemble((f"{key:<12}", "bold"), value))
         self.rich.print()
         if curve is not None:
-            self.curve(curve)
-        for line in _next_lines(record, evaluation, smoke=smoke):
+            self.curve(task, curve)
+        for line in ["Next: the same line without smoke=true"] if smoke else task.next_lines(record):
             self.say(line)
         self.say(f"Results: {folder.path}")
 
-    def curve(self, curve: Curve) -> None:
-        """Print the points of a pruning curve as a table: layers counted from 1, or numbers of heads."""
-        full = curve.points[0]
-        kept = ["encoder", "decoder", "cross"] if curve.of_heads else ["encoder", "decoder"]
-        heading = [curve.label, *kept, "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
-        rows = [
-            [
-                *(_of_heads(point) if curve.of_heads else _of_layers(point, full)),
-                f"{point.parameters:,}",
-                f"{point.bleu:.2f}",
-                f"{point.chrf:.2f}",
-                f"{point.sentences_per_second:,.0f}",
-                f"{point.speed_ratio:.2f}x",
-            ]
-            for point in curve.points
-        ]
-        for line in aligned([heading, *rows], left=1 + len(kept)):
+    def curve(self, task: Task, curve: Any) -> None:
+        """Print a further curve as a table, and what there is to say of it."""
+        table, left = task.curve_table(curve)
+        for line in (*aligned(table, left=left), *task.notes_on_curve(curve)):
             self.say(line)
-        if curve.combinations:
-            what = "heads" if curve.of_heads else "layers"
-            self.say(f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits")
         self.rich.print()
 
 
@@ -130,28 +116,8 @@ class CountingBar:
 
 
 class _Total(ProgressColumn):
-    def render(self, task: Task) -> Text:
+    def render(self, task: bars.Task) -> Text:
         return Text("" if task.total is None else f"of {task.total:,.0f}")
-
-
-def _of_layers(point: Point, full: Point) -> list[str]:
-    """Return the curve, and the layers that remain of each stack."""
-    return [
-        {"both": "both stacks"}.get(point.curve, f"{point.curve} alone"),
-        _layers(point.encoder, len(full.encoder)),
-        _layers(point.decoder, len(full.decoder)),
-    ]
-
-
-def _of_heads(point: Point) -> list[str]:
-    """Return how many heads remain: in all, and in each layer of each site."""
-    assert point.heads is not None
-    each = [[len(heads) for heads in layers] for layers in point.heads.values()]
-    return [f"{sum(map(sum, each))} heads", *(" ".join(map(str, counts)) for counts in each)]
-
-
-def _layers(kept: Sequence[int], depth: int) -> str:
-    return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
@@ -204,84 +170,15 @@ def _folded(cell: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _rows(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> Mapping[str, str]:
-    rows = {"run": f"{record.run_id}  {record.name}"}
+def _rows(task: Task, record: Record, evaluation: Any, *, smoke: bool) -> Iterator[tuple[str, str]]:
+    yield "run", f"{record.run_id}  {record.name}"
     if smoke:
-        rows["smoke"] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
+        yield "smoke", task.smoke
     elif record.state == "diverged":
-        rows["diverged"] = record.reason
+        yield "diverged", record.reason
     if record.mixed is not None:
-        rows["mixed"] = f"{record.mixed} changed while it was trained, in {len(record.stretches)} stretches"
-    if evaluation is not None:
-        rows["test"] = f"{evaluation.test_name}, {evaluation.sentences:,} sentences, {_search(evaluation)}"
-        rows["BLEU"] = f"{evaluation.bleu:.2f}   {evaluation.signatures['bleu']}"
-        rows["chrF"] = f"{evaluation.chrf:.2f}   {evaluation.signatures['chrf']}"
-        if evaluation.loss is not None:
-            rows["test loss"] = f"{evaluation.loss:.3f} nats per token"
-    if record.selected is not None:
-        chosen = record.selected
-        rows["validation"] = (
-            f"loss {chosen.loss:.3f}, perplexity {chosen.perplexity:.2f}, BLEU {chosen.bleu:.2f} "
-            f"({_how_selected(chosen.steps)})"
-        )
-    if cut := list(_cut(record, evaluation)):
-        rows["cut off"] = "; ".join(cut)
-    cost = record.cost
-    rows["parameters"] = f"{cost.parameters:,}"
-    rows["training"] = (
-        f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
-        f"{cost.tokens_per_second:,.0f} target tokens/s"
-        + (
-            ""
-            if record.share_of_limit is None
-            else f", {100 * record.share_of_limit:.0f} % of a large matrix product's speed"
-        )
-    )
-    kinds = ("empty", "overlong", "overlap")
-    dropped = {kind: number for kind in kinds if (number := record.data["train"].get(f"dropped_{kind}"))}
-    if dropped:
-        said = ", ".join(f"{number:,} {DROPPED[kind]}" for kind, number in dropped.items())
-        rows["dropped"] = f"training pairs: {said}"
-    return rows
-
-
-DROPPED = {"empty": "empty", "overlong": "overlong", "overlap": "with a held-out source, or nearly"}
-"""Training pairs that a manifest counts as left out, in words."""
-
-
-def _cut(record: Record, evaluation: Evaluation | None) -> Iterator[str]:
-    """Yield how many translations reached the length limit, and the setting that raises it, where there are some."""
-    if evaluation is not None and evaluation.at_limit:
-        extra = evaluation.settings["decoding"]["max_extra_tokens"]
-        yield (
-            f"{evaluation.at_limit:,} of {evaluation.sentences:,} test translations reached the limit, {extra} tokens "
-            f"beyond the source; decoding.max_extra_tokens={2 * extra or EXTRA_TOKENS} raises it"
-        )
-    if record.selected is not None and record.selected.at_limit:
-        yield f"{record.selected.at_limit:,} validation translations did; training.max_extra_tokens raises theirs"
-
-
-def _search(evaluation: Evaluation) -> str:
-    beam = evaluation.settings["decoding"]["beam_size"]
-    speed = f"{evaluation.sentences_per_second:,.0f} sentences/s"
-    return f"{'greedy' if beam == 1 else f'beam {beam}'}, {speed}"
-
-
-def _how_selected(steps: Sequence[int]) -> str:
-    if len(steps) == 1:
-        return f"step {steps[0]}"
-    return f"mean of steps {', '.join(str(step) for step in steps)}"
-
-
-def _next_lines(record: Record, evaluation: Evaluation | None, *, smoke: bool) -> list[str]:
-    if smoke:
-        return ["Next: the same line without smoke=true"]
-    if record.selected is None:
-        return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
-    return [
-        f"Next: echo 'a sentence' | {program('translate')} run={record.run_id}",
-        "      the same line with seed=2, or with another norm= layerdrop= drophead=",
-    ]
+        yield "mixed", f"{record.mixed} changed while it was trained, in {len(record.stretches)} stretches"
+    yield from task.rows(record, evaluation)
 
 
 def duration(seconds: float) -> str:

@@ -6,13 +6,10 @@ from typing import Any
 
 from ablab.config import Composed, Config
 from ablab.config.groups import TARGET, implied_choices
-from ablab.config.kinds import unasked
-from ablab.config.options import DropHead
 from ablab.config.schema import all_fields
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
-from ablab.store.records import SCHEMA
-from ablab.transformer.data.corpus import EXTRA_TOKENS
+from ablab.tasks.registry import task_of_option
 
 
 def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
@@ -20,36 +17,7 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
 
     `origin`: digest of the weights that training starts from; None for random ones.
     """
-    content = config.part(Role.RECIPE)
-    content["schema"] = SCHEMA
-    del content["init_from"]
-    if origin is not None:
-        content["init_from"] = origin
-    content["data"] |= config.data.digests()
-    content["layerdrop"] = {
-        new: content.pop(old)
-        for new, old in (
-            ("encoder", "layerdrop_encoder"),
-            ("decoder", "layerdrop_decoder"),
-            ("rates", "layerdrop_rates"),
-        )
-        if old in content
-    }
-    for key in unasked(config):
-        group, _, name = key.rpartition(".")
-        del content[group][name]
-    model = config.model
-    if model.num_heads == 1:  # the only head always stays
-        content["drophead"] = DropHead(kind="none").part(Role.RECIPE)
-    if content["layerdrop"].get("rates") == "linear" and model.encoder_layers == model.decoder_layers == 1:
-        content["layerdrop"]["rates"] = "uniform"  # the rates rise with depth, up to the same one
-    content["optim"]["lr"] = config.peak_rate
-    content["training"].pop("max_extra_tokens", None)
-    if config.valid_extra_tokens != EXTRA_TOKENS:  # which every run had before the field
-        content["training"]["max_extra_tokens"] = config.valid_extra_tokens
-    if config.training.select == "averaged_last":
-        content["training"]["average_every"] = config.training.average_every or config.training.valid_every
-    return content
+    return task_of_option(config.task).recipe(config, origin)
 
 
 def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,22 +42,9 @@ def condition_id(content: dict[str, Any]) -> str:
     return "c" + json_digest({key: value for key, value in content.items() if key != "seed"}, 11)
 
 
-def evaluation(config: Config, kept: Mapping[str, Sequence[Any]] | None = None) -> dict[str, Any]:
-    """Return the settings of an evaluation: test text, search, number of sentences and remaining layers or heads.
-
-    `kept`: indices of layers per stack, or of heads per site and layer; None if all remain.
-    """
-    return {
-        **({} if kept is None else {"kept": {stack: list(layers) for stack, layers in kept.items()}}),
-        "schema": SCHEMA,
-        "test": {
-            "name": config.data.test_name,
-            "digest": config.data.test_digest(),
-            "pairs": config.data.test_pairs,
-        },
-        "decoding": {**config.decoding.part(Role.EVALUATION), "max_extra_tokens": config.test_extra_tokens},
-        **({"scoring": config.data.scoring} if config.data.scoring else {}),
-    }
+def evaluation(config: Config) -> dict[str, Any]:
+    """Return the settings of an evaluation: all that decides its scores, besides the recipe."""
+    return task_of_option(config.task).evaluation(config)
 
 
 def evaluation_id(settings: dict[str, Any]) -> str:
@@ -98,8 +53,8 @@ def evaluation_id(settings: dict[str, Any]) -> str:
 
 
 def curve(config: Config) -> dict[str, Any]:
-    """Return the settings of pruning curves: the evaluation of each point and the choice of layers."""
-    return {**evaluation(config), "pruning": config.pruning.part(Role.EVALUATION)}
+    """Return the settings of a run's further curves; empty for a task that has none."""
+    return task_of_option(config.task).curve(config)
 
 
 def curve_id(settings: dict[str, Any]) -> str:

@@ -12,11 +12,12 @@ from ablab.config import Composed, Config
 from ablab.config.groups import default_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
-from ablab.fields import Group, flatten
-from ablab.store.finished import FinishedRun, find_model
-from ablab.store.records import SCHEMA, Record
+from ablab.store.finished import FinishedRun
+from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
+from ablab.tasks.registry import task_of_option
+from ablab.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Planned:
     @property
     def config(self) -> Config:
         return self.composed.config
+
+    @property
+    def task(self) -> Task:
+        """What the run is."""
+        return task_of_option(self.config.task)
 
     @property
     def run_id(self) -> str:
@@ -67,13 +73,8 @@ class Planned:
         return record.selected is not None and not self.folder.has_evaluation(self.evaluation_id)
 
     def lacks_curve(self, record: Record) -> bool:
-        """Return whether the run should have a pruning curve with these pruning settings and has none.
-
-        A curve under any search or test set counts: asking for another evaluation does not ask for another curve.
-        """
-        if self.config.pruning.kind == "none" or record.selected is None:
-            return False
-        return all(curve.settings["pruning"] != self.curve["pruning"] for curve in self.folder.curves())
+        """Return whether the run should have a further curve with these settings and has none."""
+        return record.selected is not None and self.task.lacks_curve(self)
 
     @property
     def outputs(self) -> Path:
@@ -82,12 +83,12 @@ class Planned:
 
 def plan(composed: Composed) -> Planned:
     """Check everything that can be checked before the corpus is prepared, and derive the run's ids."""
-    config = composed.config
-    config.data.check()
+    config, task = composed.config, task_of_option(composed.config.task)
+    task.check(config)
     _check_writable(Path(config.outputs))
-    origin = _origin(config)
+    origin = task.origin(config)
     recipe = identity.recipe(config, origin=None if origin is None else origin.digest())
-    (composed.asked or config.data).check_pairs()
+    task.check_asked(composed)
     return Planned(
         composed,
         identity.display_name(composed, default_choices()),
@@ -106,18 +107,7 @@ def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     """
     folder, record = run.folder, run.record
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
-    config.data.check()
-    known, digests = flatten(folder.recipe()), config.data.digests()
-    if record.schema_version == SCHEMA and known.get("data.digest") != digests["digest"]:
-        raise UserError(
-            f"{run.run_id}: the text that data.* names is not what it was trained on; allowed: the same sentences (a "
-            "relative path is looked up from the present folder; a corpus that a package makes, by the same version)"
-        )
-    if known.get("data.dropped") != digests.get("dropped"):
-        raise UserError(
-            f"{run.run_id}: data.overlap=drop left the sentences of another test set out of its training; allowed: the "
-            "test set that it was trained with"
-        )
+    task_of_option(config.task).check_reopened(config, folder, record)
     _check_writable(folder.outputs)
     return Planned(
         Composed(config, record.choices, {}),
@@ -128,36 +118,6 @@ def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
         identity.curve(config),
         None,
     )
-
-
-def _origin(config: Config) -> SavedModel | None:
-    """Return the model that training starts from, or None; UserError if its architecture does not fit."""
-    if config.init_from is None:
-        return None
-    saved = find_model(config.init_from, Path(config.outputs), key="init_from")
-    if saved.heads is not None:
-        raise UserError(
-            f"init_from={config.init_from}: heads were removed from it, and model.num_heads is one number for every "
-            "attention; allowed: a run, or a model that layers were removed from"
-        )
-    sizes = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
-    for key in (*sizes, "tie", "attention_bias", "output_bias"):
-        theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
-        if theirs != ours:
-            raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")
-    for group in ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position"):
-        theirs, ours = getattr(saved.architecture, group), getattr(config, group)
-        if theirs != ours:
-            raise UserError(
-                f"init_from={config.init_from}: its {group} is {_differing(theirs, ours)}; allowed: the same"
-            )
-    return saved
-
-
-def _differing(theirs: Group, ours: Group) -> str:
-    there, here = theirs.model_dump(), ours.model_dump()
-    keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-    return ", ".join(f"{key}={there.get(key)}, not {here.get(key)}" for key in keys)
 
 
 def _check_writable(outputs: Path) -> None:

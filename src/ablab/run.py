@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ablab.code.differences import of_other_version, other_origin
 from ablab.code.load import failure_of, place_of
@@ -14,9 +14,6 @@ from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record
 from ablab.tracking.open import open_tracker
-
-if TYPE_CHECKING:
-    from ablab.transformer.stages.train import Work
 
 
 def run(planned: Planned, console: Console) -> Record | None:
@@ -37,7 +34,7 @@ def run(planned: Planned, console: Console) -> Record | None:
             return None
         folder.failure.unlink(missing_ok=True)
     evaluation, curve = folder.evaluation(planned.evaluation_id), folder.curve(planned.curve_id)
-    console.result(folder, record, evaluation, curve, smoke=planned.config.smoke)
+    console.result(planned.task, folder, record, evaluation, curve, smoke=planned.config.smoke)
     return record
 
 
@@ -56,37 +53,31 @@ def _blaming_parts(planned: Planned) -> Iterator[None]:
 
 
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
-    from ablab.transformer.stages.callbacks import run_callbacks
-    from ablab.transformer.stages.evaluate import evaluate  # torch from here on
-    from ablab.transformer.stages.prune_curve import prune_curve
-    from ablab.transformer.stages.train import train
-
+    task = planned.task
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     with open_tracker(planned, console.say) as tracker:
-        callbacks = run_callbacks(planned.folder, console, beating, tracker)
+        callbacks = task.callbacks(planned, console, beating, tracker)
         if work is not None:
-            record = train(work, callbacks)
+            record = task.train(work, callbacks)
         if record is None:
             return None  # interrupted; the same command continues it
         if planned.lacks_evaluation(record):
-            evaluate(planned, record, callbacks)
+            task.evaluate(planned, record, callbacks)
         callbacks.on_result(record, planned.folder.evaluation(planned.evaluation_id))
         if planned.lacks_curve(record):
-            prune_curve(planned, record, callbacks)
+            task.measure_curve(planned, record, callbacks)
     return record
 
 
-def _prepared(planned: Planned, console: Console) -> "Work":
+def _prepared(planned: Planned, console: Console) -> Any:
     """Prepare training. With rerun=stale, a run that began under other code starts anew."""
-    from ablab.transformer.stages.train import prepare_training
-
     try:
-        return prepare_training(planned, console)
+        return planned.task.prepared(planned, console)
     except OtherCodeError:
         if planned.config.rerun != "stale":
             raise
     console.say(f"The earlier run was moved to {planned.folder.set_aside()}")
-    return prepare_training(planned, console)
+    return planned.task.prepared(planned, console)
 
 
 def _is_to_be_replaced(planned: Planned) -> bool:

@@ -16,7 +16,7 @@ def test_runs_scores_and_curves(place, ids):
     assert sorted(run.id for run in store.runs()) == sorted(ids)
     run = store.run(ids[0])
     assert (run.state, run.seed, run.record.run_id) == ("finished", 1, run.id)
-    assert run.scores["test_bleu"] == run.evaluation.bleu
+    assert run.scores["test_bleu"] == run.evaluation.scores["bleu"]
     assert [row["decoder"] for row in run.curve()] == [4, 3, 2, 1]
     assert run.curve()[0]["bleu"] == run.scores["test_bleu"]
     assert [row["step"] for row in run.training_curve()] == list(range(100, 1001, 100))

@@ -50,7 +50,7 @@ def result_of(outputs: Path) -> dict[str, Any]:
             "weights": sha256(run.checkpoints / SELECTED),
             "tokens": record.cost.tokens,
             "curves": [{key: row[key] for key in set(row) - CLOCK} for row in read_metrics(run.metrics)],
-            "scores": [(found.evaluation_id, found.bleu, found.chrf, found.loss) for found in run.evaluations()],
+            "scores": [(found.evaluation_id, found.scores) for found in run.evaluations()],
             "hypotheses": {found.evaluation_id: run.hypotheses(found.evaluation_id) for found in run.evaluations()},
             "broken": [link for link in links(run, chain) if link.fault is not None],
             "twice": sorted(chain.histories[run.run_id].made_again),

@@ -72,7 +72,7 @@ def serve() -> None:
     from ablab.launchers import task
     from ablab.transformer import stages
 
-    for module in task.PRELOADED:
+    for module in task.preloaded([]):
         __import__(module)
     assert stages
     for line in sys.stdin:

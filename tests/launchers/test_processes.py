@@ -55,7 +55,7 @@ def _server_of_its_own():
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(task, "work", _sleepy)
-    monkeypatch.setattr(task, "PRELOADED", ["ablab.launchers.local"])
+    monkeypatch.setattr(task, "preloaded", lambda words: ["ablab.launchers.local"])
 
 
 def job(folder, *words):
@@ -211,14 +211,14 @@ def test_memory_is_told_from_other_errors(error, kind):
 def test_the_server_imports_ahead_what_the_runs_will(monkeypatch):
     monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
     monkeypatch.setattr(forkserver._forkserver, "_preload_modules", [])
-    _start_server()
-    assert forkserver._forkserver._preload_modules == task.PRELOADED
+    _start_server([])
+    assert forkserver._forkserver._preload_modules == task.preloaded([])
 
 
 def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
     """Starting the server is, to a SIGTERM in that moment."""
     started = []
-    monkeypatch.setattr(local, "_start_server", lambda: started.append(1))
+    monkeypatch.setattr(local, "_start_server", lambda words: started.append(1))
     Processes(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
     assert len(started) == 1
 

@@ -9,8 +9,8 @@ from ablab.errors import UserError
 from ablab.files import write_lines
 from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.store.scores import METRICS
 from ablab.store.stored_text import StoredText, keep_text
+from ablab.tasks.registry import known_scores, of_arms
 
 SOURCE = """
 def longer(hypotheses, references):
@@ -56,7 +56,7 @@ def test_one_that_fails_is_told_in_one_line(study, evaluated, function, why):
         own_metrics()["mine"].value(*evaluated)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [*known_scores(), *of_arms()])
 def test_one_with_a_name_of_ours_is_refused(study, name):
     study(SOURCE, {f"metric/{name}": OPTION})
     with pytest.raises(UserError, match=f"{name}.yaml: ablab has a metric of this name"):

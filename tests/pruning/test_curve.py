@@ -59,8 +59,8 @@ def test_the_first_point_is_the_model_itself(deep):
     point = the_curve(run, "every_other").points[0]
     selected = run.record().selected
     # The record's figures are those of the same weights on the same text.
-    assert point.valid_loss == pytest.approx(selected.loss, rel=1e-6)
-    assert point.valid_bleu == pytest.approx(selected.bleu)
+    assert point.valid["loss"] == pytest.approx(selected.scores["loss"], rel=1e-6)
+    assert point.valid["bleu"] == pytest.approx(selected.scores["bleu"])
     assert point.parameters == run.record().cost.parameters
     assert point.speed_ratio == 1.0
     assert run.evaluation(point.evaluation_id).settings.get("kept") is None
@@ -73,7 +73,7 @@ def test_every_point_is_an_evaluation_of_its_layers(deep):
         evaluation = run.evaluation(point.evaluation_id)
         if len(point.decoder) < 3:
             assert evaluation.settings["kept"] == {"encoder": point.encoder, "decoder": point.decoder}
-        assert (evaluation.bleu, evaluation.chrf) == (point.bleu, point.chrf)
+        assert point.scores == {name: evaluation.scores[name] for name in ("bleu", "chrf")}
         assert (run.path / "evaluations" / f"{point.evaluation_id}.txt").exists()
 
 
@@ -104,11 +104,11 @@ def test_a_search_finds_the_lowest_validation_loss_of_all(deep):
     assert pruned(deep, "pruning=search", "pruning.finalists=1", "save=none").code == 0
     found = the_curve(run, "search")
     assert found.combinations == 3 + 3 + 2  # 2 and 1 of 3 decoder layers, 1 of 2 encoder layers
-    best = {len(p.decoder): p.valid_loss for p in found.points if p.curve == "decoder"}
+    best = {len(p.decoder): p.valid["loss"] for p in found.points if p.curve == "decoder"}
     for other in run.curves():
         for point in other.points:
             if point.curve == "decoder":
-                assert best[len(point.decoder)] <= point.valid_loss
+                assert best[len(point.decoder)] <= point.valid["loss"]
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_search_never_sees_the_test_set(deep, monkeypatch):
     assert pruned(deep, *words, "decoding.beam_size=2").code == 0
     one, other = (c for c in run.curves() if (c.label, c.settings["pruning"].get("curves")) == ("search", ["decoder"]))
     assert one.curve_id != other.curve_id
-    assert {99.0} == {point.bleu for point in other.points} != {point.bleu for point in one.points}
+    assert {99.0} == {point.scores["bleu"] for point in other.points} != {point.scores["bleu"] for point in one.points}
     assert [point.decoder for point in one.points] == [point.decoder for point in other.points]
 
 

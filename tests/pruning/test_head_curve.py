@@ -51,14 +51,14 @@ def test_the_curve(deep, small):
     assert curve.combinations == 0
     assert curve.settings["pruning"] == {"kind": "importance", "what": "heads"}
     first, selected = curve.points[0], run.record().selected
-    assert first.valid_loss == pytest.approx(selected.loss, rel=1e-6)
+    assert first.valid["loss"] == pytest.approx(selected.scores["loss"], rel=1e-6)
     assert first.parameters == run.record().cost.parameters
     assert run.evaluation(first.evaluation_id).settings.get("kept") is None
     last = curve.points[-1]
     assert last.parameters < first.parameters
     evaluation = run.evaluation(last.evaluation_id)
     assert evaluation.settings["kept"] == {f"{site}_heads": layers for site, layers in last.heads.items()}
-    assert (evaluation.bleu, evaluation.chrf) == (last.bleu, last.chrf)
+    assert last.scores == {name: evaluation.scores[name] for name in ("bleu", "chrf")}
     importance = read_json(run.head_importance)
     for site, layers in last.heads.items():
         for kept, row in zip(layers, importance[site], strict=True):
@@ -198,7 +198,7 @@ def test_a_tracker_gets_an_axis_of_heads(deep, small):
     assert {len(row) for row in table} == {len(columns)}
     assert noted.pictures == ["pruning/heads_quality"]
     assert [(axis, x) for axis, x, _ in noted.points] == [("heads_kept", x) for x in sorted(row[1] for row in table)]
-    assert noted.points[-1][2]["pruning/heads/importance/test_bleu"] == curve.points[0].bleu
+    assert noted.points[-1][2]["pruning/heads/importance/test_bleu"] == curve.points[0].scores["bleu"]
 
 
 def test_a_report_shows_heads_beside_depths(deep, small):

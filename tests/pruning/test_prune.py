@@ -119,13 +119,14 @@ def test_auto_saves_the_smallest_within_a_bleu_on_validation(deep, monkeypatch):
     curve = next(curve for curve in run.curves() if curve.label == "every_other")
     scores = [20.0, 19.2, 18.0, 20.0, 19.5, 3.0]
     points = [
-        point.model_copy(update={"valid_bleu": s, "bleu": 0}) for point, s in zip(curve.points, scores, strict=True)
+        point.model_copy(update={"valid": {"bleu": s}, "scores": {"bleu": 0}})
+        for point, s in zip(curve.points, scores, strict=True)
     ]
     chosen = verb._smallest_within(curve.model_copy(update={"points": points}), 1.0)
     assert (len(chosen.encoder), len(chosen.decoder)) == (1, 2)
-    worse = [point.model_copy(update={"valid_bleu": 1.0 if n % 3 else 20.0}) for n, point in enumerate(points)]
+    worse = [point.model_copy(update={"valid": {"bleu": 1.0 if n % 3 else 20.0}}) for n, point in enumerate(points)]
     assert verb._smallest_within(curve.model_copy(update={"points": worse}), 1.0) is None
-    blind = [point.model_copy(update={"valid_bleu": 0.0}) for point in points]
+    blind = [point.model_copy(update={"valid": {"bleu": 0.0}}) for point in points]
     assert verb._smallest_within(curve.model_copy(update={"points": blind}), 1.0) is None
 
 

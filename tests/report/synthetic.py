@@ -8,12 +8,12 @@ from pathlib import Path
 
 from ablab.identity import condition_id, evaluation_id
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
-from ablab.store.metrics import COLUMNS
 from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.study import Cell, Study
 from ablab.transformer.scoring import Scores, score
+from ablab.transformer.stages.callbacks import COLUMNS
 
 WORDS = (
     *("the", "a", "man", "woman", "dog", "child", "red", "blue", "runs", "sits", "on", "in", "street", "park"),
@@ -162,7 +162,8 @@ def _record(cell: Cell, found: Scores | None, noise: float) -> Record:
 
 
 def _selected(loss: float, bleu: float) -> Selected:
-    return Selected(steps=[1000], loss=loss, perplexity=7.4, bleu=bleu, loss_per_character=loss / CHARACTERS)
+    scores = {"loss": loss, "perplexity": 7.4, "bleu": bleu, "loss_per_character": loss / CHARACTERS}
+    return Selected(steps=[1000], scores=scores)
 
 
 def _validations(best: float) -> list[dict[str, float]]:
@@ -179,22 +180,20 @@ def _validations(best: float) -> list[dict[str, float]]:
 
 
 def _evaluation(cell: Cell, found: Scores, corpus_name: str, noise: float) -> Evaluation:
+    loss = 2.1 + noise / 50
     return Evaluation(
         evaluation_id=cell.planned.evaluation_id,
         settings=cell.planned.evaluation,
         test_name="test",
         sentences=SENTENCES,
-        bleu=found.bleu,
-        chrf=found.chrf,
-        loss=2.1 + noise / 50,
-        loss_per_character=(2.1 + noise / 50) / CHARACTERS,
+        scores={"bleu": found.bleu, "chrf": found.chrf, "loss": loss, "loss_per_character": loss / CHARACTERS},
         signatures=found.signatures,
         brevity_penalty=found.brevity_penalty,
         length_ratio=found.length_ratio,
         seconds=1.0,
         sentences_per_second=200.0 + noise,
         references=corpus_name,
-        statistics=found.sentences,
+        items={"bleu": found.sentences},
         provenance_code="abc",
         ended="2026-01-01T00:00:00Z",
     )
@@ -207,7 +206,8 @@ def _pruned(cell: Cell, whole: Evaluation, hypotheses: list[str], references: li
         settings = {"kept": kept, **cell.planned.evaluation}
         texts = [text if number < depth * SENTENCES // 4 else "x" for number, text in enumerate(hypotheses)]
         found = score(texts, references)
-        update = {"settings": settings, "bleu": found.bleu, "chrf": found.chrf, "statistics": found.sentences}
+        scores = {**whole.scores, "bleu": found.bleu, "chrf": found.chrf}
+        update = {"settings": settings, "scores": scores, "items": {"bleu": found.sentences}}
         evaluation = whole.model_copy(update={**update, "evaluation_id": evaluation_id(settings)})
         cell.planned.folder.write_evaluation(evaluation, texts)
         yield evaluation
@@ -221,11 +221,9 @@ def _curve(cell: Cell, evaluations: list[Evaluation]) -> Curve:
             decoder=list(range(depth)),
             parameters=10**6,
             bytes=4 * 10**6,
-            valid_loss=2.0,
-            valid_bleu=found.bleu,
+            valid={"loss": 2.0, "bleu": found.scores["bleu"]},
             evaluation_id=found.evaluation_id,
-            bleu=found.bleu,
-            chrf=found.chrf,
+            scores={name: found.scores[name] for name in ("bleu", "chrf")},
             sentences_per_second=400.0,
             speed_ratio=1 + (4 - depth) / 3,
         )

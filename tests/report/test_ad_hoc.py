@@ -23,7 +23,12 @@ def _judged_anew(cell, bleu):
     folder = cell.planned.folder
     usual = folder.evaluation(cell.planned.evaluation_id)
     settings = {**usual.settings, "decoding": {**usual.settings["decoding"], "beam_size": 12}}
-    update = {"settings": settings, "evaluation_id": evaluation_id(settings), "bleu": bleu, "ended": "2099-01-01"}
+    update = {
+        "settings": settings,
+        "evaluation_id": evaluation_id(settings),
+        "scores": {"bleu": bleu},
+        "ended": "2099-01-01",
+    }
     folder.write_evaluation(usual.model_copy(update=update), [""] * usual.sentences)
 
 

@@ -7,10 +7,10 @@ import pytest
 from ablab.judge.build import methods
 from ablab.judge.claims import judge
 from ablab.judge.evidence import observed
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
+from tests.translation import MEASURES
 
 LOSS = MEASURES["valid_loss"]
 

@@ -4,12 +4,12 @@ import pytest
 
 from ablab.cli import main
 from ablab.judge.effects import effect_lines
-from ablab.judge.metrics import MEASURES
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
+from tests.translation import MEASURES
 
 LINE = ("norm=pre,scalenorm", "norm.learn_g=true,false", "seed=1,2,3", "logger=none")
 PRE = "norm=pre,norm.learn_g=True = norm=pre,norm.learn_g=False"

@@ -9,7 +9,6 @@ import pytest
 from ablab.judge.claims import judge
 from ablab.judge.contrasts import readings, shared_scores
 from ablab.judge.effects import effect_lines
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.looks import Looks
@@ -19,6 +18,7 @@ from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
 from tests.report.synthetic import fill
 from tests.report.test_effects import changed, on_other_text, stopped_by_the_clock
+from tests.translation import MEASURES
 
 BLEU = MEASURES["test_bleu"]
 CLAIMS = """

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from ablab.judge.effects import effect_lines
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.tables import effects_table
@@ -13,6 +12,7 @@ from ablab.statistics.interval import NotTestable
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 from tests.report.test_evidence import with_last_fifth, with_vocabulary
+from tests.translation import MEASURES
 
 BLEU = MEASURES["test_bleu"]
 

@@ -8,7 +8,6 @@ import pytest
 from ablab.judge.build import methods
 from ablab.judge.claims import judge
 from ablab.judge.estimates import borrowed, nearly_failed
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import Registered
 from ablab.judge.selection_of_study import of_study
@@ -16,6 +15,7 @@ from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
+from tests.translation import MEASURES
 
 BLEU = MEASURES["test_bleu"]
 
@@ -30,7 +30,7 @@ def scored(arm, scores):
 
 
 def _with(evaluation, score):
-    return evaluation.model_copy(update={"bleu": score})
+    return evaluation.model_copy(update={"scores": {**evaluation.scores, "bleu": score}})
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def selection(reported):
 
 
 def bleus(arm):
-    return [run.evaluation.bleu for run in arm.finished]
+    return [run.evaluation.scores["bleu"] for run in arm.finished]
 
 
 def of_bleu(lines):

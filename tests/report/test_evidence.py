@@ -6,10 +6,10 @@ import pytest
 
 from ablab.judge.estimates import borrowed
 from ablab.judge.evidence import evidence
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
+from tests.translation import MEASURES
 
 
 def at_speeds(arm, speeds):
@@ -73,7 +73,7 @@ def test_evaluations_from_before_there_was_a_test_loss_have_no_evidence_of_it(re
     arms = of_study(reported.study).arms[:2]
     usual, other = (
         ArmRuns(
-            arm.name, [replace(run, evaluation=run.evaluation.model_copy(update={"loss": None})) for run in arm.runs]
+            arm.name, [replace(run, evaluation=run.evaluation.model_copy(update={"scores": {}})) for run in arm.runs]
         )
         for arm in arms
     )

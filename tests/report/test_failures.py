@@ -11,7 +11,6 @@ from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import difference_line
 from ablab.judge.document import Matrices
 from ablab.judge.evidence import evidence, observed
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
@@ -24,6 +23,7 @@ from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Failures
 from tests.report.test_estimates import scored
 from tests.report.test_evidence import with_last_fifth
+from tests.translation import MEASURES
 
 BLEU, LOSS = MEASURES["test_bleu"], MEASURES["valid_loss"]
 
@@ -45,7 +45,7 @@ def failing(arm, *seeds):
 
 
 def bleus(arm):
-    return [DIVERGED if run in arm.diverged else run.evaluation.bleu for run in arm.runs]
+    return [DIVERGED if run in arm.diverged else run.evaluation.scores["bleu"] for run in arm.runs]
 
 
 @pytest.mark.parametrize("margin", [0.0, 2.0])
@@ -58,7 +58,7 @@ def test_from_five_runs_an_arm_all_are_ranked(selection, margin):
 
 def test_a_lower_loss_ranks_higher(selection):
     usual, other, *_ = selection.arms
-    losses = [[-run.selected.loss for run in arm.runs] for arm in (other, usual)]
+    losses = [[-run.selected.scores["loss"] for run in arm.runs] for arm in (other, usual)]
     losses[0][0] = DIVERGED
     assert observed(failing(other, 1), usual, LOSS) == Failures(compare_ranks(*losses), higher_is_better=False)
 
@@ -191,7 +191,7 @@ def test_means_over_survivors_are_marked_and_leave_the_others_out(survived):
     depth = next(series for series in pictured(survived) if series.key == "decoder_depth")
     line = next(line for line in depth.lines if line.arm == arm.name)
     assert (line.mark, line.marked) == (MARK, f"{arm.name} ({MARK})")
-    whole = [max(run.curve.points, key=lambda point: len(point.decoder)).bleu for run in arm.finished]
+    whole = [max(run.curve.points, key=lambda point: len(point.decoder)).scores["bleu"] for run in arm.finished]
     assert line.mean[-1] == pytest.approx(sum(whole) / 3, abs=1e-6)
     for picture in side_by_side(survived):
         panels = picture.panels if isinstance(picture, Matrices) else picture.panels[0].lines

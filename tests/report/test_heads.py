@@ -27,7 +27,9 @@ def measured(planned, bleus, **changes):
     layers = planned.folder.curve(planned.curve_id)
     settings = {**planned.evaluation, "pruning": IMPORTANCE, **changes}
     points = [
-        layers.points[0].model_copy(update={"curve": "heads", "heads": kept.sites, "bleu": bleu})
+        layers.points[0].model_copy(
+            update={"curve": "heads", "heads": kept.sites, "scores": {"bleu": bleu, "chrf": 50.0}}
+        )
         for kept, bleu in zip(KEPT, bleus, strict=True)
     ]
     update = {"curve_id": curve_id(settings), "settings": settings, "label": "importance", "points": points}

@@ -9,12 +9,12 @@ from ablab.judge.arms import arm_line
 from ablab.judge.claims import judge
 from ablab.judge.document import ClaimLine
 from ablab.judge.evidence import evidence
-from ablab.judge.metrics import MEASURES
 from ablab.judge.origins import odd, unlike
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import Stretch
+from tests.translation import MEASURES
 
 MACHINE = {"device": "x", "devices": 1, "micro_batches": 1, "compile": False}
 
@@ -105,9 +105,10 @@ def test_a_claim_and_its_arm_say_so(reported, tmp_path):
     assert not any(isinstance(claim, ClaimLine) and claim.unlike for claim in before)
     first, second, *rest = selection.arms
     arms = [trained(first, stretch()), trained(second, stretch(code="2:b")), *rest]
-    claim = judge(replace(selection, arms=arms))[0]
+    apart = replace(selection, arms=arms)
+    claim = judge(apart)[0]
     assert claim.unlike == "code"
     assert claim.words.endswith("The arms were not made alike: they differ in code.")
     assert (claim.outcome, claim.difference) == (before[0].outcome, before[0].difference)
-    line = arm_line(arms[1], arms[0], MEASURES["test_bleu"], tmp_path)
+    line = arm_line(apart, arms[1], tmp_path)
     assert "not made like the baseline: code" in line.notes

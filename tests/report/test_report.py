@@ -56,12 +56,13 @@ def test_an_arm_with_a_diverged_run_shows_its_share_and_no_mean(reported):
 def test_the_means_are_those_of_the_records(reported):
     selection = of_study(reported.study)
     for arm, line in zip(selection.arms, reported.data["arms"], strict=True):
-        scores = [run.evaluation.bleu for run in arm.finished]
+        scores = [run.evaluation.scores["bleu"] for run in arm.finished]
         if line["mean"] is not None:
             assert line["mean"] == pytest.approx(sum(scores) / len(scores))
             assert (line["minimum"], line["maximum"]) == (min(scores), max(scores))
     ours, theirs = (
-        [run.evaluation.bleu for run in selection.arm(f"layerdrop={level}").finished] for level in ("0.1", "0")
+        [run.evaluation.scores["bleu"] for run in selection.arm(f"layerdrop={level}").finished]
+        for level in ("0.1", "0")
     )
     paired = paired_difference(ours, theirs)
     line = reported.data["differences"][0]
@@ -203,14 +204,14 @@ def test_scores_are_made_again_from_their_hypotheses(reported, tmp_path):
         hypotheses.write_text("a\n" + hypotheses.read_text().partition("\n")[2])
     (curve,) = whole.parents[1].glob("curves/*.json")
     content = json.loads(curve.read_text())
-    content["points"][-1]["bleu"] = 99.0
+    content["points"][-1]["scores"]["bleu"] = 99.0
     curve.write_text(json.dumps(content))
     code, out, _ = typed(*words)
     assert code == 1
     for hypotheses in (whole, pruned):
         assert f"its statistics per sentence in {hypotheses.stem} are not those of its hypotheses" in out
     assert "8 evaluations scored again from their hypotheses: 3 differ" in out
-    assert "BLEU 99.000000" in out
+    assert "bleu 99.0" in out
     assert "No report was written" in out
 
 
@@ -290,7 +291,7 @@ def test_a_pruned_model_is_compared_with_a_small_one(reported):
     assert claim["title"] == "test BLEU with 2 decoder layers"
     ours, theirs = (
         [
-            next(point.bleu for point in run.curve.points if len(point.decoder) == 2)
+            next(point.scores["bleu"] for point in run.curve.points if len(point.decoder) == 2)
             for run in of_study(reported.study).arm(f"layerdrop={level}").finished
         ]
         for level in ("0.1", "0")

@@ -10,13 +10,13 @@ from ablab.judge.arms import arm_line
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured
 from ablab.judge.estimates import nearly_failed
-from ablab.judge.metrics import MEASURES
 from ablab.judge.noise import known_noise
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 from tests.report.test_evidence import with_vocabulary
+from tests.translation import MEASURES
 
 CLAIMS = """
 claims:
@@ -52,8 +52,8 @@ def test_claims_in_losses_per_token_are_not_testable_between_vocabularies(select
 
 
 def test_an_arm_of_another_vocabulary_says_so(selection, tmp_path):
-    usual, other, layerdrop = selection.arms
-    notes = [arm_line(arm, usual, MEASURES["test_bleu"], tmp_path).notes for arm in (other, layerdrop)]
+    _, other, layerdrop = selection.arms
+    notes = [arm_line(selection, arm, tmp_path).notes for arm in (other, layerdrop)]
     assert f"validation loss {REASON}" in notes[0]
     assert not any("per token" in note for note in notes[1])
 
@@ -84,7 +84,7 @@ def test_noise_is_that_of_the_arms_on_one_scale(selection):
 def test_a_run_nearly_failed_by_the_scatter_of_arms_on_its_scale(reported, names, is_found):
     usual, other, *others = of_study(reported.study).arms
     run = other.runs[0]
-    poor = run.selected.model_copy(update={"loss": run.selected.loss + 1})
+    poor = run.selected.model_copy(update={"scores": {**run.selected.scores, "loss": run.selected.scores["loss"] + 1}})
     poor_run = replace(run, record=run.record.model_copy(update={"selected": poor}))
     changed = replace(of_study(reported.study), arms=[usual, ArmRuns(other.name, [poor_run, *other.runs[1:]]), *others])
     found = nearly_failed(with_vocabulary(changed, *names).arms, MEASURES["valid_loss"])

@@ -10,7 +10,7 @@ from ablab.errors import UserError
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.sensitivity import METHOD, metric_lines
-from ablab.store.scores import NATS, SCORES
+from ablab.transformer.translation.scores import NATS, SCORES
 from tests.report.test_evidence import with_vocabulary
 
 ONE_VOCABULARY = {name for name, score in SCORES.items() if score.unit != NATS}
@@ -26,7 +26,8 @@ def changed(selection, arm, number, **figures):
 
     def told(runs):
         run = runs[number]
-        evaluation = run.evaluation.model_copy(update=figures)
+        scores = {name: value for name, value in (run.evaluation.scores | figures).items() if value is not None}
+        evaluation = run.evaluation.model_copy(update={"scores": scores})
         return [*runs[:number], replace(run, evaluation=evaluation), *runs[number + 1 :]]
 
     return replace(
@@ -40,7 +41,7 @@ def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     assert {line.metric for line in lines} == ONE_VOCABULARY
     assert {(line.arms, line.runs) for line in lines} == {(3, 15)}
     assert [line.metric for line in lines if line.declared] == ["test_bleu"]
-    values = [[run.evaluation.bleu for run in arm.runs] for arm in selection.arms if not arm.diverged]
+    values = [[run.evaluation.scores["bleu"] for run in arm.runs] for arm in selection.arms if not arm.diverged]
     (bleu,) = (line for line in lines if line.metric == "test_bleu")
     assert bleu.f == pytest.approx(stats.f_oneway(*values).statistic)
     assert bleu.ratio == pytest.approx(bleu.between / bleu.within)

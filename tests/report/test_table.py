@@ -26,7 +26,9 @@ def exported(selection, path):
         for arm in selection.arms:
             for run in arm.runs:
                 scores = (
-                    {"test_bleu": run.evaluation.bleu, "test_chrf": run.evaluation.chrf} if run.has_finished else {}
+                    {f"test_{name}": run.evaluation.scores[name] for name in ("bleu", "chrf")}
+                    if run.has_finished
+                    else {}
                 )
                 for name in ("test_bleu", "test_chrf"):
                     writer.writerow([arm.name, run.seed, name, repr(scores[name]) if scores else "diverged"])

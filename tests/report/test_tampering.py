@@ -113,7 +113,7 @@ def test_a_score_that_was_edited(place, kind):
         "curves": f"curves/{planned.curve_id}.json",
     }[kind]
     content = json.loads((folder / name).read_text())
-    (content if "bleu" in content else content.get("selected") or content["points"][1])["bleu"] += 0.5
+    (content if "scores" in content else content.get("selected") or content["points"][1])["scores"]["bleu"] += 0.5
     (folder / name).write_text(json.dumps(content))
     (flaw,) = place.report()
     assert flaw == f"results are not what was entered: they were edited: {place.folder().run_id}/{name}"

@@ -19,6 +19,7 @@ from ablab.study.study import names_of
 from ablab.study.tuning import Tuned, TuningTrial
 from tests.report.synthetic import corpus, translated, write
 from tests.report.test_plain_words import claim
+from tests.translation import TRANSLATION
 
 EXPERIMENT = """
 question: Does LayerDrop help, also against a tuned baseline?
@@ -111,7 +112,7 @@ def test_the_expected_best_is_the_mean_over_all_choices(diverged):
 def test_the_best_of_half_the_trials_is_that_of_all_choices_or_none():
     def line(*costs):
         trials = [TuningTrial((f"optim.lr={number}",), cost) for number, cost in enumerate(costs)]
-        return _line(Tuned(Arm("a", ()), trials, trials[0]), "loss")
+        return _line(Tuned(Arm("a", ()), trials, trials[0]), TRANSLATION.scores["valid_loss"])
 
     assert _best_of_half(line(1.0, 2.0, 3.0, 4.0)) == pytest.approx((3 * 1 + 2 * 2 + 3) / 6)
     assert _best_of_half(line(1.0, 2.0, 3.0, None)) == pytest.approx((3 * 1 + 2 * 2 + 3) / 6)

@@ -23,7 +23,7 @@ def test_a_run_at_the_unigram_loss_is_diverged_but_scored(tmp_path):
     record = run.record()
     assert record.state == "diverged"
     assert "unigram" in record.reason
-    assert record.selected.loss > record.data["unigram_loss"]
+    assert record.selected.scores["loss"] > record.data["unigram_loss"]
     assert list((run.path / "evaluations").glob("*.json"))
 
 
@@ -31,7 +31,7 @@ def test_a_smoke_run_may_learn_nothing(tmp_path):
     """In eight steps hardly any does; that it ran is what counts."""
     store = make_store(tmp_path, "optim.lr=1e-9", "logger=none", "pruning=none")
     assert store.record.state == "finished"
-    assert store.record.selected.loss > store.record.data["unigram_loss"]
+    assert store.record.selected.scores["loss"] > store.record.data["unigram_loss"]
 
 
 def test_a_record_with_n_best_lists_them(tmp_path):

@@ -79,11 +79,11 @@ def test_an_evaluation_has_a_line_and_statistics_per_sentence(store):
     )
     evaluation = store.run.evaluation(name)
     lines = (store.run.path / "evaluations" / f"{name}.txt").read_text().split("\n")[:-1]
-    assert len(lines) == evaluation.sentences == len(evaluation.statistics) == 16
+    assert len(lines) == evaluation.sentences == len(evaluation.items["bleu"]) == 16
     assert set(evaluation.signatures) == {"bleu", "chrf"}
     raw = store.outputs / "corpora" / evaluation.references
     assert len((raw / "references.txt").read_text().splitlines()) == 16
-    assert f"{evaluation.bleu:.2f}   {evaluation.signatures['bleu']}" in store.said.out
+    assert f"{evaluation.scores['bleu']:.2f}   {evaluation.signatures['bleu']}" in store.said.out
 
 
 def test_checkpoints_are_tensors_and_plain_data(store):

@@ -59,7 +59,7 @@ def test_its_weights_still_mean_what_they_meant(outputs, record, capsys):
     assert f"{RUN} is of SCHEMA 1" in capsys.readouterr().out
     (curve,) = RunFolder(outputs / "runs" / RUN).curves()
     whole = max(curve.points, key=lambda point: len(point.decoder))
-    assert whole.valid_loss == pytest.approx(record.selected.loss, rel=1e-5)
+    assert whole.valid["loss"] == pytest.approx(record.selected.scores["loss"], rel=1e-5)
 
 
 def test_it_translates(outputs, capsys, monkeypatch):

@@ -64,7 +64,7 @@ def test_weights_still_mean_what_they_meant(outputs):
         whole = max(curve.points, key=lambda point: len(point.decoder))
         record = folder.record()
         assert record is not None
-        assert whole.valid_loss == pytest.approx(record.selected.loss, rel=1e-5)
+        assert whole.valid["loss"] == pytest.approx(record.selected.scores["loss"], rel=1e-5)
 
 
 def test_it_translates(outputs, capsys, monkeypatch):

@@ -29,18 +29,18 @@ def test_the_score_on_record_is_that_of_the_weights_on_disk(select, tmp_path):
 
     model, _ = load_model(of_run(run, record), torch.device("cpu"))
     prepared = Prepared(store.outputs / "corpora" / record.data["corpus"])
-    assert Validator(prepared).loss(model) == pytest.approx(record.selected.loss, rel=1e-6)
+    assert Validator(prepared).loss(model) == pytest.approx(record.selected.scores["loss"], rel=1e-6)
     assert _without_its_loss_per_character(run) == record
     prepared.folder.rename(tmp_path / "gone")
     _tokens_per_character.cache_clear()
-    assert run.record().selected.loss_per_character is None
+    assert "loss_per_character" not in run.record().selected.scores
 
 
 def _without_its_loss_per_character(run):
     """The record, read again from what code before there was one would have written."""
     path = run.path / "record.json"
     content = json.loads(path.read_text())
-    for scores in (content["selected"], *content["validations"]):
+    for scores in (content["selected"]["scores"], *content["validations"]):
         assert scores.pop("loss_per_character") > 0
     path.write_text(json.dumps(content))
     return run.record()

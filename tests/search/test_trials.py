@@ -149,7 +149,7 @@ def test_a_journal_that_says_something_else_is_named_in_one_line(line, where, tm
 
 
 def validations(*losses):
-    return [SimpleNamespace(step=10 * (n + 1), loss=loss, bleu=1.0) for n, loss in enumerate(losses)]
+    return [SimpleNamespace(step=10 * (n + 1), scores={"loss": loss, "bleu": 1.0}) for n, loss in enumerate(losses)]
 
 
 @pytest.fixture

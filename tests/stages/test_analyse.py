@@ -136,7 +136,7 @@ def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(
             for head, gained in enumerate(row):
                 with masked(attention, head):
                     without = true_loss(model, *valid)
-                assert gained == pytest.approx(without - run.record().selected.loss, abs=2e-5)
+                assert gained == pytest.approx(without - run.record().selected.scores["loss"], abs=2e-5)
 
 
 @pytest.mark.slow

@@ -6,12 +6,13 @@ import io
 import pytest
 
 from ablab.cli import main
-from ablab.judge.by_test_set import set_bleu
+from ablab.judge.by_test_set import set_scores
 from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder
 from ablab.transformer.data.tokenizer import load_tokenizers
 from ablab.transformer.scoring import score
 from tests.run.conftest import TINY, Said, typed
+from tests.translation import TRANSLATION
 
 TRAIN = [(f"a b c {n}", f"x y {n} z") for n in range(60)]
 HELD_OUT = [("a b 1", "x 1 z"), ("", "z"), ("c 7", "x y 7"), ("a 3", " "), ("b " * 300, "y " * 300)]
@@ -49,16 +50,18 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     """Of the whole model, and of each pruned one."""
     run, out = trained(tmp_path, f"data.test={tmp_path / 'valid'}", "pruning=every_other")
     (curve,) = run.curves()
-    losses = {evaluation.evaluation_id: evaluation.loss for evaluation in run.evaluations()}
+    losses = {evaluation.evaluation_id: evaluation.scores["loss"] for evaluation in run.evaluations()}
     assert len(losses) > 1
     shared = SharedSentences(of=5, pairs=3, sources=3, near=3)
     assert [evaluation.overlap["valid"] for evaluation in run.evaluations()] == [shared] * len(losses)
     assert out.count("valid: 3 of 5 test sources are validation sources too, 3 with the same target\n") == 1
-    assert losses == {point.evaluation_id: pytest.approx(point.valid_loss, rel=1e-5) for point in curve.points}
+    assert losses == {point.evaluation_id: pytest.approx(point.valid["loss"], rel=1e-5) for point in curve.points}
     (whole,) = (evaluation for evaluation in run.evaluations() if "kept" not in evaluation.settings)
-    assert whole.loss == pytest.approx(run.record().selected.loss, rel=1e-5)
-    assert whole.loss_per_character == pytest.approx(run.record().selected.loss_per_character, rel=1e-5)
-    assert f"test loss   {whole.loss:.3f} nats per token" in out
+    assert whole.scores["loss"] == pytest.approx(run.record().selected.scores["loss"], rel=1e-5)
+    assert whole.scores["loss_per_character"] == pytest.approx(
+        run.record().selected.scores["loss_per_character"], rel=1e-5
+    )
+    assert f"test loss   {whole.scores['loss']:.3f} nats per token" in out
     texts = [tgt for src, tgt in HELD_OUT if src.strip() and tgt.strip()]
     tokens = sum(len(ids) + 1 for ids in load_tokenizers(run.checkpoints)[1].encode(texts))
     for validation in run.record().validations:
@@ -79,13 +82,13 @@ def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
     assert again == run
     together, apart = sorted(run.evaluations(), key=lambda evaluation: evaluation.test_name)
     assert apart.evaluation_id != together.evaluation_id
-    for name in ("bleu", "chrf", "loss", "statistics"):
+    for name in ("scores", "items"):
         assert getattr(apart, name) == getattr(together, name)
     assert [(one.name, one.sentences) for one in apart.test_sets] == [("news", 2), ("talks", 3)]
     assert together.test_sets is None
     hypotheses = run.hypotheses(apart.evaluation_id)
     alone = [score(hypotheses[:2], [tgt for _, tgt in news]), score(hypotheses[2:], [tgt for _, tgt in talks])]
-    assert set_bleu(apart) == pytest.approx([found.bleu for found in alone])
+    assert set_scores(apart, TRANSLATION.scores["test_bleu"]) == pytest.approx([each.bleu for each in alone])
 
 
 def test_a_run_without_what_is_held_out_keeps_its_test_set(tmp_path):
@@ -109,5 +112,5 @@ def test_a_test_set_without_a_pair_of_two_sides_has_no_loss(tmp_path):
     pairs = [("", "z"), ("a 3", " "), ("a b", "x y")]
     run, out = trained(tmp_path, written(tmp_path, "test", pairs), "data.test_pairs=2", "pruning=none")
     (evaluation,) = run.evaluations()
-    assert (evaluation.sentences, evaluation.loss, evaluation.loss_per_character) == (2, None, None)
+    assert (evaluation.sentences, set(evaluation.scores)) == (2, {"bleu", "chrf"})
     assert "test loss" not in out

@@ -56,7 +56,7 @@ def work(monkeypatch):
 def test_weights_are_selected_by_the_model_as_written(work):
     """As they are validated: decoding would compile every layer for lengths that grow by one."""
     selected = train._select(work)
-    assert (selected.loss, selected.loss_per_character) == (2.0, 0.5)
+    assert (selected.scores["loss"], selected.scores["loss_per_character"]) == (2.0, 0.5)
     assert COUNTER.frame_count == 0
 
 

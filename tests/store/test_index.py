@@ -121,7 +121,9 @@ def test_a_run_that_is_set_aside_or_new_counts(store):
 def test_a_new_evaluation_counts(store):
     fast(store)
     run = next(run for run in open_store(store).runs() if run.evaluation)
-    later = run.evaluation.model_copy(update={"evaluation_id": "e0", "bleu": 99.0, "ended": "2026-02-01T00:00:00Z"})
+    later = run.evaluation.model_copy(
+        update={"evaluation_id": "e0", "scores": {"bleu": 99.0}, "ended": "2026-02-01T00:00:00Z"}
+    )
     run.folder.write_evaluation(later, run.hypotheses())
     assert fast(store) == plain(store)
     assert 99.0 in [run.scores.get("test_bleu") for run in open_store(store).runs()]

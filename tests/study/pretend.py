@@ -5,7 +5,7 @@ from ablab.store.records import Cost, Record, Selected
 
 def pretend(cell, loss, state="finished"):
     """The record of this cell with this validation loss; the rest of it means nothing."""
-    selected = Selected(steps=[1], loss=loss, perplexity=1.0, bleu=-loss)
+    selected = Selected(steps=[1], scores={"loss": loss, "perplexity": 1.0, "bleu": -loss})
     cost = Cost(
         **dict.fromkeys(("steps", "tokens", "peak_memory_bytes", "parameters"), 1),
         **dict.fromkeys(("epochs", "seconds", "train_seconds", "tokens_per_second", "flops_per_token"), 1.0),

@@ -153,7 +153,7 @@ def known(tmp_path):
     scores: dict[str, list[float]] = {}
     for cell in study.cells:
         evaluation = cell.planned.folder.evaluation(cell.planned.evaluation_id)
-        scores.setdefault(cell.arm, []).append(evaluation.bleu)
+        scores.setdefault(cell.arm, []).append(evaluation.scores["bleu"])
     return declared(tmp_path, claims), scores
 
 

@@ -92,7 +92,7 @@ def test_a_search_is_not_judged_by_losses_per_token_of_several_vocabularies(tmp_
         (
             "key: data.vocab_size, values: [150, 600]",
             "test_bleu",
-            "tune.metric=loss: .*allowed: loss_per_character, bleu",
+            "tune.metric=loss: .*allowed: bleu, loss_per_character",
         ),
         ("key: data.vocab_size, values: [150, 600], metric: bleu", "valid_loss", "claims.metric=valid_loss"),
         ("key: data.vocab_size, values: [150, 600], metric: loss_per_character", PER_CHARACTER, None),

@@ -260,6 +260,6 @@ def test_a_run_is_in_mlflow_with_its_scores_and_joins_a_study(tmp_path):
     assert there.data.tags["code"] == record.provenance["code"]
     assert there.data.params["norm.kind"] == "layernorm"
     assert [m.step for m in client.get_metric_history(there.info.run_id, "train/loss")] == [4, 8]
-    assert there.data.metrics["selected/bleu"] == record.selected.bleu
+    assert there.data.metrics["selected/bleu"] == record.selected.scores["bleu"]
     assert "test/bleu" in there.data.metrics
     assert not (folder / FOLDER).exists()

@@ -94,7 +94,7 @@ def test_depth_quality_is_a_table_a_picture_and_lines_over_layers(tracked):
     for name in ("decoder", "both"):
         points = {len(p.decoder if name == "decoder" else p.encoder): p for p in curve.points if p.curve == name}
         drawn = dict(tracked.seen.points(f"pruning/{name}/every_other/test_bleu", f"axis/{name}_layers"))
-        assert drawn == {layers: point.bleu for layers, point in points.items()}
+        assert drawn == {layers: point.scores["bleu"] for layers, point in points.items()}
     assert {"pruning/every_other", "pruning/depth_quality"} <= tracked.seen.keys
 
 
@@ -102,8 +102,8 @@ def test_the_summary_has_the_scores(tracked):
     summary, record = tracked.seen.summary, tracked.record
     evaluation = tracked.run.evaluation(identity.evaluation_id(identity.evaluation(compose(tracked.line).config)))
     expected = {
-        **{f"test/{key}": getattr(evaluation, key) for key in ("bleu", "chrf", "loss", "loss_per_character")},
-        **{f"selected/{key}": getattr(record.selected, key) for key in ("bleu", "loss", "loss_per_character")},
+        **{f"test/{key}": evaluation.scores[key] for key in ("bleu", "chrf", "loss", "loss_per_character")},
+        **{f"selected/{key}": record.selected.scores[key] for key in ("bleu", "loss", "loss_per_character")},
         **{key: getattr(record.cost, key) for key in ("parameters", "tokens_per_second")},
         **{"test/bleu_signature": evaluation.signatures["bleu"], "state": record.state},
     }

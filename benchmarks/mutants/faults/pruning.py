@@ -43,15 +43,15 @@ PRUNING = [
     Fault(
         "search: the BLEU of the finalists is ignored",
         "transformer/pruning/search.py",
-        "return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)",
-        "return finalists[0]",
+        "finalists]\n        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)",
+        "finalists]\n        return finalists[0]",
         STRATEGIES,
     ),
     Fault(
         "search: takes the worst finalist",
         "transformer/pruning/search.py",
-        "max(finalists, key=self.judge.bleu)",
-        "min(finalists, key=self.judge.bleu)",
+        "finalists]\n        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)",
+        "finalists]\n        return finalists[0] if len(finalists) == 1 else min(finalists, key=self.judge.bleu)",
         STRATEGIES,
     ),
     Fault(

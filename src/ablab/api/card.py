@@ -23,9 +23,7 @@ class Judged(Strict):
     id: str
     test_set: str
     sentences: int
-    bleu: float
-    chrf: float
-    loss: float | None
+    scores: dict[str, float]
     decoding: dict[str, Any]
     ended: str
 
@@ -42,7 +40,7 @@ class Measured(Strict):
 
 class RunCard(Strict):
     """A run. `differs`: groups and fields that are not the defaults. `selected_steps`: of the selected weights.
-    `ceiling`: validation BLEU that a perfect model could reach with the run's tokenizer; older runs have none.
+    `ceiling`: the validation score that a perfect model could reach with the run's tokenizer; older runs have none.
 
     `origin`: digest of the weights that training began from. `artefacts`, `pruned`, `exports`: names. `wandb`: whether
     its events are all sent; None where nothing was logged. `bytes`: on disk. `seconds`: of training. `mixed`: what
@@ -51,6 +49,7 @@ class RunCard(Strict):
 
     id: str
     name: str
+    task: str
     state: str
     folder: str
     study: str | None
@@ -87,6 +86,7 @@ def card(run: Run) -> RunCard:
     what: dict[str, Any] = {
         "id": run.id,
         "name": run.name,
+        "task": run.task,
         "state": run.state,
         "folder": str(run.path),
         "study": study,
@@ -135,10 +135,8 @@ def _trained(run: Run) -> dict[str, Any]:
                 id=one.evaluation_id,
                 test_set=one.test_name,
                 sentences=one.sentences,
-                bleu=one.bleu,
-                chrf=one.chrf,
-                loss=one.loss,
-                decoding=one.settings["decoding"],
+                scores=one.scores,
+                decoding=one.settings.get("decoding", {}),
                 ended=one.ended,
             )
             for one in whole

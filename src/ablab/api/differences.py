@@ -7,7 +7,8 @@ from ablab.code.differences import RecordedCode, comparable, made_by, same_code
 from ablab.errors import UserError
 from ablab.identity import differing
 from ablab.store.records import MAY_DIFFER, Record, Strict
-from ablab.store.scores import COSTS, SCORES, unlike
+from ablab.tasks.registry import task_of
+from ablab.tasks.score import unlike
 
 
 class Pair(Strict):
@@ -95,12 +96,11 @@ def _facts(record: Record) -> dict[str, Any]:
 
 def _scores(first: Run, second: Run) -> list[Pair]:
     comparable = _are_judged_alike(first, second)
-    pairs = []
-    for name in (*SCORES, *COSTS):
+    pairs, task = [], task_of(first.recipe)
+    for name, score in task.measured.items():
         one, other = first.scores.get(name), second.scores.get(name)
         if one is not None and other is not None:
-            is_test = name.startswith("test_")
-            may = (comparable or not is_test) and unlike(name, [first.recipe, second.recipe]) is None
+            may = (comparable or score.place != "test") and score.unlike([first.recipe, second.recipe]) is None
             gap = other - one if may else None
             pairs.append(Pair(key=name, first=one, second=other, difference=gap))
     return pairs
@@ -124,6 +124,7 @@ def _notes(first: Run, second: Run, *, is_one_recipe: bool) -> list[str]:
             notes.append(f"{run.id} is {run.state}: it has no scores yet.")
     if first.evaluation and second.evaluation and not _are_judged_alike(first, second):
         notes.append("Their test sets or searches differ: test scores cannot be compared.")
-    if (reason := unlike("valid_loss", [first.recipe, second.recipe])) is not None:
+    task = task_of(first.recipe)
+    if (reason := unlike(task.scores, task.loss, [first.recipe, second.recipe])) is not None:
         notes.append(f"{reason[0].upper()}{reason[1:]}.")
     return notes

@@ -21,8 +21,8 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import as_read
-from ablab.store.scores import COSTS, SCORES
 from ablab.study.ledger import State, state_of
+from ablab.tasks.registry import DEFAULT, task_named
 
 Scores = dict[str, float]
 
@@ -127,11 +127,17 @@ class Run:
         return self.folder.evaluations()
 
     @property
+    def task(self) -> str:
+        """The name of its task."""
+        return DEFAULT if self.damage is not None or self.record is None else self.record.task
+
+    @property
     def scores(self) -> Scores:
         """The scores and costs that the run has, by the names that experiments use."""
         if self.record is None:
             return {}
-        found = {name: score.value(self.record, self.judged) for name, score in {**SCORES, **COSTS}.items()}
+        measured = task_named(self.task).measured
+        found = {name: score.value(self.record, self.judged) for name, score in measured.items()}
         return {name: value for name, value in found.items() if value is not None}
 
     @property
@@ -148,7 +154,8 @@ class Run:
         """Return the latest pruning curve, a row for each model; no rows where none was measured.
 
         Columns: encoder and decoder (numbers of layers that remain) and, of a curve of heads, heads; parameters, bytes,
-        bleu, chrf, valid_bleu, valid_loss (nats per token), sentences_per_second, and speed_ratio to the full model.
+        the scores on validation (valid_loss in nats per token) and on the test set, sentences_per_second, and
+        speed_ratio to the full model.
         """
         found = [curve for curve in self.curves if curve.of_heads == (what == "heads")]
         rows = []
@@ -156,7 +163,9 @@ class Run:
             row: dict[str, Any] = {"encoder": len(point.encoder), "decoder": len(point.decoder)}
             if point.heads is not None:
                 row["heads"] = sum(len(kept) for layers in point.heads.values() for kept in layers)
-            rows.append({**row, **point.model_dump(exclude={"encoder", "decoder", "heads", "evaluation_id"})})
+            measured = point.model_dump(exclude={*row, "heads", "evaluation_id", "valid", "scores"})
+            valid = {f"valid_{name}": value for name, value in point.valid.items()}
+            rows.append({**row, **measured, **valid, **point.scores})
         return Rows(rows)
 
     def training_curve(self) -> Rows:

@@ -53,7 +53,8 @@ class Study:
         return self.document.claims
 
     def table(self) -> Rows:
-        """Return a row for each run of each arm: arm, id, seed, state, score of the study's metric, valid_loss."""
+        """Return a row for each run of each arm: arm, id, seed, state, score of the study's metric, validation loss."""
+        loss = self.document.loss
         return Rows(
             {
                 "arm": arm.name,
@@ -62,7 +63,7 @@ class Study:
                 "seed": run.seed,
                 "state": run.state,
                 self.document.metric: run.score,
-                "valid_loss": run.valid_loss,
+                **({} if loss is None else {loss.name: run.loss}),
             }
             for arm in self.arms
             for run in arm.runs

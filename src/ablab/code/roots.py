@@ -58,6 +58,9 @@ def roots(stage: Stage, recipe: Mapping[str, Any], sources: Sources) -> dict[str
     `recipe`: plain values; for a curve, with `pruning`, and for an analysis, with its name as `analysis`. Of a part
     from outside, whose own code belongs to the recipe, they are what it uses of ablab.
     """
+    own = str(recipe.get("task", {}).get("_target_", ""))
+    if own:  # a task of one's own: its code belongs to the recipe
+        return {f"task={own}": tuple(_used_by(own, sources))}
     found = {SPINE: ROOTS[stage]}
     for group in GROUPS[stage]:
         option = recipe.get(group, {})

@@ -10,7 +10,7 @@ from ablab.commands.outputs import say_json
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.fields import as_typed
-from ablab.store.scores import COSTS, SCORES
+from ablab.tasks.registry import known_scores
 
 
 def diff(arguments: Sequence[str]) -> int:
@@ -48,7 +48,7 @@ def _say(found: RunDifference, console: Console) -> None:
 
 
 def _row(pair: Pair) -> list[str]:
-    score = {**SCORES, **COSTS}.get(pair.key)
+    score = known_scores().get(pair.key)
     if score is None:
         return [pair.key, as_typed(pair.first), as_typed(pair.second), ""]
     gap = "" if pair.difference is None else f"{pair.difference:+,.{score.digits}f}"

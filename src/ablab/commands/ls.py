@@ -20,13 +20,10 @@ from ablab.errors import DONE, UserError
 from ablab.identity import parts_of
 from ablab.store.conditions import near_miss
 from ablab.store.garbage import uncollected
-from ablab.store.scores import COSTS, SCORES
+from ablab.tasks.registry import DEFAULT, known_scores, task_named
 
-COLUMNS = ("id", "state", "seed", "test_bleu", "test_chrf", "valid_loss", "ended", "name")
-"""The columns of a table, unless others are asked for."""
-
-SPARE = ("valid_loss", "test_chrf", "ended")
-"""Columns that go where the terminal is too narrow, in this order."""
+BEFORE, AFTER = ("id", "state", "seed"), ("ended", "name")
+"""The columns of a table around its scores, unless others are asked for."""
 
 NAME = 24
 """Characters that a name has at least before columns go for it."""
@@ -44,10 +41,11 @@ def ls(arguments: Sequence[str]) -> int:
         say_json(listed)
         return DONE
     by_id = {run.id: run for run in found}
-    columns = list(COLUMNS) if options.columns is None else options.columns.split(",")
+    scores = _scores_of(found)
+    columns = [*BEFORE, *scores, *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None:
         fields = {key for run in found if run.damage is None for key in run.settings}
-        check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *SCORES, *COSTS])
+        check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *known_scores()])
     if options.format == "csv":
         _write_csv(listed.runs, columns, by_id)
         return DONE
@@ -57,6 +55,12 @@ def ls(arguments: Sequence[str]) -> int:
         return DONE
     _say(listed.runs, columns, by_id, is_free=options.columns is None)
     return DONE
+
+
+def _scores_of(found: Sequence[Run]) -> list[str]:
+    """Return the scores that the tasks of these runs list, each once; of no runs, those of the default task."""
+    names = dict.fromkeys(run.task for run in found if run.damage is None) or [DEFAULT]
+    return list(dict.fromkeys(score for name in names for score in task_named(name).listed))
 
 
 def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str, Run]) -> None:
@@ -73,7 +77,7 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, 
         if "name" in columns:
             row[columns.index("name")] = one.damage or names.of(one.name)
     table = _fitted([columns, *rows], shutil.get_terminal_size().columns) if is_free else [columns, *rows]
-    numbers = {"seed", *SCORES, *COSTS}
+    numbers = {"seed", *known_scores()}
     left = [column not in numbers for column in table[0]]
     console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
     if names.shared:
@@ -85,7 +89,7 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, 
 def _cell(column: str, value: object) -> str:
     if value is None:
         return ""
-    score = {**SCORES, **COSTS}.get(column)
+    score = known_scores().get(column)
     if score is not None and isinstance(value, float):
         return f"{value:,.{score.digits}f}"
     return str(value)[:10] if column == "ended" else str(value)
@@ -102,7 +106,8 @@ def _padded(table: Sequence[Sequence[str]], left: Sequence[bool]) -> list[list[s
 
 def _fitted(table: list[list[str]], width: int) -> list[list[str]]:
     """Leave out columns, and cut names, until a line has at most `width` characters. The name is the last column."""
-    for spare in ("", *SPARE):
+    scores = [column for column in table[0] if column in known_scores()]
+    for spare in ("", *scores[:0:-1], AFTER[0]):
         if spare in table[0]:
             place = table[0].index(spare)
             table = [[*row[:place], *row[place + 1 :]] for row in table]

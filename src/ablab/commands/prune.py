@@ -43,7 +43,7 @@ def prune(arguments: Sequence[str]) -> int:
     pruned = []
     for (planned, record), curve in zip(opened, curves, strict=True):
         console.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
-        console.curve(curve)
+        console.curve(planned.task, curve)
         place, lines = _save(planned, record, curve, options.save, console)
         for line in lines:
             console.say(line)
@@ -110,7 +110,7 @@ def _save(
         return None, []
     point = _smallest_within(curve, TOLERANCE) if wanted == "auto" else _of_shape(curve, wanted)
     if point is None:
-        whole = curve.points[0].valid_bleu
+        whole = curve.points[0].valid["bleu"]
         why = (
             f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's"
             if whole > TOLERANCE
@@ -128,7 +128,7 @@ def _save(
     full, what = curve.points[0], "heads" if curve.of_heads else "layers"
     return place, [
         f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
-        f"{point.valid_bleu:.2f} of {full.valid_bleu:.2f}",
+        f"{point.valid['bleu']:.2f} of {full.valid['bleu']:.2f}",
         f"Next: echo 'a sentence' | {program('translate')} run={place}",
     ]
 
@@ -152,10 +152,11 @@ def _shape(point: Point) -> str:
 def _smallest_within(curve: Curve, tolerance: float) -> Point | None:
     """Choose by validation alone: the test set must not affect the choice. A BLEU near 0 cannot choose."""
     full = curve.points[0]
-    if full.valid_bleu <= tolerance:
+    if full.valid["bleu"] <= tolerance:
         return None
-    good = [p for p in curve.points if p.valid_bleu >= full.valid_bleu - tolerance and p.parameters < full.parameters]
-    return min(good, key=lambda point: (point.parameters, -point.valid_bleu), default=None)
+    least = full.valid["bleu"] - tolerance
+    good = [point for point in curve.points if point.valid["bleu"] >= least and point.parameters < full.parameters]
+    return min(good, key=lambda point: (point.parameters, -point.valid["bleu"]), default=None)
 
 
 def _of_shape(curve: Curve, wanted: str) -> Point:

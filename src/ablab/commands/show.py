@@ -9,7 +9,9 @@ from ablab.commands.options.stored import ShowOptions
 from ablab.commands.outputs import say_json
 from ablab.console import Console, duration
 from ablab.errors import DONE
-from ablab.store.scores import COSTS, SCORES, Score
+from ablab.tasks.registry import known_scores, task_named
+from ablab.tasks.score import Score
+from ablab.tasks.task import written
 from ablab.text import how_many, program
 
 
@@ -49,7 +51,8 @@ def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
         yield "training", f"{duration(told.seconds)}, {told.parameters:,} parameters, {steps}"
         yield "ended", told.ended or ""
     if told.ceiling is not None:
-        yield "ceiling", f"validation BLEU {told.ceiling:.2f}, of the references put through the tokenizer"
+        watched = task_named(told.task).watched
+        yield "ceiling", f"{watched.title} {told.ceiling:.2f}, of the references put through the tokenizer"
     yield from _listed("scores", [_in_words(score, told.scores[name]) for name, score in _known(told)])
     yield from _what_it_has(told)
     yield from _stretches(told)
@@ -58,7 +61,7 @@ def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
 
 
 def _known(told: RunCard) -> Iterator[tuple[str, Score]]:
-    return ((name, score) for name, score in {**SCORES, **COSTS}.items() if name in told.scores)
+    return ((name, score) for name, score in known_scores().items() if name in told.scores)
 
 
 def _in_words(score: Score, value: float) -> str:
@@ -68,8 +71,11 @@ def _in_words(score: Score, value: float) -> str:
 
 def _what_it_has(told: RunCard) -> Iterator[tuple[str, str]]:
     for one in told.evaluations:
-        search = ", ".join(f"{key}={value}" for key, value in one.decoding.items())
-        yield "evaluation", f"{one.id}  {one.test_set} ({one.sentences:,} sentences), {search}: BLEU {one.bleu:.2f}"
+        search = "".join(f", {key}={value}" for key, value in one.decoding.items())
+        unit = "sentences" if one.decoding else "items"
+        primary = task_named(told.task).scores[task_named(told.task).primary]
+        score = f": {written(primary, one.scores[primary.key])}" if primary.key in one.scores else ""
+        yield "evaluation", f"{one.id}  {one.test_set} ({one.sentences:,} {unit}){search}{score}"
     for each in told.curves:
         yield "curve", f"{each.id}  {each.label}, {each.models} models on {each.test_set}"
     yield from _listed("pruned", told.pruned)

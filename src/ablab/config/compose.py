@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ablab.config.kinds import HANDED, askers, readers, unasked
 from ablab.config.rules import violations
-from ablab.config.schema import Config, all_fields, with_options
+from ablab.config.schema import OF_EVERY_TASK, Config, all_fields, with_options
 from ablab.config.smoke import shrink
 from ablab.errors import UserError, first_error
 from ablab.fields import Group, as_typed, flatten, unsigned
@@ -91,10 +91,13 @@ def _without_effect(
 ) -> Iterator[tuple[str, str]]:
     """Yield each word that changes nothing, with an error message."""
     typed = {override.key_or_group for override in overrides}
+    is_own = config.task.kind != "translation"
     for override in overrides:
         key, line = override.key_or_group, str(override.input_line)
         group = key.partition(".")[0]
-        if key in unread:
+        if is_own and group not in OF_EVERY_TASK:
+            yield line, f"{line} has no effect with task={chosen['task']}; allowed with task=translation"
+        elif key in unread:
             having = ", ".join(readers(key))
             yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={having}"
         elif (why := idle(config, key) or _unasked(config, chosen, key)) is not None:

@@ -30,6 +30,7 @@ PLACE = ("stack", "layer", "sublayer")
 `self_attention`, `cross_attention`, `feed_forward`, `input` or `final`."""
 
 SUPPLIED: Mapping[str, tuple[str, ...]] = {
+    "task": (),
     "norm": (*MODEL, *PLACE),
     "placement": (*MODEL, *PLACE, "norm", "make_norm", "dropout"),
     "embedding": (*MODEL, "vocab_size"),

@@ -25,6 +25,12 @@ class Option(Group):
         return {name: getattr(self, name) for name in type(self).model_fields if name not in ("kind", "code")}
 
 
+class TaskOption(Option):
+    """What a run is. A task of one's own reads its own fields and those that every run has."""
+
+    of_group = "task"
+
+
 class Norm(Option):
     """The normalisation of one vector per token. The placement group decides where it is applied."""
 
@@ -271,6 +277,7 @@ class WandbLogger(TrackerLogger):
 
 
 OPTIONS: dict[str, dict[str, type[Option]]] = {
+    "task": {"": TaskOption},
     "norm": {"": Norm},
     "placement": {"": Placement},
     "embedding": {"": Embedding},

@@ -29,6 +29,7 @@ from ablab.config.options import (
     Position,
     Pruning,
     Schedule,
+    TaskOption,
 )
 from ablab.fields import (
     EVALUATION,
@@ -169,6 +170,7 @@ class Architecture(Group):
 class Config(Architecture):
     """All settings that decide a run, its evaluation, and where it is computed."""
 
+    task: Annotated[TaskOption, Formerly({"kind": "translation"})]
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     layerdrop: DropProbability
     init_from: Annotated[str, Field(min_length=1)] | None
@@ -212,6 +214,13 @@ class Config(Architecture):
             return self.optim.lr
         # config.rules requires a warm-up here.
         return float((self.model.d_model * self.schedule.own["warmup_steps"]) ** -0.5)
+
+
+OF_EVERY_TASK = (
+    *("task", "trainer", "logger", "seed", "outputs", "smoke", "experiment", "mixed", "wait", "search_trial"),
+    *OF_A_SWEEP,
+)
+"""Groups and fields that runs of every task have; the others are those of translation."""
 
 
 def all_fields(corpus: type[Corpus] | None = None) -> Mapping[str, Role]:

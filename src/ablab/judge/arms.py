@@ -10,17 +10,19 @@ from ablab.identity import differing
 from ablab.judge.document import ArmLine, RunLine
 from ablab.judge.estimates import span
 from ablab.judge.evidence import EVEN, convergence, off_scale
-from ablab.judge.metrics import BLEU, MEASURES, Measure, Progress
+from ablab.judge.metrics import Measure, Progress
 from ablab.judge.origins import codes_of, odd, unlike, versions_of
 from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share
 from ablab.store.records import SCHEMA
 
 
-def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> ArmLine:
+def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
     """Return everything the report shows of one arm. Run folders are given relative to `place`."""
+    baseline, measure, beside = selection.baseline_of(arm), selection.measure, selection.beside
     values = [value for run in arm.finished if (value := measure.value(run)) is not None]
     # An arm with diverged runs shows their share, not a mean of the survivors.
     summary = summarise(values) if values and not arm.diverged else None
@@ -38,20 +40,18 @@ def arm_line(arm: ArmRuns, baseline: ArmRuns, measure: Measure, place: Path) -> 
         interval=span(summary.interval) if summary and summary.interval else None,
         minimum=None if summary is None else summary.minimum,
         maximum=None if summary is None else summary.maximum,
-        chrf=_mean_of(arm, MEASURES["test_chrf"]),
-        test_loss=_mean_of(arm, MEASURES["test_loss"]),
-        valid_loss=_mean_of(arm, MEASURES["valid_loss"]),
+        scores={name: _mean_of(arm, other) for name, other in beside.items()},
         failed_share=span(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
-        parameters=costs[0].parameters if costs else None,
+        parameters=costs[0].parameters or None if costs else None,
         steps=mean([cost.steps for cost in costs]),
-        tokens=mean([cost.tokens for cost in costs]),
+        tokens=mean([cost.tokens for cost in costs]) or None,
         train_seconds=median([cost.train_seconds for cost in costs]),
-        tokens_per_second=median([cost.tokens_per_second for cost in costs]),
-        decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]),
-        convergence=_convergence(arm, measure.progress or BLEU),
+        tokens_per_second=median([cost.tokens_per_second for cost in costs]) or None,
+        decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]) or None,
+        convergence=_convergence(arm, measure.progress or selection.usual_progress),
         differs=differing(*(dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))),
-        notes=_arm_notes(arm, baseline, measure),
-        runs=[_run(run, measure, place) for run in arm.runs],
+        notes=_arm_notes(selection, arm, baseline),
+        runs=[_run(selection, run, place) for run in arm.runs],
     )
 
 
@@ -62,19 +62,20 @@ def _mean_of(arm: ArmRuns, measure: Measure) -> float | None:
     return None if arm.diverged or len(whole) < len(values) else mean(whole)
 
 
-def _run(run: ArmRun, measure: Measure, place: Path) -> RunLine:
-    record = run.record
+def _run(selection: SelectedArms, run: ArmRun, place: Path) -> RunLine:
+    record, measure = run.record, selection.measure
+    loss = selection.task.scores[selection.task.loss].key
     reason = record.reason if record is not None and run.state == "diverged" else None
     return RunLine(
         run_id=run.folder.run_id,
         seed=run.seed,
         state=run.state,
         score=measure.value(run) if run.has_finished else None,
-        valid_loss=run.selected.loss if run.selected else None,
+        loss=None if run.selected is None else run.selected.scores.get(loss),
         folder=os.path.relpath(run.folder.path, place),
         commit=None if record is None else record.provenance.get("commit"),
         code=None if record is None else record.provenance.get("code"),
-        signature=None if run.evaluation is None else run.evaluation.signatures.get("bleu"),
+        signature=None if run.evaluation is None else next(iter(run.evaluation.signatures.values()), None),
         device=None if record is None else record.runtime.get("device"),
         threads=None if record is None else record.runtime.get("threads"),
         note="; ".join(note for note in (reason, odd(run)) if note),
@@ -90,9 +91,9 @@ def _convergence(arm: ArmRuns, progress: Progress) -> str:
         return f"unknown: {reason}"
 
 
-def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
+def _arm_notes(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> list[str]:
     """Return notes to read before comparing the arm: missing runs, differing budgets, hardware and code."""
-    notes = []
+    notes, measure = [], selection.measure
     if arm.diverged:
         notes.append(f"{len(arm.diverged)} of {len(arm.runs)} runs diverged")
     values = [measure.value(run) for run in arm.finished]
@@ -104,12 +105,12 @@ def _arm_notes(arm: ArmRuns, baseline: ArmRuns, measure: Measure) -> list[str]:
         ours, theirs = read(arm), read(baseline)
         if ours and theirs and ours != theirs:
             notes.append(f"other budget: {what} {_listed(ours)}, baseline {_listed(theirs)}")
-    if (reason := off_scale((baseline, arm), MEASURES["valid_loss"])) is not None:
+    if (loss := selection.loss) is not None and (reason := off_scale((baseline, arm), loss)) is not None:
         notes.append(reason)
     if any(run.record.time_limited for run in arm.runs if run.record):
         notes.append("training ended by the clock")
     speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]
-    if speeds and max(speeds) > EVEN * min(speeds):
+    if speeds and min(speeds) > 0 and max(speeds) > EVEN * min(speeds):
         notes.append(f"{min(speeds):,.0f} to {max(speeds):,.0f} target tokens/s in training: the machine was busy")
     mixed = [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]
     if mixed:

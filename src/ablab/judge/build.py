@@ -9,7 +9,7 @@ from ablab.judge.chosen import chosen
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import OnSentences, difference_line
-from ablab.judge.document import Document, EffectLine
+from ablab.judge.document import Beside, Document, EffectLine
 from ablab.judge.effects import effect_lines
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
@@ -162,7 +162,9 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         signatures={} if evaluation is None else evaluation.signatures,
         notes=[*_notes(selection), *hole],
         claims=with_tuning(judge(selection)),
-        arms=[arm_line(arm, selection.baseline_of(arm), measure, selection.folder) for arm in selection.rows],
+        arms=[arm_line(selection, arm, selection.folder) for arm in selection.rows],
+        beside=[_beside(name, other) for name, other in selection.beside.items()],
+        loss=None if selection.loss is None else _beside(selection.task.loss, selection.loss),
         differences=differences,
         effects=effects,
         test_sets=set_lines(selection),
@@ -177,6 +179,10 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         setup=setup(selection),
         tuning=tuning_lines(selection),
     )
+
+
+def _beside(name: str, measure: Measure) -> Beside:
+    return Beside(name=name, title=measure.title, digits=min(3, measure.digits))
 
 
 def _on_sentences(selection: SelectedArms, baseline: ArmRuns, resamples: int) -> OnSentences | None:

@@ -3,7 +3,6 @@
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.interval import NotTestable
-from ablab.store.scores import BEST_OF_SEVERAL, chosen_by
 
 
 def check_chosen_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:
@@ -23,11 +22,11 @@ def chosen(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> str | None:
     if method is None or {ours, theirs} <= {"0", "1"}:
         return None
     counts = ours if ours == theirs else f"{ours} (baseline {theirs})"
-    return BEST_OF_SEVERAL[method].format(counts)
+    return method.format(counts)
 
 
 def _method(measure: Measure, run: ArmRun) -> str | None:
-    return chosen_by(measure.validated, run.recipe)
+    return measure.chosen_by(run)
 
 
 def _validations(arm: ArmRuns) -> str:

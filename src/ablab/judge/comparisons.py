@@ -10,43 +10,46 @@ from typing import NamedTuple
 
 from ablab.judge.document import Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.judge.evidence import off_scale
-from ablab.judge.metrics import MEASURES
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
-from ablab.store.scores import NATS
-from ablab.transformer.pruning.plot import remaining
+from ablab.store.records import Curve
+from ablab.tasks.task import Chart
 
 Points = Iterable[tuple[float, float]]
 
 
-class Kind(NamedTuple):
-    """A kind of curve: titles of the picture and its axes, and a function that reads the points of a run.
-
-    `of_curves`: the points come from one of the run's pruning curves.
-    """
-
-    title: str
-    x: str
-    y: str
-    read: Callable[[ArmRun], Points]
-    of_curves: bool = False
-
-
 def pictured(selection: SelectedArms) -> list[Series]:
-    """Return every kind of curve that at least one arm has."""
-    several = off_scale(selection.rows, MEASURES["valid_loss"]) is not None
-    kinds = {**KINDS, **OF_VOCABULARIES} if several else KINDS
-    found = [_series(selection, key, kind) for key, kind in kinds.items()]
+    """Return every chart of the task for which at least one arm has points."""
+    loss = selection.loss
+    charts = selection.task.charts(on_one_scale=loss is None or off_scale(selection.rows, loss) is None)
+    found = [_series(selection, key, chart) for key, chart in charts.items()]
     return [series for series in found if series is not None]
 
 
-def _series(selection: SelectedArms, key: str, kind: Kind) -> Series | None:
-    arms = selection.arms if kind.of_curves else selection.rows
-    lines = [line for arm in arms if (line := line_of(arm, kind.read)) is not None]
-    if not lines or (key == "drophead" and not any(max(line.high) for line in lines)):
+def _series(selection: SelectedArms, key: str, chart: Chart) -> Series | None:
+    arms = selection.arms if chart.source in READERS_OF_CURVES else selection.rows
+    lines = [line for arm in arms if (line := line_of(arm, partial(_points, chart))) is not None]
+    if not lines or (chart.is_flat_without and not any(max(line.high) for line in lines)):
         return None
-    return Series(key=key, title=kind.title, x=kind.x, y=kind.y, lines=lines)
+    return Series(key=key, title=chart.title, x=chart.x, y=chart.y, lines=lines)
+
+
+READERS_OF_CURVES: Mapping[str, Callable[[ArmRun], Curve | None]] = {
+    "layers": lambda run: run.curve,
+    "heads": lambda run: run.head_curve,
+}
+"""The further curve of a run that a chart is drawn from, by the chart's source."""
+
+
+def _points(chart: Chart, run: ArmRun) -> Points:
+    """Return the points of a run."""
+    if chart.source in READERS_OF_CURVES:
+        curve = READERS_OF_CURVES[chart.source](run)
+        return [] if curve is None else chart.read(curve)
+    assert run.record is not None
+    rows = run.record.validations if chart.source == "validations" else run.metrics
+    return [(row["step"], row[chart.key]) for row in rows if chart.key in row]
 
 
 def line_of(arm: ArmRuns, read: Callable[[ArmRun], Points]) -> LineOf | None:
@@ -80,69 +83,6 @@ MOST_POINTS = 200
 def _thinned(xs: Sequence[float]) -> list[float]:
     step = -(-len(xs) // MOST_POINTS)
     return [*xs[:-1:step], xs[-1]]
-
-
-def _validation(key: str) -> Callable[[ArmRun], Points]:
-    def read(run: ArmRun) -> Points:
-        assert run.record is not None
-        return [(validation["step"], validation[key]) for validation in run.record.validations if key in validation]
-
-    return read
-
-
-def _metric(key: str) -> Callable[[ArmRun], Points]:
-    return lambda run: [(row["step"], row[key]) for row in run.metrics if key in row]
-
-
-def _depth(name: str) -> Callable[[ArmRun], Points]:
-    def read(run: ArmRun) -> Points:
-        points = [] if run.curve is None else [point for point in run.curve.points if point.curve == name]
-        return [(max(len(point.decoder), len(point.encoder) if name == "both" else 0), point.bleu) for point in points]
-
-    return read
-
-
-def _heads(key: str) -> Callable[[ArmRun], Points]:
-    def read(run: ArmRun) -> Points:
-        points = [] if run.head_curve is None else run.head_curve.points
-        return [(remaining(point), getattr(point, key)) for point in points]
-
-    return read
-
-
-def _speed(run: ArmRun) -> Points:
-    points = [] if run.curve is None else [point for point in run.curve.points if point.curve == "decoder"]
-    return [(len(point.decoder), point.speed_ratio) for point in points]
-
-
-KINDS = {
-    "valid_loss": Kind("Validation loss", "step", "nats per token", _validation("loss")),
-    "valid_bleu": Kind("Validation BLEU (greedy)", "step", "BLEU", _validation("bleu")),
-    "decoder_depth": Kind(
-        "Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", _depth("decoder"), True
-    ),
-    "both_depth": Kind("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", _depth("both"), True),
-    "speed": Kind(
-        "Decoding speed with fewer decoder layers", "decoder layers kept", "times the whole model", _speed, True
-    ),
-    "heads": Kind("Test BLEU with fewer heads", "heads kept of the whole model", "BLEU", _heads("bleu"), True),
-    "heads_speed": Kind(
-        "Decoding speed with fewer heads",
-        "heads kept of the whole model",
-        "times the whole model",
-        _heads("speed_ratio"),
-        True,
-    ),
-    "grad_norm": Kind("Gradient norm", "step", "before clipping", _metric("grad_norm")),
-    "drophead": Kind("Probability with which a head is dropped", "step", "probability", _metric("drophead")),
-}
-"""Kinds of curves by the keys of their pictures."""
-
-OF_VOCABULARIES = {
-    "valid_loss": KINDS["valid_loss"]._replace(y="nats per token of the arm's own vocabulary"),
-    "valid_loss_per_character": Kind("Validation loss per character", "step", NATS, _validation("loss_per_character")),
-}
-"""Kinds of curves where arms have several vocabularies, so that their losses per token cannot be compared."""
 
 
 MOST_ARMS = 8

@@ -22,13 +22,13 @@ class Span(Strict):
 
 
 class RunLine(Strict):
-    """A run of an arm and its provenance. `note`: what is missing or unusual."""
+    """A run of an arm and its provenance. `loss`: of the selected weights on validation. `note`: what is unusual."""
 
     run_id: str
     seed: int
     state: str
     score: float | None
-    valid_loss: float | None
+    loss: float | None
     folder: str
     commit: str | None
     code: str | None
@@ -38,12 +38,20 @@ class RunLine(Strict):
     note: str
 
 
+class Beside(Strict):
+    """A score that is shown beside the metric, by its name in experiment files. `digits`: after the decimal point."""
+
+    name: str
+    title: str
+    digits: int
+
+
 class ArmLine(Strict):
     """An arm by itself. `mean`, `sd`, `interval`, `minimum`, `maximum`: of the metric over finished seeds.
 
-    `differs`: recipe fields that differ from the baseline's. `convergence`: still, moving, unclear, or why it is
-    unknown. `steps`, `tokens`: means over runs. `train_seconds`, `tokens_per_second`, `decoding_speed`: medians, since
-    other load on the machine slows some runs down.
+    `scores`: means of those beside the metric. `differs`: recipe fields that differ from the baseline's. `convergence`:
+    still, moving, unclear, or why it is unknown. `steps`, `tokens`: means over runs. `train_seconds`,
+    `tokens_per_second`, `decoding_speed`: medians, since other load on the machine slows some runs down.
     """
 
     name: str
@@ -57,9 +65,7 @@ class ArmLine(Strict):
     interval: Span | None
     minimum: float | None
     maximum: float | None
-    chrf: float | None
-    test_loss: float | None
-    valid_loss: float | None
+    scores: dict[str, float | None]
     failed_share: Span | None
     parameters: int | None
     steps: float | None
@@ -231,10 +237,11 @@ class EffectLine(Strict):
 
 
 class SetLine(Strict):
-    """Test BLEU of an arm on one of several test sets: mean and standard deviation over `n` seeds."""
+    """The score of an arm on one of several test sets: mean and standard deviation over `n` seeds."""
 
     test_set: str
     sentences: int
+    score: str
     arm: str
     mean: float | None
     sd: float | None
@@ -357,7 +364,7 @@ class Matrices(Strict):
 
 
 class SentenceLine(Strict):
-    """A sentence on which two arms differ much, under one seed. `arm_score`, `baseline_score`: sentence chrF."""
+    """A sentence on which two arms differ much, under one seed. `arm_score`, `baseline_score`: of it alone."""
 
     number: int
     source: str
@@ -401,7 +408,7 @@ class CorpusLine(Strict):
 
 
 class TuningLine(Strict):
-    """What tuning found for an arm, on validation. `metric`: what was minimised, or maximised for BLEU.
+    """What tuning found for an arm, on validation. `metric`: what was minimised, or maximised where more is better.
 
     `usual`: with the arm's own settings, where these were tried; `best`: with the `settings` that were chosen; `worst`:
     of the settings that train it. `diverged`: settings under which a seed diverged. `expected`: the best of so many
@@ -455,7 +462,8 @@ class Setup(Strict):
 class Document(Strict):
     """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None.
 
-    `stamp`, `lost_stamps`: as of `Selection`; older reports have none. `origin`: where the figures are not from runs of
+    `beside`: the scores that tables show beside the metric; `loss`: that of validation, of each run. `stamp`,
+    `lost_stamps`: as of `Selection`; older reports have none. `origin`: where the figures are not from runs of
     a store, that it was not verified. `setup`: None without records, and in older reports.
     """
 
@@ -474,6 +482,8 @@ class Document(Strict):
     test_set: str | None
     sentences: int | None
     signatures: dict[str, str]
+    beside: list[Beside] = Field(default_factory=list)
+    loss: Beside | None = None
     notes: list[str]
     claims: list[ClaimLine]
     arms: list[ArmLine]

@@ -14,7 +14,8 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
 from ablab.statistics.paired import Paired, of_differences
-from ablab.study.claims import OF_CURVES, Settled
+from ablab.study.claims import Settled
+from ablab.tasks.registry import of_arms
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def borrows(claim: Settled, measure: Measure) -> bool:
 
     Speeds and pruned models scatter for reasons of their own, and are compared by their pairs alone.
     """
-    return claim.metric not in ("failures", *OF_CURVES) and not measure.of_machine
+    return claim.metric not in of_arms() and not measure.of_machine
 
 
 def borrowed(

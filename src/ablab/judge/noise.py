@@ -12,8 +12,8 @@ from ablab.statistics.moderated import near_failures
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
-from ablab.store.scores import SCORES, Recipe, unlike
 from ablab.study.study import Study
+from ablab.tasks.score import Recipe, Score
 
 KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
 """Fields of a recipe that runs of like kind share."""
@@ -48,11 +48,13 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
         folder, record = cell.planned.folder, cell.planned.folder.record()
         if record is not None:
             own[cell.arm].append(ScoredRun(folder, record, index.evaluation(folder, cell.planned.evaluation_id)))
-    found = {metric: _pooled(own.values(), metric, "this study", usual) for metric in metrics}
+    scores = {metric: study.task.scores[metric] for metric in metrics}
+    found = {metric: _pooled(own.values(), score, "this study", usual) for metric, score in scores.items()}
     if None in found.values():
         alike = _like_runs(study)
         found = {
-            metric: noise or _pooled(alike, metric, "like runs of the store", usual) for metric, noise in found.items()
+            metric: noise or _pooled(alike, scores[metric], "like runs of the store", usual)
+            for metric, noise in found.items()
         }
     return {metric: noise for metric, noise in found.items() if noise is not None}
 
@@ -74,23 +76,23 @@ def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(flat.get(key) for key in KIND)
 
 
-def _pooled(arms: Iterable[Iterable[ScoredRun]], metric: str, origin: str, usual: Recipe) -> Noise | None:
+def _pooled(arms: Iterable[Iterable[ScoredRun]], score: Score, origin: str, usual: Recipe) -> Noise | None:
     """Return the noise of the arms whose values are in one measure with those of the usual recipe."""
-    scores = {}
+    known = {}
     for number, runs in enumerate(arms):
         values, trained = [], None
         for folder, record, evaluation in runs:
             if record.state == "diverged":
                 break
-            trained, value = folder, SCORES[metric].value(record, evaluation)
+            trained, value = folder, score.value(record, evaluation)
             values += [] if value is None else [value]
         else:
-            if len(values) > 1 and trained and unlike(metric, [usual, flatten(trained.recipe())]) is None:
-                scores[str(number)] = np.array(values)
-    for failing in near_failures(scores, higher_is_better=SCORES[metric].higher_is_better):
-        del scores[failing]
-    df = sum(values.size - 1 for values in scores.values())
+            if len(values) > 1 and trained and score.unlike([usual, flatten(trained.recipe())]) is None:
+                known[str(number)] = np.array(values)
+    for failing in near_failures(known, higher_is_better=score.higher_is_better):
+        del known[failing]
+    df = sum(values.size - 1 for values in known.values())
     if not df:
         return None
-    squares = sum((values.size - 1) * float(values.var(ddof=1)) for values in scores.values())
-    return Noise((squares / df) ** 0.5, sum(values.size for values in scores.values()), origin)
+    squares = sum((values.size - 1) * float(values.var(ddof=1)) for values in known.values())
+    return Noise((squares / df) ** 0.5, sum(values.size for values in known.values()), origin)

@@ -1,6 +1,6 @@
 """What the seeds of a study can tell about each of its claims, before they are trained."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ablab.fields import flatten
@@ -9,10 +9,11 @@ from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, seeds_for
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
-from ablab.store.scores import COSTS, SCORES, chosen_by, unlike
 from ablab.study.cells import compared_recipes
 from ablab.study.claims import Settled
 from ablab.study.study import Study
+from ablab.tasks.score import unlike
+from ablab.tasks.task import FAILURES
 
 ALPHA = 0.05
 
@@ -21,9 +22,6 @@ BOUNDED = ("equal", "not_worse")
 
 POOR = 0.2
 """Chance below which such a claim is called hopeless."""
-
-ABSURD: Mapping[str, float] = {"BLEU": 10.0, "chrF": 10.0, "nats per token": 0.5, "nats per character": 0.125}
-"""Differences, by unit, that no part of a model is expected to make: a claim that needs more is called hopeless."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Prospect:
 
 def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
-    noises = known_noise(study, {claim.metric for claim in study.claims} & set(SCORES))
+    noises = known_noise(study, {claim.metric for claim in study.claims} & set(study.task.scores))
     for claim in study.claims:
         if (reason := _off_scale(study, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
@@ -66,7 +64,7 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
             words = f"cannot be shown by {seeds} seeds: even all failing against none has p = {p:.3f}, and it needs"
             return Prospect(claim, f"{words} {level:.3g}", True)
         return Prospect(claim, f"all failing against none would be seen (p = {p:.3f}; it needs {level:.3g})")
-    if claim.metric not in SCORES:
+    if claim.metric not in study.task.scores:
         return Prospect(claim, "its noise is known only from the study itself")
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
@@ -81,7 +79,7 @@ def _level(study: Study, claim: Settled) -> float:
 def _methods(study: Study, claim: Settled) -> set[str | None]:
     """Return the methods by which the claim's metric chooses the weights that it scores; None: it does not."""
     cells = [cell for cell in study.cells if cell.arm in claim.weights]
-    return {chosen_by(claim.metric, flatten(cell.planned.recipe)) for cell in cells}
+    return {study.task.chosen_by(claim.metric, flatten(cell.planned.recipe)) for cell in cells}
 
 
 def _are_chosen_unlike(study: Study, claim: Settled) -> bool:
@@ -90,7 +88,8 @@ def _are_chosen_unlike(study: Study, claim: Settled) -> bool:
 
 def _off_scale(study: Study, claim: Settled) -> str | None:
     """Return why the arms of a claim have no measure in common in its metric; None if they have."""
-    reasons = (unlike(claim.metric, recipes) for recipes in compared_recipes(claim, study.cells))
+    scores = study.task.scores
+    reasons = (unlike(scores, claim.metric, recipes) for recipes in compared_recipes(claim, study.cells))
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -103,7 +102,7 @@ def _if_chosen(study: Study, claim: Settled) -> str:
 def _if_runs_diverge(study: Study, claim: Settled) -> str:
     """Return what a claim about quality becomes where runs diverge, if its seeds could show nothing then."""
     seeds, level = len(study.seeds), _level(study, claim)
-    if claim.metric in ("failures", *COSTS) or seeds < MINIMUM_SEEDS:
+    if claim.metric in (FAILURES, *study.task.costs) or seeds < MINIMUM_SEEDS:
         return ""
     if claim.parts:
         return "should a run diverge, it cannot be tested"
@@ -119,7 +118,7 @@ def _if_runs_diverge(study: Study, claim: Settled) -> str:
 
 
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
-    seeds, unit = len(study.seeds), SCORES[claim.metric].unit
+    seeds, score = len(study.seeds), study.task.scores[claim.metric]
     layout = _layout(study, claim)
     error, df = layout.precision(noise.sd, seeds)
     shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
@@ -129,8 +128,8 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
         words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
     else:
         seen = detectable_difference(error, df, POWER, level)
-        words = f"{seeds} seeds see a difference of {seen:.3g} {unit} with 80 % power {shown}"
-        is_hopeless = seen > ABSURD[unit]
+        words = f"{seeds} seeds see a difference of {seen:.3g} {score.unit} with 80 % power {shown}"
+        is_hopeless = seen > score.absurd  # a claim that needs more is called hopeless
         chance = POWERS[claim.expect](claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)

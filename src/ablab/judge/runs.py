@@ -98,8 +98,10 @@ class ArmRun:
 
     @property
     def has_lost_translations(self) -> bool:
-        """True if it was evaluated but its translations are gone."""
-        return self.evaluation is not None and not self.folder.translations(self.evaluation.evaluation_id).exists()
+        """True if it was evaluated on a text but its translations are gone."""
+        if self.evaluation is None or not self.evaluation.references:
+            return False
+        return not self.folder.translations(self.evaluation.evaluation_id).exists()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
-from ablab.judge.metrics import Measure, depth_measure, fewer_heads_measure, measures, pruned_measure, unknown_measure
+from ablab.judge.metrics import Measure, Progress, measure_of_curve, progress_of, unknown_measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.looks import Looks
 from ablab.store.records import Evaluation
@@ -17,6 +17,8 @@ from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, same_runs, united
 from ablab.study.tuning import Tuned
+from ablab.tasks.registry import DEFAULT, task_named
+from ablab.tasks.task import Task
 
 
 class Registered(BaseModel):
@@ -61,7 +63,8 @@ class Registered(BaseModel):
                 winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
                 first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
             # Older stores omit the baseline and metric of a claim where those of the study apply.
-            claims = [settle(claim, first["baseline"], "test_bleu") for claim in first["claims"]]
+            metric = task_named(DEFAULT).primary
+            claims = [settle(claim, first["baseline"], metric) for claim in first["claims"]]
             return cls.model_validate({**first, "claims": claims})
         except (ValueError, LookupError, TypeError, AttributeError):
             raise UserError(f"{path}: cannot be read as what the study registered") from None
@@ -74,7 +77,9 @@ def called(name: str, arms: Sequence[str]) -> str:
 
 def way_of(evaluation: Evaluation) -> str:
     """Describe an evaluation: `test (1,000 sentences), decoding beam_size=4, length_penalty=0.6`."""
-    search = ", ".join(f"{key}={value}" for key, value in evaluation.settings["decoding"].items())
+    if (decoding := evaluation.settings.get("decoding")) is None:
+        return f"{evaluation.test_name} ({evaluation.sentences:,} items)"
+    search = ", ".join(f"{key}={value}" for key, value in decoding.items())
     return f"{evaluation.test_name} ({evaluation.sentences:,} sentences), decoding {search}"
 
 
@@ -88,11 +93,11 @@ class SelectedArms:
     estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`: those, by
     arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given up; until then
     there is no verdict. `late`: runs that finished after they had been given up. `declared`: the metric of the
-    experiment file; None without one. `measures`: what its runs are measured by. `origin`: said wherever figures do not
-    come from runs of a store. `study`: the folder of the study, of the selection of one. `tried`: the runs of tuning.
-    `looks`: at its claims, where seeds are added until these are settled; `ended`: why no more are. `flaws`: where the
-    selection is not what the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier
-    reports that it never had.
+    experiment file; None without one. `measures`: what its runs are measured by, and `task`: what they are. `origin`:
+    said wherever figures do not come from runs of a store. `study`: the folder of the study, of the selection of one.
+    `tried`: the runs of tuning. `looks`: at its claims, where seeds are added until these are settled; `ended`: why no
+    more are. `flaws`: where the selection is not what the store's register has. `stamp`: the end of the register;
+    `lost_stamps`: those of earlier reports that it never had.
     """
 
     name: str
@@ -115,7 +120,8 @@ class SelectedArms:
     awaited: Sequence[ArmRun] = ()
     late: Sequence[ArmRun] = ()
     declared: str | None = None
-    measures: Mapping[str, Measure] = field(default_factory=measures)
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    task: Task = field(default_factory=lambda: task_named(DEFAULT))
     origin: str | None = None
     study: Path | None = None
     tuned: Sequence[Tuned] = ()
@@ -134,13 +140,24 @@ class SelectedArms:
 
     def measure_of(self, claim: Settled) -> Measure:
         """Return the measure that a claim is about. Not for shares of failures, which no single run has."""
-        if claim.fall is not None:
-            return depth_measure(claim.fall)
-        if claim.layers is not None:
-            return pruned_measure(claim.layers)
-        if claim.heads is not None:
-            return fewer_heads_measure(claim.heads)
+        if (of_curve := self.task.of_curve(claim)) is not None:
+            return measure_of_curve(self.task, of_curve)
         return self.measures.get(claim.metric) or unknown_measure(claim.metric)
+
+    @property
+    def beside(self) -> Mapping[str, Measure]:
+        """The measures that tables show beside the metric, by name."""
+        return {name: self.measures[name] for name in self.task.beside if name in self.measures}
+
+    @property
+    def loss(self) -> Measure | None:
+        """The validation loss; None where nothing is known of validation."""
+        return self.measures.get(self.task.loss)
+
+    @property
+    def usual_progress(self) -> Progress:
+        """The curve that must have converged before whole models are compared."""
+        return progress_of(self.task, self.task.scores[self.task.primary])
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm that has this name, alone or among others, or None."""

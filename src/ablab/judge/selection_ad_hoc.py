@@ -9,6 +9,7 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
+from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms, way_of
 from ablab.judge.usual import most_common, shared
@@ -17,7 +18,7 @@ from ablab.store.conditions import meeting, near_miss, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
-from ablab.store.scores import COSTS, SCORES
+from ablab.tasks.registry import known_scores, task_named
 
 
 def of_runs(runs: str, outputs: Path) -> SelectedArms:
@@ -49,7 +50,7 @@ def where(conditions: str, outputs: Path) -> SelectedArms:
 def _check_blind(text: str) -> None:
     """Raise UserError for a condition on a score: a report on runs chosen by their scores would show the choice."""
     for condition in parsed(text):
-        if condition.key in {*SCORES, *COSTS}:
+        if condition.key in known_scores():
             raise UserError(
                 f"where={text}: {condition.key} is a result, and choosing runs by it would make the report's own; "
                 "allowed: settings, seed and state (ablab ls takes scores too)"
@@ -89,7 +90,9 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
     name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
-    return SelectedArms(name, question, None, arms, baseline.name, "test_bleu", [], None, outputs, notes=notes)
+    task = task_named(found[0][1].task)
+    chosen = SelectedArms(name, question, None, arms, baseline.name, task.primary, [], None, outputs, notes=notes)
+    return replace(chosen, task=task, measures=measures(task))
 
 
 @dataclass(frozen=True)

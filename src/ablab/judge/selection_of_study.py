@@ -11,6 +11,7 @@ from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
 from ablab.files import json_digest
 from ablab.judge.document import TUNING
+from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import Registered, SelectedArms, called, way_of
 from ablab.judge.usual import most_common, shared
@@ -47,7 +48,9 @@ def of_study(study: Study) -> SelectedArms:
         source=None if experiment is None else experiment.source,
         arms=arms,
         baseline=study.baseline,
-        metric="test_bleu" if experiment is None else experiment.metric,
+        metric=study.task.primary if experiment is None else experiment.metric,
+        task=study.task,
+        measures=measures(study.task),
         claims=[*study.claims, *withdrawn],
         registered=registered,
         outputs=study.outputs,

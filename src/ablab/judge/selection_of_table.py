@@ -18,12 +18,13 @@ from ablab.statistics.paired import vary
 from ablab.statistics.products import AnyFloat
 from ablab.statistics.student import Floats
 from ablab.store.run_folder import RunFolder
-from ablab.store.scores import COSTS, SCORES
 from ablab.study.claims import Settled, settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Declared, ErrorEstimate, Expectation
 from ablab.study.experiment_file import read_as
 from ablab.study.grid import grid_of
+from ablab.tasks.registry import known_scores
+from ablab.tasks.score import COSTS
 
 UNVERIFIED = "origin not verified"
 
@@ -133,14 +134,14 @@ def _measure(name: str, declared: TableMetric | None, results: Results) -> Measu
         not about.lower_is_better,
         None,
         score,
-        of_machine=name in COSTS,
+        of_machine=name in known_scores() and known_scores()[name].place in COSTS,
         items=Items(items, _mean_of_sums) if has_items else None,
     )
 
 
 def _about(name: str, declared: TableMetric) -> TableMetric:
     """Return what is declared of a metric, and for the rest what ablab knows of it."""
-    if (known := {**SCORES, **COSTS}.get(name)) is None:
+    if (known := known_scores().get(name)) is None:
         return declared
     own = {field: getattr(declared, field) for field in declared.model_fields_set}
     told = {"title": known.title, "unit": known.unit, "digits": known.digits}

@@ -6,7 +6,8 @@ from math import comb
 from ablab.judge.document import ClaimLine, TuningLine
 from ablab.judge.selection import SelectedArms
 from ablab.study.study import names_of
-from ablab.study.tuning import TUNED, Tuned, at_an_edge, score_of
+from ablab.study.tuning import TUNED, Tuned, at_an_edge
+from ablab.tasks.score import Score
 
 POSITIVE = ("supported", "real, but smaller than matters")
 NOT_YET = ("not testable", "provisional")
@@ -15,11 +16,11 @@ OPEN = ("inconclusive", *NOT_YET)
 
 def tuning_lines(selection: SelectedArms) -> list[TuningLine]:
     """Return a line on each arm that was tuned."""
-    return [_line(one, selection.tuning_metric) for one in selection.tuned]
+    score = selection.task.validated[selection.tuning_metric] if selection.tuned else None
+    return [] if score is None else [_line(one, score) for one in selection.tuned]
 
 
-def _line(tuned: Tuned, metric: str) -> TuningLine:
-    score = score_of(metric)
+def _line(tuned: Tuned, score: Score) -> TuningLine:
     sign = -1.0 if score.higher_is_better else 1.0
     costs = trained_costs(tuned)
     usual = next((trial.cost for trial in tuned.trials if trial.is_usual), None)

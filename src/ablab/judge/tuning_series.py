@@ -24,7 +24,8 @@ def tuning_series(selection: SelectedArms) -> list[Series]:
     """Return the sensitivity to each tuned number, and the tuning curves; empty where no arm was tuned."""
     if not selection.tuned:
         return []
-    title, sign = ("Validation BLEU", -1.0) if selection.tuning_metric == "bleu" else ("Validation loss", 1.0)
+    score = selection.task.validated[selection.tuning_metric]
+    title, sign = f"{score.title[:1].upper()}{score.title[1:]}", -1.0 if score.higher_is_better else 1.0
     return [*_sensitivity(selection.tuned, title, sign), *_curves(selection.tuned, title, sign)]
 
 

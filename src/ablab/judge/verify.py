@@ -1,17 +1,14 @@
-"""Walk from runs to the bytes they rest on, and compute BLEU and chrF again from the texts.
-
-A test loss would need the model.
-"""
+"""Walk from runs to the bytes they rest on, and compute their scores again, as far as that needs no model."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain as joined
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from ablab.console import Console
 from ablab.errors import UserError
+from ablab.fields import flatten
 from ablab.judge.flaws import broken
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain
@@ -19,11 +16,7 @@ from ablab.store.custody import GONE, Link, links
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder
-from ablab.store.stored_text import stored_text
-from ablab.transformer.scoring import Scoring, score
-
-TOLERANCE = 1e-9
-"""Absolute tolerance in score points: the same code gives the same bits on the same text, but another libm may not."""
+from ablab.tasks.registry import task_of
 
 
 class RunVerified(Strict):
@@ -139,34 +132,15 @@ def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:
         if evaluation is None:
             yield iter((f"the evaluation {evaluation_id} of its pruning curve is gone",))
         else:
-            texts = folder.hypotheses(evaluation_id)
-            yield joined(_unlike(of_one, evaluation), _mismatches(evaluation, texts, folder.outputs))
+            again = task_of(flatten(folder.recipe())).scored_again(evaluation, folder)
+            yield joined(_unlike(of_one, evaluation), again)
 
 
 def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:
     for point in points:
-        if (point.bleu, point.chrf) != (evaluation.bleu, evaluation.chrf):
-            stored, stands = (f"BLEU {one.bleu:.6f} and chrF {one.chrf:.6f}" for one in (point, evaluation))
+        there = {name: evaluation.scores.get(name) for name in point.scores}
+        if point.scores != there:
+            stored, stands = (
+                " and ".join(f"{key} {value}" for key, value in found.items()) for found in (point.scores, there)
+            )
             yield f"{stored} in its pruning curve, {stands} in the evaluation {evaluation.evaluation_id}"
-
-
-def _mismatches(evaluation: Evaluation, hypotheses: Sequence[str], outputs: Path) -> Iterator[str]:
-    text = stored_text(outputs, evaluation.references)
-    if text is None:
-        yield f"its references are gone (corpora/{evaluation.references})"
-    elif len(text.references) != len(hypotheses):
-        yield f"{len(hypotheses)} hypotheses for {len(text.references)} references in {evaluation.evaluation_id}"
-    else:
-        yield from _differences(evaluation, hypotheses, text.references)
-
-
-def _differences(evaluation: Evaluation, hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[str]:
-    again = score(hypotheses, references, Scoring(**evaluation.settings.get("scoring", {})))
-    where = f"in {evaluation.evaluation_id}"
-    if again.signatures != evaluation.signatures:
-        yield f"scored as {evaluation.signatures} {where}, here it would be {again.signatures}"
-    for name, there, here in (("BLEU", evaluation.bleu, again.bleu), ("chrF", evaluation.chrf, again.chrf)):
-        if abs(there - here) > TOLERANCE:
-            yield f"{name} {there:.6f} on record {where}, {here:.6f} from its hypotheses"
-    if evaluation.statistics != again.sentences:
-        yield f"its statistics per sentence {where} are not those of its hypotheses"

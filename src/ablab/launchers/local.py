@@ -94,7 +94,7 @@ class Processes(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         """Start a process for each job; the first call starts the server."""
         if not self._has_server:  # only once, since SIGTERM is ignored while it starts
-            _start_server()
+            _start_server(jobs[0].words if jobs else ())
             self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
@@ -129,14 +129,14 @@ class _Running:
     environment: dict[str, str]
 
 
-def _start_server() -> None:
+def _start_server(words: Sequence[str]) -> None:
     """Start the server, ignoring SIGTERM as it does SIGINT: a signal to the whole group must not take it from its runs.
 
-    If it already runs, nothing happens.
+    If it already runs, nothing happens. `words`: of the first run.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server
-    multiprocessing.get_context("forkserver").set_forkserver_preload(task.PRELOADED)
+    multiprocessing.get_context("forkserver").set_forkserver_preload(task.preloaded(words))
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         forkserver.ensure_running()

@@ -24,17 +24,18 @@ from ablab.errors import (
     UserError,
 )
 from ablab.store.failures import kind_of, write_failure
+from ablab.tasks.registry import task_in_words
 
 if TYPE_CHECKING:
     from ablab.plan import Planned
 
-PRELOADED = [
-    "ablab.transformer.stages.prune_curve",
-    "ablab.transformer.stages.train",
-    "ablab.launchers.task",
-    "ablab.config.values",
-]
-"""Modules that the local server of processes imports once for all runs."""
+
+def preloaded(words: Sequence[str]) -> list[str]:
+    """Return modules that the local server of processes imports once for all runs, of which these are the words of one.
+
+    Runs of a task that needs no torch do without.
+    """
+    return [*task_in_words(words).modules, "ablab.launchers.task", "ablab.config.values"]
 
 
 def perform(words: Sequence[str], log: str | None) -> int:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
-from ablab.judge.comparisons import KINDS, OF_VOCABULARIES
 from ablab.judge.document import Document, Series, Span
 from ablab.judge.format import wrapped
 from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests
+from ablab.tasks.registry import known_tasks
 from ablab.text import save_figure
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def curves(document: Document) -> list[Picture]:
 
 def drawn(folder: Path) -> list[Path]:
     """List the pictures in the folder that a report may have made."""
-    names = ("forest*", "column_figure", "tuning_*", *KINDS, *OF_VOCABULARIES)
+    charts = {chart for task in known_tasks() for alike in (True, False) for chart in task.charts(on_one_scale=alike)}
+    names = ("forest*", "column_figure", "tuning_*", *sorted(charts))
     return [path for name in names for kind in ("png", "pdf") for path in folder.glob(f"{name}.{kind}")]
 
 

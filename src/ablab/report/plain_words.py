@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from ablab.judge.document import ClaimLine
 from ablab.judge.failures import RANK, SHARE
-from ablab.judge.metrics import MEASURES
 from ablab.report.spoken import spoken_pair
 
 
@@ -71,10 +70,6 @@ def _forms(claim: ClaimLine, metric: str) -> tuple[Forms, str]:
         return OF_METRIC[claim.metric], ""
     of = "" if claim.metric == metric else f" in {claim.about}"
     higher_is_better = claim.higher_is_better
-    if higher_is_better is None and claim.metric in MEASURES:
-        higher_is_better = MEASURES[claim.metric].higher_is_better
-    if claim.metric == "pruned_bleu":
-        higher_is_better = True
     if higher_is_better is None:
         return Forms("is above", "is below", "is level with", "is not worse than"), of
     better, worse, alike, not_worse = QUALITY

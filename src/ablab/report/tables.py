@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from ablab.console import duration
 from ablab.judge.document import (
     ArmLine,
+    Beside,
     ClaimLine,
     DifferenceLine,
     Document,
@@ -74,7 +75,7 @@ def claims_table(document: Document) -> ReportTable:
 
 def arms_table(document: Document) -> ReportTable:
     """Return scores, seeds and cost of each arm by effect, with missing runs marked."""
-    digits, metric = document.digits, document.metric
+    digits = document.digits
     columns: list[Column[ArmLine]] = [
         Column("arm", lambda arm: arm.name + (" (baseline)" if arm.is_baseline else ""), leads=True),
         Column("notes", lambda arm: _notes_on_arm(document, arm), is_sparse=True, leads=True),
@@ -83,13 +84,7 @@ def arms_table(document: Document) -> ReportTable:
         Column("sd", lambda arm: number(arm.sd, digits)),
         Column("min to max", lambda arm: _extent(arm, digits)),
         Column("seeds", _seeds),
-        Column("chrF", lambda arm: number(arm.chrf, 2), is_sparse=True),
-        Column("test loss", lambda arm: "" if metric == "test_loss" else number(arm.test_loss, 3), is_sparse=True),
-        Column(
-            "validation loss",
-            lambda arm: "" if metric == "valid_loss" else number(arm.valid_loss, 3),
-            is_sparse=True,
-        ),
+        *(_beside(other) for other in document.beside if other.name != document.metric),
         Column("parameters", lambda arm: number(arm.parameters, 0), is_sparse=True),
         Column(
             "training time",
@@ -102,13 +97,18 @@ def arms_table(document: Document) -> ReportTable:
     return _table("arms", "Arms", columns, arms_by_effect(document))
 
 
+def _beside(other: Beside) -> Column[ArmLine]:
+    return Column(other.title, lambda arm: number(arm.scores.get(other.name), other.digits), is_sparse=True)
+
+
 def test_sets_table(document: Document) -> ReportTable:
-    """Return BLEU of each arm on each of several test sets."""
+    """Return the score of each arm on each of several test sets."""
+    score = next((line.score for line in document.test_sets), "")
     columns: list[Column[SetLine]] = [
         Column("test set", lambda line: line.test_set, leads=True),
         Column("arm", lambda line: line.arm + (" (baseline)" if line.arm == document.baseline else ""), leads=True),
         Column("sentences", lambda line: f"{line.sentences:,}"),
-        Column("test BLEU", lambda line: number(line.mean, 2)),
+        Column(score, lambda line: number(line.mean, 2)),
         Column("sd", lambda line: number(line.sd, 2)),
         Column("seeds", lambda line: str(line.n)),
     ]

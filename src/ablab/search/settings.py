@@ -8,9 +8,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import Count, Group
-from ablab.store.records import Evaluation, Record, Selected
-
-Name = Literal["valid_bleu", "valid_loss", "valid_loss_per_character", "parameters", "decoding_speed"]
+from ablab.store.records import Evaluation, Record
+from ablab.tasks.registry import known_tasks
+from ablab.tasks.score import Score
+from ablab.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -31,33 +32,35 @@ class Objective:
         return value > other if self.direction == "maximize" else value < other
 
 
-def _selected(read: Callable[[Selected], float | None]) -> Callable[[Record, Evaluation | None], float | None]:
-    return lambda record, _: None if record.selected is None else read(record.selected)
+PARAMETERS = Objective("minimize", "parameters", 0, lambda record, _: float(record.cost.parameters))
 
 
-OBJECTIVES: dict[str, Objective] = {
-    "valid_bleu": Objective("maximize", "validation BLEU (greedy)", 2, _selected(lambda selected: selected.bleu)),
-    "valid_loss": Objective(
-        "minimize", "validation loss (nats per target token)", 3, _selected(lambda selected: selected.loss)
-    ),
-    "valid_loss_per_character": Objective(
-        "minimize",
-        "validation loss (nats per target character)",
-        4,
-        _selected(lambda selected: selected.loss_per_character),
-    ),
-    "parameters": Objective("minimize", "parameters", 0, lambda record, _: float(record.cost.parameters)),
-    "decoding_speed": Objective(
-        "maximize",
-        "decoding speed (sentences per second)",
-        0,
-        lambda _, evaluation: None if evaluation is None else evaluation.sentences_per_second,
-    ),
-}
-"""Scores are those of the selected weights on validation. Of the test set only decoding time is used."""
+def objectives_of(task: Task) -> Mapping[str, Objective]:
+    """Return the objectives of a task's runs: scores of the selected weights on validation, their size, their speed.
 
-VALIDATED = {"valid_bleu": "bleu", "valid_loss": "loss", "valid_loss_per_character": "loss_per_character"}
-"""Objectives that every validation reports; only these can stop a trial."""
+    Of the test set only decoding time is used.
+    """
+    scores = {name: _objective(score) for name, score in task.scores.items() if score.place == "validation"}
+    speeds = {name: _objective(cost) for name, cost in task.costs.items() if cost.place == "evaluating"}
+    return {**scores, "parameters": PARAMETERS, **speeds}
+
+
+def _objective(score: Score) -> Objective:
+    direction: Literal["minimize", "maximize"] = "maximize" if score.higher_is_better else "minimize"
+    unit = "" if score.title.endswith(score.unit) else f" ({score.unit})"
+    return Objective(direction, f"{score.title}{unit}", score.digits, score.value)
+
+
+def objectives_now() -> Mapping[str, Objective]:
+    """Return the objectives of all tasks."""
+    return {name: objective for task in known_tasks() for name, objective in objectives_of(task).items()}
+
+
+def validated() -> Mapping[str, str]:
+    """Return the keys of objectives that every validation reports; only these can stop a trial."""
+    return {
+        name: score.key for task in known_tasks() for name, score in task.scores.items() if score.place == "validation"
+    }
 
 
 def front(points: Sequence[Sequence[float]], objectives: Sequence[Objective]) -> list[int]:
@@ -74,14 +77,14 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 def _an_objective(value: object) -> object:
-    if value in OBJECTIVES:
+    if value in (allowed := objectives_now()):
         return value
     if str(value).startswith("test"):
-        raise ValueError(f"allowed: {', '.join(OBJECTIVES)}; choosing happens on validation, never on the test set")
-    raise ValueError(choices(value, OBJECTIVES))
+        raise ValueError(f"allowed: {', '.join(allowed)}; choosing happens on validation, never on the test set")
+    raise ValueError(choices(value, allowed))
 
 
-def _different(names: list[Name]) -> list[Name]:
+def _different(names: list[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError("allowed: each objective once")
     return names
@@ -142,7 +145,7 @@ class Settings(Group):
     sampler: Literal["tpe", "random", "nsga2"] = "tpe"
     stopping: Literal["none", "median", "hyperband"] = "none"
     objectives: Annotated[
-        list[Annotated[Name, BeforeValidator(_an_objective)]], Field(min_length=1), AfterValidator(_different)
+        list[Annotated[str, BeforeValidator(_an_objective)]], Field(min_length=1), AfterValidator(_different)
     ] = Field(default=["valid_loss"])
     seed: Seed = 1
     training_seed: Seed = 1
@@ -157,10 +160,10 @@ class Settings(Group):
                 f"{prefix}stopping={self.stopping}: by one objective a trial can be called poor, by several it cannot; "
                 f"allowed with {', '.join(self.objectives)}: none"
             )
-        if self.objectives[0] not in VALIDATED:
+        if self.objectives[0] not in validated():
             raise UserError(
                 f"{prefix}stopping={self.stopping}: validations say nothing of {self.objectives[0]}; "
-                f"allowed: none, or objectives of {', '.join(VALIDATED)}"
+                f"allowed: none, or objectives of {', '.join(validated())}"
             )
 
 

@@ -2,14 +2,14 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
-from ablab.search.settings import VALIDATED
+from ablab.search.settings import validated
 from ablab.search.storage import masked, open_storage
 
 FILE = "optuna.json"
@@ -26,16 +26,8 @@ class Scored(Protocol):
         """Optimiser steps."""
 
     @property
-    def loss(self) -> float:
-        """Nats per target token."""
-
-    @property
-    def loss_per_character(self) -> float:
-        """Nats per character of the references."""
-
-    @property
-    def bleu(self) -> float:
-        """0 to 100."""
+    def scores(self) -> Mapping[str, float]:
+        """By their keys in a record's validations."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +77,7 @@ class Stopping:
             self._trial = self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"search_trial={trial}: no such trial ({' '.join(str(error).split())})") from None
-        self._by = VALIDATED.get(handle.objective)
+        self._by = validated().get(handle.objective)
         self._several = len(self._study.directions) > 1
         self._rule, self._say = handle.stopping, say
 
@@ -102,7 +94,7 @@ class Stopping:
         if trial.state.is_finished() or self._by is None or self._several:
             return None
         for validation in validations:
-            value = getattr(validation, self._by)
+            value = validation.scores[self._by]
             if validation.step not in trial.intermediate_values and math.isfinite(value):
                 self._storage.set_trial_intermediate_value(self._trial, validation.step, value)
         if STOPPED not in trial.user_attrs:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ablab.search.settings import OBJECTIVES, Objective, front
+from ablab.search.settings import Objective, front, objectives_now
 from ablab.search.space import Space
 from ablab.search.stopping import STOPPED
 from ablab.text import how_many
@@ -63,7 +63,7 @@ class Trials:
         from optuna import create_study, load_study
 
         self.space, self.names = space, list(objectives)
-        self.objectives: list[Objective] = [OBJECTIVES[name] for name in objectives]
+        self.objectives: list[Objective] = [objectives_now()[name] for name in objectives]
         self._study: Any
         if make:
             directions = [objective.direction for objective in self.objectives]
@@ -160,7 +160,7 @@ class Trials:
 def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
     """Return the best finished trial on the front by the first objective; of equals, that of the lowest loss.
 
-    BLEU is 0 for all trials where none gets four tokens in a row right. Without a loss, the earliest of equals.
+    A score may be 0 for all trials where none has learnt enough. Without a loss, the earliest of equals.
     """
     sign = 1 if objectives[0].direction == "minimize" else -1
 

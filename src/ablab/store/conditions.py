@@ -10,7 +10,7 @@ from typing import Any
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
 from ablab.store.records import AnyEvaluation, Record
-from ablab.store.scores import COSTS, SCORES
+from ablab.tasks.registry import known_scores, task_named
 
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
 """Operators that compare numbers."""
@@ -42,7 +42,7 @@ def conditions(text: str) -> list[Condition]:
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
     wanted = conditions(text)
-    known = {*SCORES, *COSTS, "seed", "state"}.union(*found)
+    known = {*known_scores(), "seed", "state"}.union(*found)
     for one in wanted:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
@@ -61,7 +61,8 @@ def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
 
 def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[str, str]:
     """Return a run's groups by their option, its fields by their value as typed, its state, and its scores."""
-    scores = {name: score.value(record, evaluation) for name, score in {**SCORES, **COSTS}.items()}
+    measured = task_named(record.task).measured
+    scores = {name: score.value(record, evaluation) for name, score in measured.items()}
     return {
         **typed(record.settings),
         **record.choices,

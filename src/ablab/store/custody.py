@@ -76,6 +76,8 @@ def _of_evaluation(folder: RunFolder, evaluation: Evaluation) -> Iterator[Link]:
         yield _file(folder, folder.translations(evaluation.evaluation_id), evaluation.hypotheses, "translated")
     if evaluation.n_best is not None:
         yield _file(folder, folder.n_best(evaluation.evaluation_id), evaluation.n_best, "translated")
+    if not evaluation.references:
+        return
     holds = is_stored_text(folder.outputs, evaluation.test_name, evaluation.references)
     there = {True: None, False: "is not the text that was translated", None: GONE}[holds]
     yield Link(f"corpora/{evaluation.references}/{REFERENCES}", there)

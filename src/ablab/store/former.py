@@ -1,23 +1,90 @@
-"""Records as earlier code wrote them, completed where the rest of the store tells what they lack."""
+"""Files as earlier code wrote them: their shape, and what the rest of the store tells of what they lack."""
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.store.records import Record
 
+Content = dict[str, Any]
+
+
+def reshaped(kind: str, content: Any) -> Content | None:
+    """Return the content of a file that has its scores as fields in the shape of today; None where it is no such file.
+
+    kind: the class that reads the file.
+    """
+    try:
+        return SHAPES[kind](content)
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def _record(content: Content) -> Content | None:
+    selected = content["selected"]
+    if "scores" in selected:
+        return None
+    names = ("loss", "perplexity", "bleu", "loss_per_character")
+    return {**content, "selected": _gathered(selected, "scores", names)}
+
+
+def _evaluation(content: Content) -> Content:
+    found = _gathered(content, "scores", ("bleu", "chrf", "loss", "loss_per_character"))
+    statistics = found.pop("statistics")
+    return {**found, "items": {"bleu": statistics}}
+
+
+def _curve(content: Content) -> Content:
+    return {**content, "points": [_point(point) for point in content["points"]]}
+
+
+def _point(content: Content) -> Content:
+    return _gathered(_validated(content), "scores", ("bleu", "chrf"))
+
+
+def _validated(content: Content) -> Content:
+    """Gather the scores of validation, whose names had a prefix."""
+    prefix = "valid_"
+    valid = {name: content[f"{prefix}{name}"] for name in ("loss", "bleu")}
+    return {**_without(content, [f"{prefix}{name}" for name in valid]), "valid": valid}
+
+
+def _gathered(content: Content, field: str, names: Sequence[str]) -> Content:
+    """Return the content with these fields, as far as they have a value, in a mapping of their own."""
+    scores = {name: content[name] for name in names if content.get(name) is not None}
+    return {**_without(content, names), field: scores}
+
+
+def _without(content: Content, names: Sequence[str]) -> Content:
+    return {key: value for key, value in content.items() if key not in names}
+
+
+SHAPES: Mapping[str, Callable[[Content], Content | None]] = {
+    "Record": _record,
+    "Evaluation": _evaluation,
+    "Curve": _curve,
+    "ModelCard": _validated,
+}
+"""The change of shape of each kind of file."""
+
 
 def completed(record: Record, store: Path) -> Record:
     """Return a record from before there were losses per character with them, if its prepared corpus is still there."""
     selected, corpus = record.selected, record.data.get("corpus")
-    if selected is None or selected.loss_per_character is not None or not isinstance(corpus, str):
+    if selected is None or PER_CHARACTER in selected.scores or not isinstance(corpus, str):
         return record
-    if (per := _tokens_per_character(store.resolve() / "corpora" / corpus)) is None:
+    loss = selected.scores.get("loss")
+    if loss is None or (per := _tokens_per_character(store.resolve() / "corpora" / corpus)) is None:
         return record
-    with_it = [{**one, "loss_per_character": one["loss"] * per} for one in record.validations]
-    chosen = selected.model_copy(update={"loss_per_character": selected.loss * per})
+    with_it = [{**one, PER_CHARACTER: one["loss"] * per} for one in record.validations]
+    chosen = selected.model_copy(update={"scores": {**selected.scores, PER_CHARACTER: loss * per}})
     return record.model_copy(update={"selected": chosen, "validations": with_it})
+
+
+PER_CHARACTER = "loss_per_character"
 
 
 @cache

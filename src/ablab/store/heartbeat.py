@@ -24,7 +24,7 @@ class Pulse(BaseModel):
     """The state of a run, as its heartbeat file holds it.
 
     `machine`: which start of which machine, since names are not unique; older ones have none. `stage`: preparing,
-    training, evaluating or pruning. `score`: BLEU of the last validation. `updated`: Unix time.
+    training, evaluating or pruning. `score`: of the last validation. `updated`: Unix time.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -9,20 +9,6 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.files import replacing
 
-COLUMNS = (
-    "step",
-    "seconds",
-    "loss",
-    "learning_rate",
-    "grad_norm",
-    "drophead",
-    "tokens_per_second",
-    "padding",
-    "valid_loss",
-    "valid_perplexity",
-    "valid_bleu",
-)
-
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
     """Return all rows without their empty cells.
@@ -39,28 +25,35 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
     return rows
 
 
+VALID = "valid_"
+"""Prefix of the columns of validation."""
+
+
 class MetricsFile:
     """Writes rows of metrics.csv as they come. After a resume, rows from after the checkpoint are removed first.
 
     Until the file without them is whole, the earlier one stays, so that a kill loses no row of training.
 
-    `validated`: rows of validations up to `from_step`, which the checkpoint knows: they are written again where the
-    file lacks them. `lost`: how many rows were lacking or could not be read.
+    `columns`: all that a row may have, `step` first. `validated`: rows of validations up to `from_step`, which the
+    checkpoint knows: they are written again where the file lacks them. `lost`: how many rows were lacking or could not
+    be read.
     """
 
-    def __init__(self, path: Path, from_step: int, validated: Sequence[Mapping[str, Any]] = ()) -> None:
-        readable, unreadable = _read(path) if from_step else ([], 0)
+    def __init__(
+        self, path: Path, columns: Sequence[str], from_step: int, validated: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        readable, unreadable = _read(path, columns) if from_step else ([], 0)
         kept = [row for row in readable if int(row["step"]) <= from_step]
-        there = {int(row["step"]) for row in kept if row.get("valid_loss")}
+        there = {int(row["step"]) for row in kept if any(row.get(key) for key in columns if key.startswith(VALID))}
         lacking = [_formatted(row) for row in validated if row["step"] not in there]
         self.lost = len(lacking) + unreadable
         kept = sorted([*kept, *lacking], key=lambda row: int(row["step"]))
         with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
+            writer = csv.DictWriter(file, columns)
             writer.writeheader()
             writer.writerows(kept)
         self._file = path.open("a", encoding="utf-8", newline="")
-        self._writer = csv.DictWriter(self._file, COLUMNS)
+        self._writer = csv.DictWriter(self._file, columns)
 
     def write(self, row: dict[str, Any]) -> None:
         """Write one row; missing cells stay empty."""
@@ -75,19 +68,19 @@ def _formatted(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
 
 
-def _read(path: Path) -> tuple[list[dict[str, str]], int]:
+def _read(path: Path, columns: Sequence[str]) -> tuple[list[dict[str, str]], int]:
     """Return the rows that can be read, and how many cannot; a damaged one must not keep a run from going on."""
     if not path.exists():
         return [], 0
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # A crash may cut off the last row, and a cut number may read as a smaller one.
         whole = [line for line in file if line.endswith("\n")]
-    rows = [row for row in csv.DictReader(line for line in whole if "\0" not in line) if _is_known(row)]
+    rows = [row for row in csv.DictReader(line for line in whole if "\0" not in line) if _is_known(row, columns)]
     return rows, max(len(whole) - 1, 0) - len(rows)
 
 
-def _is_known(row: dict[str, str]) -> bool:
-    named = set(row) <= set(COLUMNS) and (row["step"] or "").isdigit() if "step" in row else False
+def _is_known(row: dict[str, str], columns: Sequence[str]) -> bool:
+    named = set(row) <= set(columns) and (row["step"] or "").isdigit() if "step" in row else False
     return named and all(map(_is_number, filter(None, row.values())))
 
 

@@ -17,8 +17,8 @@ from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError, first_error
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
-from ablab.store.scores import METRICS
 from ablab.store.stored_text import stored_text
+from ablab.tasks.registry import known_scores, of_arms
 
 TEXTS = ("hypotheses", "references", "sources")
 """What a metric may ask for by name: raw sentences of the test set, in its order."""
@@ -83,8 +83,8 @@ def _own_metrics(confs: Sequence[Path]) -> Mapping[str, OwnMetric]:
 
 
 def _read(path: Path) -> OwnMetric:
-    if path.stem in METRICS:
-        raise UserError(f"{path}: ablab has a metric of this name; allowed: any name but {', '.join(METRICS)}")
+    if path.stem in (ours := (*known_scores(), *of_arms())):
+        raise UserError(f"{path}: ablab has a metric of this name; allowed: any name but {', '.join(ours)}")
     try:
         values: Any = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:

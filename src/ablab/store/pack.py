@@ -142,7 +142,8 @@ def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) ->
         for name in OF_A_RUN:
             yield from _within(run.path / name)
         for evaluation in run.evaluations():
-            yield from _within(outputs / "corpora" / evaluation.references)
+            if evaluation.references:
+                yield from _within(outputs / "corpora" / evaluation.references)
         if (record := run.record()) is not None and (digest := record.provenance.get(DIGEST)) is not None:
             yield from _within(outputs / place_of(digest))
 

@@ -1,7 +1,7 @@
 """Schemas of the files in a run's folder: the record, evaluations and pruning curves."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from ablab.code.differences import RecordedCode, comparable, same_code
 from ablab.config.former import of_schema_1
 from ablab.files import one_line
+from ablab.tasks.registry import DEFAULT
 
 SCHEMA: Literal[2] = 2
 """Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
@@ -28,8 +29,8 @@ class Strict(BaseModel):
 
 
 def _in_order(validations: list[dict[str, float]]) -> list[dict[str, float]]:
-    if not all({"step", "loss", "bleu"} <= set(validation) for validation in validations):
-        raise ValueError("step, loss and bleu are needed")
+    if not all("step" in validation for validation in validations):
+        raise ValueError("a step is needed")
     if any(later["step"] <= earlier["step"] for earlier, later in pairwise(validations)):
         raise ValueError("steps must increase")
     return validations
@@ -60,24 +61,20 @@ def _as_written(values: dict[str, Any]) -> dict[str, Any]:
 
 
 class Selected(Strict):
-    """The selected weights: those after `steps`, averaged if there are several, with their validation scores.
+    """The selected weights: those after `steps`, averaged if there are several, with their validation scores by name.
 
-    `loss`, `perplexity`: per target token; `loss_per_character`: nats per character of the raw references. `at_limit`:
-    translations of that validation that reached the length limit. `sha256`: of the file that holds the weights. Older
-    records have none of the last three.
+    `at_limit`: translations of that validation that reached the length limit. `sha256`: of the file that holds the
+    weights. Older records have neither.
     """
 
     steps: list[int]
-    loss: float
-    perplexity: float
-    bleu: float
-    loss_per_character: float | None = None
+    scores: dict[str, float]
     at_limit: int | None = None
     sha256: str | None = None
 
 
 class Cost(Strict):
-    """The cost of training. Tokens are target tokens.
+    """The cost of training. Tokens are target tokens. What a task does not count is 0.
 
     `seconds` includes validation, `train_seconds` excludes it; both include pauses. `tokens_per_second`: the median of
     measurements taken every few training steps, so that a pause hardly moves it; older records have tokens /
@@ -88,15 +85,20 @@ class Cost(Strict):
     """
 
     steps: int
-    epochs: float
-    tokens: int
+    epochs: float = 0.0
+    tokens: int = 0
     seconds: float
     train_seconds: float
-    tokens_per_second: float
+    tokens_per_second: float = 0.0
     peak_memory_bytes: int
-    parameters: int
-    flops_per_token: float
+    parameters: int = 0
+    flops_per_token: float = 0.0
     matmul_flops: float | None = None
+
+    @property
+    def peak_memory_mib(self) -> float:
+        """Peak memory in MiB."""
+        return self.peak_memory_bytes / 2**20
 
 
 class Stretch(Strict):
@@ -192,6 +194,11 @@ class Record(Strict):
         return of_schema_1(self.config) if self.schema_version == 1 else self.config
 
     @property
+    def task(self) -> str:
+        """The name of its task."""
+        return task_in(self.config)
+
+    @property
     def former(self) -> str | None:
         """A warning if the record has an older schema; None for the current one."""
         return of_older_schema(self.run_id, self.schema_version)
@@ -200,6 +207,11 @@ class Record(Strict):
     def mixed(self) -> str | None:
         """What changed during training, such as `code, threads`; None if nothing did."""
         return mixture(self.stretches)
+
+
+def task_in(settings: Mapping[str, Any]) -> str:
+    """Return the name of the task that a configuration is of."""
+    return str(settings.get("task", {}).get("kind", DEFAULT))
 
 
 class EvaluatedSet(Strict):
@@ -225,8 +237,7 @@ class SharedSentences(Strict):
 class Evaluation(Strict):
     """One evaluation of the selected weights. Its hypotheses lie in a text file beside it, one line per sentence.
 
-    `loss`: nats per target token of the references, without label smoothing; `loss_per_character`: the same nats, per
-    character of the raw references. Older evaluations have neither.
+    `scores`: by name. `items`: for each score that is computed from sums over test items, its summands, [items, k].
     `test_sets`: where there are several; the scores are over all of their sentences. `references`: digest of the test
     set. `hypotheses`, `n_best`: SHA-256 of the file of hypotheses, and of that of the n best; older evaluations have
     none, nor has one that kept the best alone. `at_limit`: translations that reached the length limit; None for older
@@ -241,29 +252,27 @@ class Evaluation(Strict):
     test_name: str
     sentences: int
     test_sets: list[EvaluatedSet] | None = None
-    bleu: float
-    chrf: float
-    loss: float | None = None
-    loss_per_character: float | None = None
-    signatures: dict[str, str]
-    brevity_penalty: float
-    length_ratio: float
+    scores: dict[str, float]
+    signatures: dict[str, str] = {}
+    brevity_penalty: float | None = None
+    length_ratio: float | None = None
     seconds: float
-    sentences_per_second: float
-    references: str
+    sentences_per_second: float = 0.0
+    references: str = ""
     hypotheses: str | None = None
     n_best: str | None = None
     at_limit: int | None = None
     overlap: dict[Literal["train", "valid"], SharedSentences] | None = None
-    statistics: Annotated[list[list[int]], AfterValidator(_rectangular)]
+    items: dict[str, Annotated[list[list[int]], AfterValidator(_rectangular)]] = {}
     provenance_code: str
     components: dict[str, str] = {}
     ended: str
 
     @model_validator(mode="after")
     def _every_sentence(self) -> "Evaluation":
-        if len(self.statistics) != self.sentences:
-            raise ValueError(f"statistics of {len(self.statistics)} sentences, not of {self.sentences}")
+        for rows in self.items.values():
+            if len(rows) != self.sentences:
+                raise ValueError(f"statistics of {len(rows)} sentences, not of {self.sentences}")
         if self.test_sets is not None and sum(each.sentences for each in self.test_sets) != self.sentences:
             raise ValueError(f"test sets must have {self.sentences} sentences in all")
         return self
@@ -277,10 +286,7 @@ class EvaluationOutline(Strict):
     evaluation_id: str
     settings: dict[str, Any]
     test_name: str
-    bleu: float
-    chrf: float
-    loss: float | None
-    loss_per_character: float | None
+    scores: dict[str, float]
     sentences_per_second: float
     ended: str
 
@@ -292,9 +298,9 @@ class Point(Strict):
     """A point of a pruning curve: the model with some of its layers, or of its heads.
 
     `heads`: by site and layer, the heads that remain, of a curve of heads. Layers and heads count from 0 and are chosen
-    without the test set. `valid_*`: greedy BLEU and loss on validation, by which strategies choose. `bleu`, `chrf`: on
-    the test set. `bytes`: size of the weights. `sentences_per_second`: of the search that the evaluation used, with all
-    translations as long as their sources; `speed_ratio`: relative to the full model, with the models timed in turns.
+    without the test set. `valid`: scores of validation, by which strategies choose. `scores`: on the test set. `bytes`:
+    size of the weights. `sentences_per_second`: of the search that the evaluation used, with all translations as long
+    as their sources; `speed_ratio`: relative to the full model, with the models timed in turns.
     """
 
     curve: Literal["decoder", "encoder", "both", "heads"]
@@ -302,11 +308,9 @@ class Point(Strict):
     decoder: list[int]
     parameters: int
     bytes: int
-    valid_loss: float
-    valid_bleu: float
+    valid: dict[str, float]
     evaluation_id: str
-    bleu: float
-    chrf: float
+    scores: dict[str, float]
     sentences_per_second: float
     speed_ratio: float
     heads: dict[str, list[list[int]]] | None = None

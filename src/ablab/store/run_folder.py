@@ -1,5 +1,6 @@
 """The folder of each run: paths of its files, reading and writing them, and all runs of a store."""
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from ablab.config.plain_yaml import checked
 from ablab.errors import UserError, reason
 from ablab.files import half_written, read_json, read_lines, replacing, sha256, write_json, write_lines, write_text
 from ablab.store.chain import complete
-from ablab.store.former import completed
+from ablab.store.former import completed, reshaped
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 from ablab.store.register import Register, is_waiting, waited_for
 from ablab.store.stored_code import with_definitions, without_definitions
@@ -230,9 +231,12 @@ class RunFolder:
         return max(whole, key=lambda one: (one.ended, one.evaluation_id), default=None)
 
     def write_evaluation(
-        self, evaluation: Evaluation, hypotheses: Sequence[str], n_best: Sequence[NBest] | None = None
+        self, evaluation: Evaluation, hypotheses: Sequence[str] | None, n_best: Sequence[NBest] | None = None
     ) -> None:
-        """Write an evaluation, its hypotheses first: an evaluation that can be read is complete."""
+        """Write an evaluation, its hypotheses first, if it has any: an evaluation that can be read is complete."""
+        if hypotheses is None:
+            self._enter(f"evaluations/{evaluation.evaluation_id}.json", evaluation.model_dump())
+            return
         translations, lists = self.translations(evaluation.evaluation_id), self.n_best(evaluation.evaluation_id)
         write_lines(translations, hypotheses)
         digests = {"hypotheses": sha256(translations)}
@@ -275,10 +279,25 @@ class RunFolder:
 
 
 def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:
+    written = path.read_bytes()
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(written)
     except ValidationError as error:
-        raise UserError(f"{path}: cannot be read as {kind.__name__} of this version ({reason(error)})") from None
+        refused = error
+    if (former := reshaped(kind.__name__, _parsed(written))) is not None:
+        try:
+            return kind.model_validate(former)
+        except ValidationError as error:
+            refused = error
+    raise UserError(f"{path}: cannot be read as {kind.__name__} of this version ({reason(refused)})")
+
+
+def _parsed(written: bytes) -> Any:
+    """Return what JSON says; None where it is none."""
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_of_pruned(path: Path) -> bool:

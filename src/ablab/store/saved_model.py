@@ -11,8 +11,10 @@ from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
 from ablab.errors import MissingPartError, UserError, reason
 from ablab.files import read_json, sha256
+from ablab.store.former import reshaped
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
 from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.tasks.registry import DEFAULT
 from ablab.transformer.data.corpus import EXTRA_TOKENS, extra_tokens
 
 PRUNED = "model.safetensors"
@@ -34,8 +36,7 @@ class ModelCard(Strict):
     run_id: str
     recipe: dict[str, Any]
     parameters: int
-    valid_loss: float
-    valid_bleu: float
+    valid: dict[str, float]
     sha256: str
     provenance_code: str
     ended: str
@@ -80,6 +81,8 @@ class SavedModel:
 
 def of_run(folder: RunFolder, record: Record) -> SavedModel:
     """Return the selected weights of a run; UserError if it diverged or its weights are gone."""
+    if record.task != DEFAULT:
+        raise UserError(f"{folder.run_id} is a run of task={record.task}; allowed: runs of task={DEFAULT}")
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
@@ -102,7 +105,8 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
 def of_card(folder: Path) -> SavedModel:
     """Return the pruned model in this folder; UserError if its description cannot be read or its weights are gone."""
     try:
-        card = ModelCard.model_validate(read_json(folder / CARD))
+        content = read_json(folder / CARD)
+        card = ModelCard.model_validate(reshaped(ModelCard.__name__, content) or content)
     except ValueError as error:
         raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
     architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture

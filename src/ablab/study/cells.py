@@ -11,10 +11,10 @@ from ablab.errors import UserError
 from ablab.fields import Role, flatten
 from ablab.plan import plan
 from ablab.search.space import EVALUATION_GROUPS, RUNTIME_GROUPS
-from ablab.store.scores import OF_TRAINING, Recipe
-from ablab.study.claims import OF_CURVES, Settled, check_measured, check_scale
+from ablab.study.claims import Settled, check_measured, check_scale
 from ablab.study.design import Arm
 from ablab.study.study import Cell, by_arm, united
+from ablab.tasks.score import Recipe
 
 
 def cells_of(
@@ -69,7 +69,8 @@ def check_differ(arms: Sequence[Arm], cells: Sequence[Cell], metrics: Collection
 
     Arms that are one run since a setting of the model has no effect in them are no error: they are united.
     """
-    judged = not set(metrics) <= set(OF_TRAINING)
+    task = cells[0].planned.task
+    judged = not all(map(task.is_of_training, metrics))
     first = {cell.arm: cell for cell in reversed(cells)}
     found: dict[tuple[object, ...], tuple[Arm, list[str]]] = {}
     for arm in arms:
@@ -79,7 +80,8 @@ def check_differ(arms: Sequence[Arm], cells: Sequence[Cell], metrics: Collection
         ids = (planned.run_id, planned.evaluation_id, planned.curve_id) if judged else (planned.run_id,)
         other, before = found.setdefault((ids, others), (arm, unseen))
         if before != unseen:
-            raise UserError(_null_arm(other, arm, [word for word in unseen if word not in before] or before, metrics))
+            words = [word for word in unseen if word not in before] or before
+            raise UserError(_null_arm(other, arm, words, metrics, task.primary))
     if len(stores := {str(cell.planned.outputs) for cell in first.values()}) > 1:
         raise UserError(f"outputs: the arms lie in {' and '.join(sorted(stores))}; allowed: one store for all arms")
 
@@ -95,14 +97,14 @@ def _is_unseen(key: str, fields: Mapping[str, Role], judged: bool) -> bool:
     return key in RUNTIME_GROUPS or fields.get(key) is Role.RUNTIME or (is_evaluation and not judged)
 
 
-def _null_arm(one: Arm, other: Arm, words: Sequence[str], metrics: Collection[str]) -> str:
-    """Return why two arms are the same: the first of the words in which they differ."""
+def _null_arm(one: Arm, other: Arm, words: Sequence[str], metrics: Collection[str], seeing: str) -> str:
+    """Return why two arms are the same: the first of the words in which they differ. `seeing`: a metric that sees."""
     key = key_of(words[0])
     if key in RUNTIME_GROUPS or all_fields().get(key) is Role.RUNTIME:
         why = f"{key} is runtime: it names no run; allowed: one value for all arms"
     else:
         blind = ", ".join(sorted(metrics))
-        why = f"{key} decides how a run is judged, which {blind} cannot see; allowed with metric: test_bleu"
+        why = f"{key} decides how a run is judged, which {blind} cannot see; allowed with metric: {seeing}"
     return f"{one.name} and {other.name} are the same runs: {why}"
 
 
@@ -159,8 +161,8 @@ def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
 
 def _seen(claim: Settled, cell: Cell) -> str:
     """Return what decides a run's score in the claim's metric."""
-    if claim.metric in OF_CURVES:
+    if claim.metric in cell.planned.task.of_curves:
         return cell.key
-    if claim.metric in OF_TRAINING:
+    if cell.planned.task.is_of_training(claim.metric):
         return cell.planned.run_id
     return f"{cell.planned.run_id} {cell.planned.evaluation_id}"

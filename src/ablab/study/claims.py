@@ -5,21 +5,13 @@ from typing import Any
 
 from pydantic import Field
 
-from ablab.config.options import RulePruning, removes_heads
 from ablab.errors import UserError
 from ablab.plan import Planned
-from ablab.store.scores import SCORES, Recipe, alike, unlike
 from ablab.study.contrasts import ContrastTerm, compared
 from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
-from ablab.transformer.pruning.heads import Heads, head_counts
-from ablab.transformer.pruning.strategies import Depths, targets
-
-OF_CURVES = {
-    "depth": {"fall": "the BLEU that pruning may cost"},
-    "pruned_bleu": {"layers": "the number of decoder layers", "heads": "the number of heads that remain"},
-}
-"""Metrics that are read from pruning curves: the keys of which each needs one, and their meanings."""
+from ablab.tasks.registry import keys_of_curves, task_of
+from ablab.tasks.score import Recipe, alike, unlike
 
 EXPECTED = {"greater": "above", "less": "below", "equal": "level with", "not_worse": "not worse than"}
 """What a claim says of an arm and its baseline, in words."""
@@ -96,7 +88,7 @@ def settled(given: Sequence[Expectation], grid: Grid, metric: str) -> list[Settl
 def _refusals(claim: Settled) -> Iterator[str]:
     if claim.arm == claim.baseline:
         yield f"claims.arm={claim.arm}: that is its baseline too; allowed: another arm"
-    for metric, keys in OF_CURVES.items():
+    for metric, keys in keys_of_curves().items():
         given = {key: value for key in keys if (value := getattr(claim, key)) is not None}
         if claim.metric != metric:
             for key, value in given.items():
@@ -113,8 +105,10 @@ def _refusals(claim: Settled) -> Iterator[str]:
 
 def check_scale(claim: Settled, recipes: Sequence[Recipe]) -> None:
     """Raise UserError where runs of these recipes, which a claim compares, have no measure in common in its metric."""
-    if (reason := unlike(claim.metric, recipes)) is not None:
-        raise UserError(f"claims.metric={claim.metric}: {claim.words}: {reason}; allowed: {alike(SCORES, recipes)}")
+    scores = task_of(recipes[0]).scores
+    if (reason := unlike(scores, claim.metric, recipes)) is not None:
+        allowed = alike(scores, scores, recipes)
+        raise UserError(f"claims.metric={claim.metric}: {claim.words}: {reason}; allowed: {allowed}")
 
 
 def settle(claim: Mapping[str, Any], baseline: str, metric: str) -> Settled:
@@ -132,31 +126,5 @@ def asked(claim: Settled) -> Settled:
 
 def check_measured(claim: Settled, planned: Planned) -> None:
     """Raise UserError unless the planned run measures what the claim is about."""
-    if claim.metric not in OF_CURVES:
-        return
-    if claim.heads is not None:
-        _check_heads(claim.heads, planned)
-        return
-    pruning, model = planned.config.pruning, planned.config.model
-    claimed = f"claims.metric={claim.metric}"
-    if not isinstance(pruning, RulePruning) or removes_heads(pruning) or "decoder" not in pruning.curves:
-        raise UserError(
-            f"{claimed}: needs the decoder's depth-quality curve; allowed with pruning and decoder in pruning.curves"
-        )
-    depths = [
-        at.decoder for at in targets("decoder", Depths(model.encoder_layers, model.decoder_layers), pruning.depths)
-    ]
-    if claim.layers is not None and claim.layers not in depths:
-        raise UserError(f"claims.layers={claim.layers}: measured are {', '.join(map(str, depths))} decoder layers")
-
-
-def _check_heads(heads: int, planned: Planned) -> None:
-    pruning, model = planned.config.pruning, planned.config.model
-    if not removes_heads(pruning):
-        raise UserError(
-            "claims.metric=pruned_bleu: needs the curve of heads; allowed with pruning=importance or pruning.what=heads"
-        )
-    full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
-    counts = head_counts(full, getattr(pruning, "heads", None))
-    if heads not in counts:
-        raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")
+    if claim.metric in planned.task.of_curves:
+        planned.task.check_measured(claim, planned)

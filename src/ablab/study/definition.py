@@ -81,7 +81,7 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
         arms.append(Arm(",".join(varied) or "one arm", combination))
     seeds = seeds_of(overrides, [1])
     cells = list(cells_of(arms, seeds, ()))
-    check_differ(arms, cells, ["test_bleu"])
+    check_differ(arms, cells, [cells[0].planned.task.primary])
     names, cells = one_arm_a_run(arms, cells)
     return Study(f"s{digest_of(cells)}", united_arms(arms, names), names[arms[0].name], seeds, cells, None)
 

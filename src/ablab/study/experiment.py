@@ -1,6 +1,7 @@
 """The format of experiments/<name>.yaml: a question, and the runs that are to answer it, written before they begin."""
 
-from typing import Annotated, Literal, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -8,7 +9,7 @@ from ablab.errors import choices
 from ablab.search.settings import Dimensions, SearchBlock
 from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
 from ablab.store.own_metrics import check_metric, own_metrics
-from ablab.store.scores import COSTS, OF_ARMS, SCORES
+from ablab.tasks.registry import known_tasks, of_arms, task_in_words
 
 Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
@@ -23,12 +24,12 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def _among(*more: str) -> AfterValidator:
-    """Accept the scores, the user's own metrics, and these names."""
+def _among(more: Callable[[], Iterable[str]]) -> AfterValidator:
+    """Accept the scores of any task, the user's own metrics, and these names."""
 
     def check(name: str) -> str:
         check_metric(name)
-        allowed = (*SCORES, *own_metrics(), *more)
+        allowed = (*dict.fromkeys(score for task in known_tasks() for score in task.scores), *own_metrics(), *more())
         if name not in allowed:
             raise ValueError(choices(name, allowed))
         return name
@@ -36,12 +37,16 @@ def _among(*more: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Metric = Annotated[str, _among()]
+def _costs() -> list[str]:
+    return [name for task in known_tasks() for name in task.costs]
 
-Compared = Annotated[str, _among(*COSTS)]
+
+Metric = Annotated[str, _among(tuple)]
+
+Compared = Annotated[str, _among(_costs)]
 """Metrics of which each run has a value."""
 
-Claimed = Annotated[str, _among(*COSTS, *OF_ARMS)]
+Claimed = Annotated[str, _among(lambda: (*_costs(), *of_arms()))]
 """Metrics of claims."""
 
 
@@ -86,10 +91,15 @@ def _seeds(seeds: list[int]) -> list[int]:
     return seeds
 
 
-TuningMetric = Literal["loss", "loss_per_character", "bleu"]
+def _validated(key: str) -> str:
+    allowed = dict.fromkeys(score for task in known_tasks() for score in task.validated)
+    if key not in allowed:
+        raise ValueError(choices(key, allowed))
+    return key
 
-TUNING_METRICS = get_args(TuningMetric)
-"""Scores of validation, as in a record's validations."""
+
+TuningMetric = Annotated[str, AfterValidator(_validated)]
+"""A score of validation, as in a record's validations."""
 
 
 class Tune(Declared):
@@ -168,11 +178,20 @@ class Experiment(Declared):
         | Annotated[Added, Tag("added")],
         Discriminator(_kind),
     ]
-    metric: Metric = "test_bleu"
+    metric: Metric
     claims: list[Claim] = []
     error: ErrorEstimate | None = None
     tune: Tune | None = None
     search: SearchBlock | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_the_score_of_its_task(cls, values: Any) -> Any:
+        """Fill in the metric by which the task's runs are compared, where the file names none."""
+        if not isinstance(values, Mapping) or "metric" in values:
+            return values
+        task = task_in_words(values.get("common"))
+        return {**values, "metric": task.primary}
 
     @property
     def decisive_error(self) -> ErrorEstimate:

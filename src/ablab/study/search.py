@@ -12,11 +12,12 @@ from ablab.errors import UserError
 from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.plan import Planned, plan
-from ablab.search.settings import OBJECTIVES, Dimensions, Settings, ValueRange
+from ablab.search.settings import Dimensions, Settings, ValueRange, objectives_now
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels
-from ablab.store.scores import Recipe, alike, unlike
 from ablab.study.experiment import Experiment
 from ablab.study.study_file import StudyFile
+from ablab.tasks.registry import task_in_words, task_of
+from ablab.tasks.score import Recipe, alike, unlike
 
 REPORT = "search.json"
 """File name of a search's results, in the study's folder."""
@@ -77,7 +78,7 @@ class SearchStudy:
         from ablab.config.grammar import literal  # it imports Hydra, which help pages do without
 
         seed, trial = f"seed={self.settings.training_seed}", literal(f"{self.folder.resolve()}:{number}")
-        words = (*self.common, *own, seed, "pruning=none", f"search_trial={trial}")
+        words = (*self.common, *own, seed, *self.base.task.lean, f"search_trial={trial}")
         unread = compose_arm(words).unread
         return tuple(word for word in words if word not in unread)
 
@@ -125,15 +126,18 @@ def search(
 
     whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
     _check_objectives(settings.objectives, recipes, "search." if experiment else "hydra.sweeper.")
-    base = planned([*common, *next(whole.corners()), "pruning=none"])
+    base = planned([*common, *next(whole.corners()), *task_in_words(common).lean])
     return SearchStudy(label, settings, whole, tuple(common), base, experiment, tuple(seeds), recipes)
 
 
 def _check_objectives(objectives: Sequence[str], recipes: Sequence[Recipe], prefix: str) -> None:
     """Raise UserError for an objective whose values are not in one measure over the space."""
+    scores = task_of(recipes[0]).scores
     for name in objectives:
-        if (reason := unlike(name, recipes)) is not None:
-            raise UserError(f"{prefix}objectives=[{name}]: {reason}; allowed: {alike(OBJECTIVES, recipes)}")
+        if (reason := unlike(scores, name, recipes)) is not None:
+            raise UserError(
+                f"{prefix}objectives=[{name}]: {reason}; allowed: {alike(scores, objectives_now(), recipes)}"
+            )
 
 
 def declared(file: StudyFile, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:

@@ -13,6 +13,7 @@ from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
 from ablab.study.study_file import StudyFile
 from ablab.study.tuning import Tuned
+from ablab.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,11 @@ class Study:
     def digest(self) -> str:
         """Digest of all tasks: a study with another seed, arm or evaluation is another comparison."""
         return digest_of(self.cells)
+
+    @property
+    def task(self) -> Task:
+        """What its runs are."""
+        return self.cells[0].planned.task
 
     @property
     def outputs(self) -> Path:

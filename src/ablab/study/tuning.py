@@ -8,9 +8,9 @@ from ablab.errors import UserError
 from ablab.fields import as_typed
 from ablab.search.space import Space
 from ablab.store.records import Record
-from ablab.store.scores import SCORES, Score
 from ablab.study.design import Arm
 from ablab.study.experiment import Tune
+from ablab.tasks.registry import task_named
 
 Words = tuple[str, ...]
 
@@ -28,9 +28,9 @@ TUNED = ", tuned"
 class TuningTrial:
     """Settings that were tried for an arm. `cost`: mean over seeds of what is minimised; None if a seed diverged.
 
-    `loss`: the mean validation loss, which orders trials of equal cost: BLEU is 0 for all that learn too little.
-    `seconds`: the machine time of each run, by its id. `is_usual`: the settings are the arm's own, which a list of
-    values can name too.
+    `loss`: the mean validation loss, which orders trials of equal cost: other scores may not tell those apart that
+    learn too little. `seconds`: the machine time of each run, by its id. `is_usual`: the settings are the arm's own,
+    which a list of values can name too.
     """
 
     words: Words
@@ -76,9 +76,9 @@ def settings_of(tune: Tune, space: Space | None) -> list[Words]:
     return list(dict.fromkeys([(), *draws(space, tune.trials - 1, tune.draws)]))
 
 
-def trial_arms(arms: Sequence[Arm], settings: Sequence[Words]) -> list[Arm]:
-    """Return every arm with all settings to try, without pruning: curves of tuning runs are not needed."""
-    return [Arm(_trial_name(arm, words), (*arm.words, *words, "pruning=none")) for arm in arms for words in settings]
+def trial_arms(arms: Sequence[Arm], settings: Sequence[Words], lean: Words = ()) -> list[Arm]:
+    """Return every arm with all settings to try. `lean`: words that leave out what tuning needs nothing of."""
+    return [Arm(_trial_name(arm, words), (*arm.words, *words, *lean)) for arm in arms for words in settings]
 
 
 def tuned_of(
@@ -107,7 +107,7 @@ def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> T
     return TuningTrial(
         words,
         _mean(records, tune.metric),
-        loss=_mean(records, "loss"),
+        loss=_mean(records, None),
         seconds={record.run_id: record.cost.seconds for record in records},
         is_usual=any(record.run_id == usual for record in records),
     )
@@ -153,21 +153,17 @@ def _trial_name(arm: Arm, words: Words) -> str:
     return ",".join([arm.name, *(words or [USUAL])])
 
 
-def _mean(records: Sequence[Record], metric: str) -> float | None:
-    """Return the mean of what is minimised."""
+def _mean(records: Sequence[Record], metric: str | None) -> float | None:
+    """Return the mean of what is minimised; of the loss, if no metric is named."""
     if any(record.state != "finished" for record in records):
         return None
     return statistics.fmean(_one(record, metric) for record in records)
 
 
-def _one(record: Record, metric: str) -> float:
-    score = score_of(metric)
+def _one(record: Record, metric: str | None) -> float:
+    task = task_named(record.task)
+    score = task.scores[task.loss] if metric is None else task.validated[metric]
     value = score.value(record, None)
     if value is None:
         raise UserError(f"tune.metric={metric}: {record.run_id}, of older code, has no {score.title}")
     return -value if score.higher_is_better else value
-
-
-def score_of(metric: str) -> Score:
-    """Return the score of validation by which settings are tuned."""
-    return SCORES[f"valid_{metric}"]

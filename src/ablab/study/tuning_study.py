@@ -12,12 +12,13 @@ from ablab.study.both_ways import Compared, both_ways, tuned_alone
 from ablab.study.cells import cells_of, check_differ, check_scales
 from ablab.study.claims import Settled, check_scale
 from ablab.study.design import Arm
-from ablab.study.experiment import TUNING_METRICS, Tune
+from ablab.study.experiment import Tune
 from ablab.study.grid import Grid
 from ablab.study.search import space_of
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import StudyFile
-from ablab.study.tuning import Tuned, score_of, settings_of, trial_arms
+from ablab.study.tuning import Tuned, settings_of, trial_arms
+from ablab.tasks.registry import task_in_words
 
 
 def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
@@ -50,9 +51,9 @@ def tuning_study(
     assert tune is not None
     if shared := sorted(set(tune.seeds) & set(seeds)):
         raise UserError(f"tune.seeds: {', '.join(map(str, shared))} are seeds of the study too; allowed: others")
-    trials = trial_arms(arms, settings)
+    trials = trial_arms(arms, settings, task_in_words((*common, *arms[0].words)).lean)
     cells = list(cells_of(trials, tune.seeds, common, naming=True))
-    check_differ(trials, cells, ["test_bleu"])
+    check_differ(trials, cells, [cells[0].planned.task.primary])
     name = f"{file.path.stem}-tuning"
     return Study(name, trials, trials[0].name, tune.seeds, cells, file.experiment, is_tuning=True, file=file)
 
@@ -68,8 +69,9 @@ def check_scales_when_tuned(
     for begin in range(0, len(trials.arms), settings):
         arms = [arm.name for arm in trials.arms[begin : begin + settings]]
         recipes = [flatten(trials.cells_of(arm)[0].planned.recipe) for arm in arms]
-        if (reason := score_of(tune.metric).unlike(recipes)) is not None:
-            allowed = [metric for metric in TUNING_METRICS if score_of(metric).unlike(recipes) is None]
+        validated = trials.task.validated
+        if (reason := validated[tune.metric].unlike(recipes)) is not None:
+            allowed = [key for key, score in validated.items() if score.unlike(recipes) is None]
             raise UserError(f"tune.metric={tune.metric}: {reason}; allowed: {', '.join(allowed)}")
         for claim in claims:
             check_scale(claim, recipes)  # any of these settings may become the arm's

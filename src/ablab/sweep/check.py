@@ -4,13 +4,13 @@ import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
 from typing import Any
 
 from ablab.console import Console
 from ablab.files import read_json, write_json
 from ablab.identity import condition_id
 from ablab.study.study import Cell, Study
+from ablab.tasks.registry import DEFAULT, task_named
 
 Tried = dict[str, Any]
 """parameters, seconds_per_step, total_steps; or error."""
@@ -40,18 +40,20 @@ def check(study: Study, console: Console) -> bool:
     with console.counting_bar("arms tried", len(cells)) as bar:
         for condition, cell, result in _try_all(cells):
             found[condition] = result
-            result_line = (
-                result.get("error") or f"{result['parameters']:,} parameters, {result['seconds_per_step']:.3f} s a step"
-            )
+            result_line = result.get("error") or _in_words(result)
             console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {result_line}")
             bar.advance(1)
     write_json(study.folder / FILE, found)
     return not any("error" in result for result in found.values())
 
 
+def _in_words(result: Tried) -> str:
+    return f"{result['parameters']:,} parameters, {result['seconds_per_step']:.3f} s a step"
+
+
 def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ablab.transformer.stages.dry_run", "ablab.sweep.check", "ablab.config.values"])
+    context.set_forkserver_preload([*task_named(DEFAULT).modules, "ablab.sweep.check", "ablab.config.values"])
     for condition, cell in cells.items():
         with ProcessPoolExecutor(1, context) as pool:
             try:
@@ -64,9 +66,9 @@ def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
 def _try(words: tuple[str, ...]) -> Tried:
     from ablab.config import compose
     from ablab.plan import plan
-    from ablab.transformer.stages.dry_run import dry_run
 
     try:
-        return asdict(dry_run(plan(compose(words))))
+        planned = plan(compose(words))
+        return planned.task.dry_run(planned)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}

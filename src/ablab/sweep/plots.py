@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ablab.fields import flatten
 from ablab.store.records import Curve, Point, Record
-from ablab.store.scores import unlike
 from ablab.study.ledger import LedgerEntry
 from ablab.study.study import Study, marked, survivors
 from ablab.text import write_picture
@@ -20,10 +19,10 @@ MOST_THIN = 400
 
 
 def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) -> bool:
-    """Draw validation loss and BLEU by step: a thin line per run, and a strong mean over the steps that all seeds have.
+    """Draw validation scores by step: a thin line per run, and a strong mean over the steps that all seeds have.
 
-    The loss is per character where arms have several vocabularies. Where runs diverged, the mean is that of the others,
-    and its name says so.
+    The loss is one on which arms can be compared, if their runs have it. Where runs diverged, the mean is that of the
+    others, and its name says so.
     Returns False, without a file, where no run has a record.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,9 +30,10 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
 
     figure = Figure(figsize=(11.0, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2)
+    wanted = dict([_loss_of(study, entries), (study.task.watched.key, study.task.watched.title)])
+    panels = figure.subplots(1, len(wanted), squeeze=False)[0]
     drawn = False
-    for panel, (key, title) in zip(panels, (_loss_of(study, entries), ("bleu", "validation BLEU")), strict=True):
+    for panel, (key, title) in zip(panels, wanted.items(), strict=True):
         for number, (row, arm) in enumerate(study.arm_of_rows.items()):
             colour = f"C{number % 10}"
             records = _records(study, arm, entries)
@@ -50,7 +50,7 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
     if len(study.arm_of_rows) <= MOST_NAMED:
-        panels[1].legend(fontsize="small", loc="lower right")
+        panels[-1].legend(fontsize="small", loc="lower right")
     else:
         figure.suptitle(f"{len(study.arm_of_rows)} arms: the report names each", fontsize="small")
     if drawn:
@@ -60,37 +60,34 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
 
 def _loss_of(study: Study, entries: Mapping[str, LedgerEntry]) -> tuple[str, str]:
     """Return the loss by which arms can be compared: its key in validations, and its title."""
+    task = study.task
     first = {cell.arm: flatten(cell.planned.recipe) for cell in study.cells if cell.seed == study.cells[0].seed}
-    if unlike("valid_loss", list(first.values())) is None:
-        return "loss", "validation loss"
+    recipes, loss = list(first.values()), task.scores[task.loss]
+    if loss.unlike(recipes) is None:
+        return loss.key, loss.title
     records = [record for arm in study.arms for record in _records(study, arm.name, entries)]
-    if all(PER_CHARACTER in validation for record in records for validation in record.validations):
-        return PER_CHARACTER, "validation loss per character"
-    return "loss", "validation loss, per token of each arm's own vocabulary"
-
-
-PER_CHARACTER = "loss_per_character"
-"""Key of the validations of records, which older ones lack."""
+    for key, score in task.validated.items():
+        is_loss = not score.higher_is_better and score.unlike(recipes) is None
+        if is_loss and all(key in validation for record in records for validation in record.validations):
+            return key, score.title
+    return loss.key, f"{loss.title}, in each arm's own measure"
 
 
 def draw_pruned(study: Study, entries: Mapping[str, LedgerEntry], path: Path, *, of_heads: bool) -> bool:
-    """Draw test BLEU by depth or heads, a line per arm: means over seeds, of arms whose trained runs all have a curve.
+    """Draw the test score by depth or heads, a line per arm: means over seeds, where all trained runs have a curve.
 
     Returns False, without a file, where no arm has one.
     """
-    from ablab.transformer.pruning.plot import draw, lines_of
-
-    lines = []
+    drawn: dict[str, Curve] = {}
     for arm in study.arms:
         cells = study.cells_of(arm.name)
         done = [cell.planned for cell in cells if entries[cell.key].record is not None]
         curves = [curve for planned in done if (curve := planned.folder.curve(planned.curve_id)) is not None]
         if curves and len(curves) == len(done) and curves[0].of_heads == of_heads:
-            lines += lines_of([_mean(curves)], arm.name)
-    if not lines:
-        return False
-    draw(lines, f"{study.name}: means over seeds", path)
-    return True
+            drawn[arm.name] = _mean(curves)
+    if drawn:
+        study.task.draw_curves(drawn, f"{study.name}: means over seeds", path)
+    return bool(drawn)
 
 
 def _records(study: Study, arm: str, entries: Mapping[str, LedgerEntry]) -> list[Record]:
@@ -118,5 +115,7 @@ def _mean(curves: list[Curve]) -> Curve:
 
 
 def _mean_point(points: list[Point]) -> Point:
-    keys = ("bleu", "chrf", "valid_loss", "valid_bleu", "sentences_per_second", "speed_ratio")
-    return points[0].model_copy(update={key: statistics.fmean(getattr(p, key) for p in points) for key in keys})
+    speeds = {key: statistics.fmean(getattr(p, key) for p in points) for key in ("sentences_per_second", "speed_ratio")}
+    valid = {key: statistics.fmean(point.valid[key] for point in points) for key in points[0].valid}
+    scores = {key: statistics.fmean(point.scores[key] for point in points) for key in points[0].scores}
+    return points[0].model_copy(update={**speeds, "valid": valid, "scores": scores})

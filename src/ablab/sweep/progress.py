@@ -12,6 +12,7 @@ from ablab.console import duration
 from ablab.store.failures import Failure
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, ledger
 from ablab.study.study import Cell, Study
+from ablab.tasks.task import written
 from ablab.text import counted
 
 COLOURS = {
@@ -98,7 +99,8 @@ def _cells(entry: LedgerEntry) -> list[str]:
     if pulse is None:
         return [name, "starting", "", "", ""]
     steps = f"step {pulse.step:,}" + (f" of {pulse.total_steps:,}" if pulse.total_steps else "")
-    score = "" if pulse.score is None else f"validation BLEU {pulse.score:.2f}"
+    watched = entry.cell.planned.task.watched
+    score = "" if pulse.score is None else f"{watched.title} {pulse.score:.{watched.digits}f}"
     whole = _whole(entry)
     left = "" if whole is None else f"{duration(max(0.0, whole - _spent(entry)))} left"
     return [name, pulse.stage, steps if pulse.step else "", score, left]
@@ -115,8 +117,12 @@ def ended_line(entry: LedgerEntry, number: int, total: int) -> str:
     took = duration(record.cost.seconds) + ("" if record.mixed is None else f", mixed ({record.mixed})")
     if record.state == "diverged":
         return f"{what}: {record.reason}, {took}"
-    evaluation = entry.cell.planned.folder.evaluation(entry.cell.planned.evaluation_id)
-    return what if evaluation is None else f"{what}, {evaluation.test_name} BLEU {evaluation.bleu:.2f}, {took}"
+    planned = entry.cell.planned
+    evaluation, primary = planned.folder.evaluation(planned.evaluation_id), planned.task.scores[planned.task.primary]
+    value = None if evaluation is None else primary.value(record, evaluation)
+    if evaluation is None or value is None:
+        return what
+    return f"{what}, {evaluation.test_name} {written(primary, value)}, {took}"
 
 
 def failure_line(failure: Failure) -> str:

@@ -192,7 +192,7 @@ class _SearchSweep:
             elif (values := self._values(entry)) is None:
                 self._report(trial, "failed", run_id=run_id, reason="its score is not a number")
             else:
-                loss = None if record.selected is None else record.selected.loss
+                loss = entry.cell.planned.task.loss_of(record)
                 self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps, loss=loss)
             return True
         if trial.to_stop is not None and entry.state is not State.RUNNING:

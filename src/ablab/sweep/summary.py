@@ -13,17 +13,19 @@ from typing import NamedTuple
 from ablab.console import aligned, duration
 from ablab.files import write_text
 from ablab.store.index import index_of
-from ablab.store.records import AnyEvaluation
+from ablab.store.records import AnyEvaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import RESULTS, LedgerEntry, State
 from ablab.study.study import Study
 from ablab.sweep.plots import draw_learning, draw_pruned
+from ablab.tasks.score import Score
+from ablab.tasks.task import Task
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 
 
 class SummaryRow(NamedTuple):
-    """An arm: its test scores by seed, and the number of missing runs by state.
+    """An arm: its scores by name and seed, and the number of missing runs by state.
 
     No scores where a run diverged; `finished` counts the others.
     `mixed`: number of runs whose code, libraries, threads or device changed during training.
@@ -31,9 +33,7 @@ class SummaryRow(NamedTuple):
 
     arm: str
     finished: int
-    bleu: list[float]
-    chrf: list[float]
-    loss: list[float]
+    scores: Mapping[str, list[float]]
     seconds: list[float]
     parameters: int | None
     missing: dict[str, int]
@@ -56,8 +56,11 @@ def _row(study: Study, arm: str, row: str, entries: Mapping[str, LedgerEntry], r
     finished = [cell for cell in cells if entries[cell.key].state is State.FINISHED]
     # A mean of the survivors would flatter the arm: where a run diverged, there is none.
     scored = [] if any(record.state == "diverged" for record in records) else finished
-    evaluations = [read(cell.planned.folder, cell.planned.evaluation_id) for cell in scored]
-    selected = [record.selected for cell in scored if (record := entries[cell.key].record) is not None]
+    results = [
+        (record, read(cell.planned.folder, cell.planned.evaluation_id))
+        for cell in scored
+        if (record := entries[cell.key].record) is not None
+    ]
     missing: dict[str, int] = {}
     for entry in found:
         if entry.state is not State.FINISHED:
@@ -65,11 +68,9 @@ def _row(study: Study, arm: str, row: str, entries: Mapping[str, LedgerEntry], r
     return SummaryRow(
         row,
         len(finished),
-        [evaluation.bleu for evaluation in evaluations if evaluation is not None],
-        [evaluation.chrf for evaluation in evaluations if evaluation is not None],
-        [chosen.loss for chosen in selected if chosen is not None],
+        {name: _values(score, results) for name, score in shown(study.task).items()},
         [record.cost.seconds for record in records],
-        records[0].cost.parameters if records else None,
+        records[0].cost.parameters or None if records else None,
         missing,
         sum(entry.record is not None and entry.record.mixed is not None for entry in found),
     )
@@ -83,46 +84,76 @@ def _counted(states: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {state}" for state, number in states.items())
 
 
-FIGURES: Mapping[str, Callable[[SummaryRow], str | int | float | None]] = {
-    "arm": lambda row: row.arm,
-    "seeds": lambda row: row.finished,
-    "test_bleu": lambda row: _mean(row.bleu),
-    "test_bleu_sd": lambda row: statistics.stdev(row.bleu) if len(row.bleu) > 1 else None,
-    "test_chrf": lambda row: _mean(row.chrf),
-    "valid_loss": lambda row: _mean(row.loss),
-    "parameters": lambda row: row.parameters,
-    "seconds": lambda row: _mean(row.seconds),
-    "missing": lambda row: _counted(row.missing),
-    "mixed": lambda row: row.mixed,
-}
-"""The columns of the file, each with its value of a row; None where there is none."""
+Results = Sequence[tuple[Record, AnyEvaluation | None]]
 
 
-def figures_of(row: SummaryRow) -> list[str | int | float | None]:
+def _values(score: Score, results: Results) -> list[float]:
+    return [value for record, evaluation in results if (value := score.value(record, evaluation)) is not None]
+
+
+def shown(task: Task) -> Mapping[str, Score]:
+    """Return the scores that the comparison shows."""
+    return {name: task.scores[name] for name in dict.fromkeys((task.primary, *task.listed))}
+
+
+Figure = Callable[[SummaryRow], str | int | float | None]
+
+
+def figures(task: Task) -> Mapping[str, Figure]:
+    """Return the columns of the file, each with its value of a row; None where there is none."""
+    of_scores: dict[str, Figure] = {}
+    for name in shown(task):
+        of_scores[name] = partial(_mean_of, name)
+        if name == task.primary:
+            of_scores[f"{name}_sd"] = partial(_sd_of, name)
+    return {
+        "arm": lambda row: row.arm,
+        "seeds": lambda row: row.finished,
+        **of_scores,
+        "parameters": lambda row: row.parameters,
+        "seconds": lambda row: _mean(row.seconds),
+        "missing": lambda row: _counted(row.missing),
+        "mixed": lambda row: row.mixed,
+    }
+
+
+def _mean_of(name: str, row: SummaryRow) -> float | None:
+    return _mean(row.scores[name])
+
+
+def _sd_of(name: str, row: SummaryRow) -> float | None:
+    values = row.scores[name]
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def figures_of(task: Task, row: SummaryRow) -> list[str | int | float | None]:
     """Return the row's values for a file."""
-    return [figure(row) for figure in FIGURES.values()]
+    return [figure(row) for figure in figures(task).values()]
 
 
-CELLS: Mapping[str, Callable[[SummaryRow], str]] = {
-    "seeds": lambda row: f"{row.finished}",
-    "test BLEU": lambda row: _spread(row.bleu, 2),
-    "chrF": lambda row: _spread(row.chrf, 2),
-    "valid loss": lambda row: _spread(row.loss, 3),
-    "parameters": lambda row: "" if row.parameters is None else f"{row.parameters:,}",
-    "time each": lambda row: duration(statistics.fmean(row.seconds)) if row.seconds else "",
-    "": lambda row: _counted(_remarks(row)),
-}
-"""The columns of the table on the console after the arm's name. A single seed has no standard deviation."""
+def cells(task: Task) -> Mapping[str, Callable[[SummaryRow], str]]:
+    """Return the columns of the table on the console after the arm's name. A single seed has no standard deviation."""
+
+    def spread(name: str, score: Score) -> Callable[[SummaryRow], str]:
+        return lambda row: _spread(row.scores[name], min(3, score.digits))
+
+    return {
+        "seeds": lambda row: f"{row.finished}",
+        **{score.title: spread(name, score) for name, score in shown(task).items()},
+        "parameters": lambda row: "" if row.parameters is None else f"{row.parameters:,}",
+        "time each": lambda row: duration(statistics.fmean(row.seconds)) if row.seconds else "",
+        "": lambda row: _counted(_remarks(row)),
+    }
 
 
 def table_lines(study: Study, entries: Mapping[str, LedgerEntry]) -> list[str]:
     """Return the table as aligned lines."""
-    index = index_of(study.outputs)
-    lines = [["arm", *CELLS]]
+    index, columns = index_of(study.outputs), cells(study.task)
+    lines = [["arm", *columns]]
     baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
     for row in rows_of(study, entries, index.evaluation):
         mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
-        lines.append([f"{row.arm}{mark}", *(cell(row) for cell in CELLS.values())])
+        lines.append([f"{row.arm}{mark}", *(cell(row) for cell in columns.values())])
     index.keep()
     return [line.rstrip() for line in aligned(lines, left=1)]
 
@@ -172,12 +203,13 @@ PICTURES: Mapping[str, Callable[[Study, Mapping[str, LedgerEntry], Path], bool]]
 def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
     """Return whether arms.csv has the figures of these runs; other commands may have ended some, or arms are others."""
     path, index = study.folder / COMPARISON, index_of(study.outputs)
-    return path.is_file() and path.read_text() == _as_csv(map(figures_of, rows_of(study, entries, index.evaluation)))
+    rows = [figures_of(study.task, row) for row in rows_of(study, entries, index.evaluation)]
+    return path.is_file() and path.read_text() == _as_csv(study, rows)
 
 
-def _as_csv(rows: Iterable[Sequence[object]]) -> str:
+def _as_csv(study: Study, rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([list(FIGURES), *rows])
+    csv.writer(text, lineterminator="\n").writerows([list(figures(study.task)), *rows])
     return text.getvalue()
 
 
@@ -186,13 +218,13 @@ def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str],
 
     What is written comes from the evaluations themselves, never from their outlines.
     """
-    rows = [figures_of(row) for row in rows_of(study, entries)]
-    write_text(study.folder / COMPARISON, _as_csv(rows))
+    rows = [figures_of(study.task, row) for row in rows_of(study, entries)]
+    write_text(study.folder / COMPARISON, _as_csv(study, rows))
     drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())
     with open_study_tracker(study, say) as tracker:
-        tracker.table(moment, "study/arms", list(FIGURES), rows)
+        tracker.table(moment, "study/arms", list(figures(study.task)), rows)
         for name in drawn:
             about = f"{study.name}: {name.replace('_', ' ')}"
             tracker.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)

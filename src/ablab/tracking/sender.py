@@ -17,6 +17,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ablab.files import read_json, sha256, write_json
+from ablab.tasks.registry import known_tasks
 from ablab.tracking.events import FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
 from ablab.tracking.server import out_of_reach
 from ablab.tracking.tracker import RunCard
@@ -27,11 +28,15 @@ INIT_SECONDS = 20.0
 CHECKS = 5
 """Times that W&B is asked at the end for its rows, a second apart: it takes them in with a delay."""
 
-SUMMARIES: Mapping[str, str] = {
-    **dict.fromkeys(("bleu", "chrf", "test_bleu", "valid_bleu"), "max"),
-    **dict.fromkeys(("loss", "perplexity", "valid_loss"), "min"),
-}
-"""What W&B's summary keeps of a curve, by the last part of its key; the last value of any other."""
+
+def summaries() -> Mapping[str, str]:
+    """Return what W&B's summary keeps of a curve, by the last part of its key; the last value of any other."""
+    found = {"perplexity": "min"}
+    for task in known_tasks():
+        for name, score in task.scores.items():
+            found |= dict.fromkeys((name, score.key), "max" if score.higher_is_better else "min")
+    return found
+
 
 OUTCOME = "sent.json"
 """File with how far the events were sent, in bytes, and what hindered the last attempt."""
@@ -106,6 +111,7 @@ class Feed:
         self._there = self.run.starting_step
         self._path = f"{self.run.entity}/{self.run.project}/{card.id_there}"
         self._defined: set[str] = set()
+        self._summaries = summaries()
         self._extremes: dict[str, dict[str, float]] = {}
         self._stored: list[Any] = []
         self._arms = dict(about.arms)
@@ -171,12 +177,12 @@ class Feed:
         if axis != STEP and axis not in self._defined:
             self.run.define_metric(axis, hidden=True)
         for key in {axis, *event.get("values", ())} - self._defined - {STEP}:
-            summary = SUMMARIES.get(key.rpartition("/")[2])
+            summary = self._summaries.get(key.rpartition("/")[2])
             if key != axis and (axis != STEP or summary is not None):
                 self.run.define_metric(key, step_metric=axis, summary=summary)
             self._defined.add(key)
         for key, value in event.get("values", {}).items():
-            summary = SUMMARIES.get(key.rpartition("/")[2])
+            summary = self._summaries.get(key.rpartition("/")[2])
             if summary is not None and value is not None and math.isfinite(value):
                 known = self._extremes.get(key, {}).get(summary, value)
                 self._extremes[key] = {summary: max(known, value) if summary == "max" else min(known, value)}

@@ -85,4 +85,4 @@ def test_killed_with_all_its_processes_it_goes_on_where_it_was(tmp_path):
     for trial in found:
         assert sorted(trial.scores) == [4, 8]
         record = RunFolder(tmp_path / "smoke" / "runs" / trial.run_id).record()
-        assert trial.values == (record.selected.loss,)
+        assert trial.values == (record.selected.scores["loss"],)

@@ -17,9 +17,6 @@ from ablab.tracking.events import EVENTS, FOLDER, STUDIES, events_of
 from ablab.tracking.open import tracker_of
 from ablab.tracking.sender import sent
 
-DEPTH = "/test_bleu"
-"""Ending of the keys of depth-quality curves."""
-
 
 @dataclass(frozen=True)
 class Depth:
@@ -31,14 +28,15 @@ class Depth:
     @property
     def title(self) -> str:
         """Return `decoder, every_other`, or `importance` for heads."""
-        return ", ".join(self.key.removesuffix(DEPTH).removeprefix("pruning/").split("/"))
+        return ", ".join(self.key.removeprefix("pruning/").split("/")[:-1])
 
 
 @dataclass(frozen=True)
 class Content:
     """A study as its dashboard shows it. `entity`: None for the user's own; `runs`: ids in W&B.
 
-    `arm`: the key in W&B's config that holds the arm of a run in this study.
+    `arm`: the key in W&B's config that holds the arm of a run in this study. `primary`: title of the score by which
+    arms are compared. `tested`, `validated`: keys of test scores, and of curves of validation.
     """
 
     study: str
@@ -46,21 +44,28 @@ class Content:
     entity: str | None
     arm: str
     runs: tuple[str, ...]
+    primary: str
+    tested: tuple[str, ...]
+    validated: tuple[str, ...]
     depths: tuple[Depth, ...]
     document: Document
 
 
 def content_of(study: Study, document: Document) -> Content:
     """Return what the dashboard of a study and its report shows. A run that W&B does not know draws the store's id."""
-    about = _logger(study).about()
+    about, task = _logger(study).about(), study.task
+    scores = [task.scores[name] for name in dict.fromkeys((task.primary, *task.beside))]
     folders = {cell.planned.folder.path: cell.planned.run_id for cell in study.cells}
-    depths = [depth for cell in _one_an_arm(study) for depth in _depths(cell.planned.folder.path)]
+    depths = [depth for cell in _one_an_arm(study) for depth in _depths(cell.planned.folder.path, task.primary)]
     return Content(
         study=study.name,
         project=about["project"],
         entity=about["entity"],
         arm=f"{STUDIES}.{key_of(study.name)}",
         runs=tuple(id_of(folder, run_id) for folder, run_id in folders.items()),
+        primary=task.scores[task.primary].title,
+        tested=tuple(f"test/{score.key}" for score in scores if score.place == "test"),
+        validated=tuple(f"valid/{key}" for key in task.curves),
         depths=tuple(dict.fromkeys(depths)),
         document=document,
     )
@@ -95,10 +100,10 @@ def _one_an_arm(study: Study) -> list[Cell]:
     return list(found.values())
 
 
-def _depths(folder: Path) -> Iterator[Depth]:
+def _depths(folder: Path, primary: str) -> Iterator[Depth]:
     for event in events_of(folder):
         if event["event"] == "row" and event["axis"].startswith("axis/"):
-            yield from (Depth(key, event["axis"]) for key in event["values"] if key.endswith(DEPTH))
+            yield from (Depth(key, event["axis"]) for key in event["values"] if key.endswith(f"/{primary}"))
 
 
 def last_report(study: Study) -> Document:

@@ -1,5 +1,6 @@
 """The specification of a study's dashboard, in the objects of wandb-workspaces: nothing is sent here."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import wandb_workspaces.reports.v2 as wr
@@ -19,19 +20,15 @@ MOST_RUNS = 200
 
 LONGEST_TITLE = 128
 
-CURVES = {
-    "Validation": ("valid/bleu", "valid/loss", "valid/perplexity"),
-    "Training": ("train/loss", "train/learning_rate", "train/grad_norm", "train/tokens_per_second"),
-}
-"""Curves over steps by section."""
+TRAINING = ("train/loss", "train/learning_rate", "train/grad_norm", "train/tokens_per_second")
+"""Curves of training over steps."""
 
-SCORES = ("test/bleu", "test/chrf", "test/loss")
 COST = ("parameters", "tokens_per_second")
 
 
 def workspace(content: Content, entity: str) -> Any:
     """Return the workspace: the study's runs grouped by arm, and panels that average over seeds."""
-    made = {name: _curves(content, name) for name in CURVES}
+    made = {"Validation": _curves(content, content.validated), "Training": _curves(content, TRAINING)}
     sections = [
         ws.Section(name="Test", panels=_bars(content), is_open=True),
         ws.Section(name="Depth and quality", panels=_depths(content), is_open=True),
@@ -47,7 +44,7 @@ def workspace(content: Content, entity: str) -> Any:
             filters=expr.And(expr.Metric("ID").isin(list(content.runs))),
             groupby=[expr.Config(content.arm)],
             order=[expr.Ordering(expr.Metric("Name"), ascending=True)],
-            pinned_columns=[f"summary:{key}" for key in (*SCORES, *COST)],
+            pinned_columns=[f"summary:{key}" for key in (*content.tested, *COST)],
         ),
     )
 
@@ -66,7 +63,7 @@ def report(content: Content, entity: str) -> Any:
     for title, panels in (
         ("Test scores by arm", _bars(content)),
         ("Depth and quality", _depths(content)),
-        ("Learning curves", _curves(content, "Validation")),
+        ("Learning curves", _curves(content, content.validated)),
     ):
         if panels:
             blocks += [wr.H2(title), wr.PanelGrid(runsets=[_runset(content)], panels=panels)]
@@ -109,24 +106,24 @@ def _averaged(content: Content) -> dict[str, Any]:
 
 def _bars(content: Content) -> list[Any]:
     averaged = _averaged(content)
-    return [wr.BarPlot(title=key, metrics=[wr.SummaryMetric(key)], **averaged) for key in SCORES]
+    return [wr.BarPlot(title=key, metrics=[wr.SummaryMetric(key)], **averaged) for key in content.tested]
 
 
-def _curves(content: Content, section: str) -> list[Any]:
+def _curves(content: Content, keys: Sequence[str]) -> list[Any]:
     averaged = _averaged(content)
-    return [wr.LinePlot(title=key, x=STEP, y=[key], title_x=STEP, **averaged) for key in CURVES[section]]
+    return [wr.LinePlot(title=key, x=STEP, y=[key], title_x=STEP, **averaged) for key in keys]
 
 
 def _depths(content: Content) -> list[Any]:
-    """Return a panel for each way of pruning: test BLEU over the layers or heads that remain."""
+    """Return a panel for each way of pruning: the test score over the layers or heads that remain."""
     averaged = _averaged(content)
     return [
         wr.LinePlot(
-            title=f"Test BLEU by depth: {depth.title}",
+            title=f"{content.primary[:1].upper()}{content.primary[1:]} by depth: {depth.title}",
             x=depth.axis,
             y=[depth.key],
             title_x=depth.axis.removeprefix("axis/").replace("_", " "),
-            title_y="test BLEU",
+            title_y=content.primary,
             **averaged,
         )
         for depth in content.depths

@@ -72,10 +72,10 @@ def rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
             "parameters": point.parameters,
             "bytes": point.bytes,
             "test_set": curve.test_name,
-            "test_bleu": round(point.bleu, 4),
-            "test_chrf": round(point.chrf, 4),
-            "valid_loss": round(point.valid_loss, 5),
-            "valid_bleu": round(point.valid_bleu, 4),
+            "test_bleu": round(point.scores["bleu"], 4),
+            "test_chrf": round(point.scores["chrf"], 4),
+            "valid_loss": round(point.valid["loss"], 5),
+            "valid_bleu": round(point.valid["bleu"], 4),
             "sentences_per_second": round(point.sentences_per_second, 2),
             "speed_ratio": round(point.speed_ratio, 3),
             "combinations": curve.combinations,
@@ -131,7 +131,7 @@ def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
             Trace(
                 label=f"{line.curve}: {line.label}",
                 x=[remaining(point) for point in line.points],
-                y=[round(point.bleu, 4) for point in line.points],
+                y=[round(point.scores["bleu"], 4) for point in line.points],
             )
             for line in lines
         ],

@@ -107,7 +107,7 @@ def _draw_curve(lines: Sequence[Line], styles: Styles, name: str, quality: Any, 
     for line in lines:
         x = [remaining(point) for point in line.points]
         style = styles.of(line.run, family(line.strategy))
-        quality.plot(x, [point.bleu for point in line.points], **style)
+        quality.plot(x, [point.scores["bleu"] for point in line.points], **style)
         if family(line.strategy) == styles.strategies[0]:
             speed.plot(x, [point.speed_ratio for point in line.points], **style)
     quality.set_title(TITLES.get(name, f"{name} alone"))

@@ -175,7 +175,7 @@ def _by_length(opened: Opened, settings: Mapping[str, Any], progress: Progress) 
         settings["metric"],
         *read_test_text(opened.planned),
         opened.planned.folder.hypotheses(evaluation.evaluation_id),
-        evaluation.statistics,
+        evaluation.items["bleu"],
     )
 
 

@@ -35,6 +35,13 @@ SAMPLES = 8
 """Translations shown per validation."""
 
 
+COLUMNS = (
+    *("step", "seconds", "loss", "learning_rate", "grad_norm", "drophead", "tokens_per_second", "padding"),
+    *("valid_loss", "valid_perplexity", "valid_bleu"),
+)
+"""Columns of metrics.csv."""
+
+
 class MetricsCallback(Callback):
     """Writes training and validation metrics to metrics.csv."""
 
@@ -43,7 +50,8 @@ class MetricsCallback(Callback):
         self._open = ExitStack()
 
     def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
-        self.metrics = MetricsFile(self.path, state.step, [_row(validation) for validation in state.validations])
+        validated = [_row(validation) for validation in state.validations]
+        self.metrics = MetricsFile(self.path, COLUMNS, state.step, validated)
         if self.metrics.lost:
             self.say(f"{self.path} was damaged: it has the validations again, and may lack losses between them")
         self._open.callback(self.metrics.close)
@@ -87,10 +95,6 @@ class HeartbeatCallback(Callback):
         self.heartbeat.tell(score=validation.bleu)
 
 
-SELECTED_FIGURES = ("loss", "loss_per_character", "perplexity", "bleu")
-"""Scores of the selected weights that a tracker is told."""
-
-
 class TrackerCallback(Callback):
     """Sends curves, tables, images and figures to the tracker. `metrics`: path of the run's metrics.csv."""
 
@@ -131,12 +135,10 @@ class TrackerCallback(Callback):
         if record.mixed is not None:
             figures["mixed"] = record.mixed
         if record.selected is not None:
-            selected = {f"selected/{key}": getattr(record.selected, key) for key in SELECTED_FIGURES}
-            figures |= {key: value for key, value in selected.items() if value is not None}
+            figures |= {f"selected/{key}": value for key, value in record.selected.scores.items()}
         if evaluation is not None:
-            figures |= {"test/name": evaluation.test_name, "test/bleu": evaluation.bleu, "test/chrf": evaluation.chrf}
-            losses = {"test/loss": evaluation.loss, "test/loss_per_character": evaluation.loss_per_character}
-            figures |= {key: value for key, value in losses.items() if value is not None}
+            figures |= {"test/name": evaluation.test_name}
+            figures |= {f"test/{key}": value for key, value in evaluation.scores.items()}
             figures |= {f"test/{metric}_signature": text for metric, text in evaluation.signatures.items()}
         self.tracker.summary(figures)
         if record.selected is not None and record.selected.sha256 is not None:
@@ -156,7 +158,8 @@ class TrackerCallback(Callback):
         self.tracker.picture(step, f"pruning/{stem(curve)}", picture, caption, of=curve.curve_id)
         for line in lines_of([curve]):
             for point in line.points:
-                figures = {"test_bleu": point.bleu, "speed_ratio": point.speed_ratio, "valid_loss": point.valid_loss}
+                quality = {"test_bleu": point.scores["bleu"], "valid_loss": point.valid["loss"]}
+                figures = {**quality, "speed_ratio": point.speed_ratio}
                 self.tracker.along(
                     "heads_kept" if curve.of_heads else f"{line.curve}_layers",
                     remaining(point),
@@ -233,9 +236,7 @@ class ScoredValidation:
     """A validation with the scores that a search may be told of."""
 
     step: int
-    loss: float
-    bleu: float
-    loss_per_character: float
+    scores: Mapping[str, float]
 
 
 class SearchCallback(Callback):
@@ -251,7 +252,10 @@ class SearchCallback(Callback):
         return self.stopping([self._scored(validation) for validation in validations], total_steps)
 
     def _scored(self, found: Validation) -> ScoredValidation:
-        return ScoredValidation(found.step, found.loss, found.bleu, found.loss * self.tokens_per_character)
+        per_character = found.loss * self.tokens_per_character
+        return ScoredValidation(
+            found.step, {"loss": found.loss, "bleu": found.bleu, "loss_per_character": per_character}
+        )
 
 
 def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tracker: Tracker) -> Callbacks:

@@ -56,7 +56,7 @@ class Evaluator:
                 n_best = [translator.texts(beams[:count]) for beams in found]
                 hypotheses = [beams[0][1] for beams in n_best]
         seconds = time.perf_counter() - began
-        loss, loss_per_character = self._loss(translator, encoded)
+        losses = self._losses(translator, encoded)
         scores = score(hypotheses, self.references, Scoring(**settings.get("scoring", {})))
         made = code("evaluation", self.planned.recipe)
         evaluation = Evaluation(
@@ -64,10 +64,7 @@ class Evaluator:
             settings=settings,
             test_name=self.name,
             sentences=len(self.sources),
-            bleu=scores.bleu,
-            chrf=scores.chrf,
-            loss=loss,
-            loss_per_character=loss_per_character,
+            scores={"bleu": scores.bleu, "chrf": scores.chrf, **losses},
             signatures=scores.signatures,
             at_limit=self.search.cut(encoded.lengths - 1, ids),
             overlap=self._shared(),
@@ -76,7 +73,7 @@ class Evaluator:
             seconds=seconds,
             sentences_per_second=len(self.sources) / seconds,
             references=self.text,
-            statistics=scores.sentences,
+            items={"bleu": scores.sentences},
             provenance_code=made.digest,
             components=dict(made.components),
             ended=now(),
@@ -102,18 +99,18 @@ class Evaluator:
             if (told := overlap.told("test", SPLITS[split])) is not None:
                 yield f"{self.name}: {told}"
 
-    def _loss(self, translator: Translator, sources: Sentences) -> tuple[float, float] | tuple[None, None]:
+    def _losses(self, translator: Translator, sources: Sentences) -> dict[str, float]:
         """Return the loss on the references as on validation, per token and per character: over the pairs with two
-        sides; None without any.
+        sides; nothing without any.
         """
         pairs = zip(self.sources, self.references, strict=True)
         kept = [row for row, pair in enumerate(pairs) if has_both_sides(pair)]
         if not kept:
-            return None, None
+            return {}
         texts = [self.references[row] for row in kept]
         references = Sentences.of(translator.target.encode(texts))
         loss = spread_loss(translator.model, sources.chosen(kept), references)
-        return loss, loss * len(references.tokens) / characters(texts)
+        return {"loss": loss, "loss_per_character": loss * len(references.tokens) / characters(texts)}
 
 
 def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:

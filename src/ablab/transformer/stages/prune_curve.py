@@ -24,6 +24,7 @@ from ablab.transformer.pruning.curve_files import picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, Importance, head_counts
 from ablab.transformer.pruning.strategies import Depths, Kept, targets
 from ablab.transformer.pruning.surgery import prune
+from ablab.transformer.recipe import evaluation as evaluation_of
 from ablab.transformer.stages.evaluate import Evaluator
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
@@ -189,7 +190,7 @@ class _Bench:
 
     def evaluate(self, kept: Kept | Heads) -> Evaluation:
         """Evaluate the model with these layers or heads on the test set, as an evaluation of its own."""
-        settings = identity.evaluation(self.planned.config, None if kept == self.whole else kept.settings)
+        settings = evaluation_of(self.planned.config, None if kept == self.whole else kept.settings)
         evaluation_id = identity.evaluation_id(settings)
         known = self.planned.folder.evaluation(evaluation_id)
         return known or self.evaluator.evaluate(self._pruned(kept), evaluation_id, settings)
@@ -219,11 +220,9 @@ class _Bench:
                 "decoder": list(layers.decoder),
                 "parameters": parameter_count(model),
                 "bytes": sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values()),
-                "valid_loss": scores[0],
-                "valid_bleu": scores[1],
+                "valid": {"loss": scores[0], "bleu": scores[1]},
                 "evaluation_id": evaluation.evaluation_id,
-                "bleu": evaluation.bleu,
-                "chrf": evaluation.chrf,
+                "scores": {name: evaluation.scores[name] for name in ("bleu", "chrf")},
                 "sentences_per_second": speed,
                 "speed_ratio": speed / full,
                 "heads": kept.sites if isinstance(kept, Heads) else None,

@@ -254,7 +254,7 @@ def _select(work: Work) -> Selected:
     work.model.load_state_dict(chosen.weights)
     found = chosen.validation
     scores = {key: value for key, value in _scores(work, found).items() if key != "step"}
-    return Selected(steps=chosen.steps, **scores, at_limit=found.at_limit, sha256=chosen.sha256)
+    return Selected(steps=chosen.steps, scores=scores, at_limit=found.at_limit, sha256=chosen.sha256)
 
 
 def _scores(work: Work, validation: Validation) -> dict[str, float]:

@@ -1,0 +1,81 @@
+"""Tasks by their kinds. The module of a task is imported when the task is first asked for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ablab.code.folders import user_confs
+from ablab.code.load import construct, load
+from ablab.config.groups import groups, kinds, option_values
+from ablab.config.kinds import chosen_part, part_of
+from ablab.config.options import Option
+from ablab.errors import UserError
+from ablab.tasks.score import Score
+from ablab.tasks.task import FAILURES, Task, UnknownTask
+
+DEFAULT = "translation"
+"""The kind of the task of runs that name none."""
+
+
+def task_of_option(option: Option) -> Task:
+    """Return the task that a configuration names, with its settings."""
+    if not option.own:
+        return task_named(option.kind)
+    part = chosen_part(option)
+    task: Task = construct(part, option.own)
+    if not isinstance(task, Task):
+        raise UserError(f"_target_={part.target}: no task; allowed: a class that derives from ablab.tasks.task.Task")
+    return task
+
+
+def task_named(kind: str) -> Task:
+    """Return the task of a kind, without settings: what it declares of its scores. One that is gone declares none."""
+    return _task_named(kind, user_confs())
+
+
+@cache
+def _task_named(kind: str, confs: Sequence[Path]) -> Task:
+    try:
+        part = part_of("task", kind)
+        found = None if part is None else load(part)
+    except UserError:
+        found = None
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        return UnknownTask()
+    return found.__new__(found)
+
+
+def task_of(recipe: Mapping[str, Any]) -> Task:
+    """Return the task of a flat recipe."""
+    return task_named(str(recipe.get("task.kind", recipe.get("task._target_", DEFAULT))))
+
+
+def task_in_words(words: Any) -> Task:
+    """Return the task that words of a command line choose."""
+    chosen = [word for word in words or () if isinstance(word, str) and word.startswith("task=")]
+    name = chosen[-1].partition("=")[2] if chosen else DEFAULT
+    return task_named(str(option_values("task", name).get("kind")) if name in groups()["task"] else DEFAULT)
+
+
+def known_tasks() -> Iterable[Task]:
+    """Return every task that can be named here, the default one first."""
+    return [task_named(kind) for kind in sorted(kinds("task"), key=lambda kind: (kind != DEFAULT, kind))]
+
+
+def known_scores() -> Mapping[str, Score]:
+    """Return the scores and costs of all tasks: of a name that several have, those of the first."""
+    found: dict[str, Score] = {}
+    for task in known_tasks():
+        found = {**task.measured, **found}
+    return found
+
+
+def keys_of_curves() -> Mapping[str, Mapping[str, str]]:
+    """Return the metrics of all tasks that are read from further curves, each with the keys that its claims need."""
+    return {name: keys for task in known_tasks() for name, keys in task.of_curves.items()}
+
+
+def of_arms() -> tuple[str, ...]:
+    """Return metrics of claims that no single run has: shares of failures, and what is read from further curves."""
+    return (FAILURES, *keys_of_curves())

@@ -1,0 +1,139 @@
+"""What claims and pictures read from pruning curves: quality at a depth or a number of heads, depth at a fall."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from ablab.config.options import RulePruning, removes_heads
+from ablab.errors import UserError
+from ablab.plan import Planned
+from ablab.store.records import Curve, Point
+from ablab.tasks.task import Chart, OfCurve
+from ablab.transformer.pruning.heads import Heads, head_counts
+from ablab.transformer.pruning.plot import remaining
+from ablab.transformer.pruning.strategies import Depths, targets
+
+OF_CURVES: Mapping[str, Mapping[str, str]] = {
+    "depth": {"fall": "the BLEU that pruning may cost"},
+    "pruned_bleu": {"layers": "the number of decoder layers", "heads": "the number of heads that remain"},
+}
+"""Metrics that are read from pruning curves: the keys of which each needs one, and their meanings."""
+
+
+def of_curve(claim: Any) -> OfCurve | None:
+    """Return the measure of a claim that has one of the keys of OF_CURVES; None for any other."""
+    if claim.fall is not None:
+        return depth_measure(claim.fall)
+    if claim.layers is not None:
+        return pruned_measure(claim.layers)
+    return None if claim.heads is None else fewer_heads_measure(claim.heads)
+
+
+def check_measured(claim: Any, planned: Planned) -> None:
+    """Raise UserError unless the planned run measures what a claim about its pruning curve is about."""
+    if claim.heads is not None:
+        _check_heads(claim.heads, planned)
+        return
+    pruning, model = planned.config.pruning, planned.config.model
+    claimed = f"claims.metric={claim.metric}"
+    if not isinstance(pruning, RulePruning) or removes_heads(pruning) or "decoder" not in pruning.curves:
+        raise UserError(
+            f"{claimed}: needs the decoder's depth-quality curve; allowed with pruning and decoder in pruning.curves"
+        )
+    depths = [
+        at.decoder for at in targets("decoder", Depths(model.encoder_layers, model.decoder_layers), pruning.depths)
+    ]
+    if claim.layers is not None and claim.layers not in depths:
+        raise UserError(f"claims.layers={claim.layers}: measured are {', '.join(map(str, depths))} decoder layers")
+
+
+def _check_heads(heads: int, planned: Planned) -> None:
+    pruning, model = planned.config.pruning, planned.config.model
+    if not removes_heads(pruning):
+        raise UserError(
+            "claims.metric=pruned_bleu: needs the curve of heads; allowed with pruning=importance or pruning.what=heads"
+        )
+    full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
+    counts = head_counts(full, getattr(pruning, "heads", None))
+    if heads not in counts:
+        raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")
+
+
+def depth_measure(fall: float) -> OfCurve:
+    """Return the decoder layers left when pruning has cost `fall` BLEU, interpolated linearly between depths."""
+    title = f"decoder layers at a fall of {fall:g} BLEU"
+    return OfCurve(title, "layers", 2, False, lambda curve: depth_at_fall(curve, fall))
+
+
+def pruned_measure(layers: int) -> OfCurve:
+    """Return the test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
+
+    def read(curve: Curve) -> float | None:
+        return next((_bleu(point) for point in _decoder(curve) if _depth(point) == layers), None)
+
+    return OfCurve(f"test BLEU with {layers} decoder layers", "BLEU", 2, True, read)
+
+
+def fewer_heads_measure(heads: int) -> OfCurve:
+    """Return the test BLEU of a model of which `heads` heads remain, by the curve that compares the arms."""
+
+    def read(curve: Curve) -> float | None:
+        return next((_bleu(point) for point in curve.points if remaining(point) == heads), None)
+
+    return OfCurve(f"test BLEU with {heads} heads", "BLEU", 2, True, read, of_heads=True)
+
+
+def depth_at_fall(curve: Curve, fall: float) -> float | None:
+    """Return the depth at which the decoder's curve, from the deep end, first lies `fall` below the whole model.
+
+    The shallowest measured depth where it never does, since fewer layers were not measured. None without such a curve.
+    """
+    points = sorted(_decoder(curve), key=_depth, reverse=True)
+    if len(points) < 2:
+        return None
+    bound = _bleu(points[0]) - fall
+    for deeper, shallower in pairwise(points):
+        if _bleu(shallower) < bound:
+            share = (_bleu(deeper) - bound) / (_bleu(deeper) - _bleu(shallower))
+            return _depth(deeper) - share * (_depth(deeper) - _depth(shallower))
+    return float(_depth(points[-1]))
+
+
+def _decoder(curve: Curve) -> Iterator[Point]:
+    return (point for point in curve.points if point.curve == "decoder")
+
+
+def _depth(point: Point) -> int:
+    return len(point.decoder)
+
+
+def _bleu(point: Point) -> float:
+    return point.scores["bleu"]
+
+
+def _speed(point: Point) -> float:
+    return point.speed_ratio
+
+
+def _along(name: str, read: Callable[[Point], float]) -> Callable[[Curve], list[tuple[float, float]]]:
+    return lambda curve: [(remaining(point), read(point)) for point in curve.points if point.curve == name]
+
+
+TIMES = "times the whole model"
+HEADS_KEPT = "heads kept of the whole model"
+
+CHARTS: Mapping[str, Chart] = {
+    "decoder_depth": Chart(
+        *("Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", "layers"), read=_along("decoder", _bleu)
+    ),
+    "both_depth": Chart(
+        *("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", "layers"), read=_along("both", _bleu)
+    ),
+    "speed": Chart(
+        *("Decoding speed with fewer decoder layers", "decoder layers kept", TIMES, "layers"),
+        read=_along("decoder", _speed),
+    ),
+    "heads": Chart("Test BLEU with fewer heads", HEADS_KEPT, "BLEU", "heads", read=_along("heads", _bleu)),
+    "heads_speed": Chart("Decoding speed with fewer heads", HEADS_KEPT, TIMES, "heads", read=_along("heads", _speed)),
+}
+"""Pictures of pruning curves, by their keys."""

@@ -1,0 +1,128 @@
+"""What the console says of a translation run that has ended, and the table of a pruning curve."""
+
+from collections.abc import Iterator, Sequence
+
+from ablab.console import duration
+from ablab.store.records import Curve, Evaluation, Point, Record
+from ablab.text import program
+from ablab.transformer.data.corpus import EXTRA_TOKENS
+
+
+def curve_table(curve: Curve) -> tuple[list[list[str]], int]:
+    """Return the points of a pruning curve: layers counted from 1, or numbers of heads; and the columns of text."""
+    full = curve.points[0]
+    kept = ["encoder", "decoder", "cross"] if curve.of_heads else ["encoder", "decoder"]
+    heading = [curve.label, *kept, "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
+    rows = [
+        [
+            *(_of_heads(point) if curve.of_heads else _of_layers(point, full)),
+            f"{point.parameters:,}",
+            f"{point.scores['bleu']:.2f}",
+            f"{point.scores['chrf']:.2f}",
+            f"{point.sentences_per_second:,.0f}",
+            f"{point.speed_ratio:.2f}x",
+        ]
+        for point in curve.points
+    ]
+    return [heading, *rows], 1 + len(kept)
+
+
+def notes_on_curve(curve: Curve) -> list[str]:
+    """Say among how many sets a search chose."""
+    what = "heads" if curve.of_heads else "layers"
+    found = f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits"
+    return [found] if curve.combinations else []
+
+
+def _of_layers(point: Point, full: Point) -> list[str]:
+    """Return the curve, and the layers that remain of each stack."""
+    return [
+        {"both": "both stacks"}.get(point.curve, f"{point.curve} alone"),
+        _layers(point.encoder, len(full.encoder)),
+        _layers(point.decoder, len(full.decoder)),
+    ]
+
+
+def _of_heads(point: Point) -> list[str]:
+    """Return how many heads remain: in all, and in each layer of each site."""
+    assert point.heads is not None
+    each = [[len(heads) for heads in layers] for layers in point.heads.values()]
+    return [f"{sum(map(sum, each))} heads", *(" ".join(map(str, counts)) for counts in each)]
+
+
+def _layers(kept: Sequence[int], depth: int) -> str:
+    return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
+
+
+def rows_of(record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+    """Yield a name and a value for each line."""
+    if evaluation is not None:
+        scores, signatures = evaluation.scores, evaluation.signatures
+        yield "test", f"{evaluation.test_name}, {evaluation.sentences:,} sentences, {_search(evaluation)}"
+        yield "BLEU", f"{scores['bleu']:.2f}   {signatures['bleu']}"
+        yield "chrF", f"{scores['chrf']:.2f}   {signatures['chrf']}"
+        if "loss" in scores:
+            yield "test loss", f"{scores['loss']:.3f} nats per token"
+    if record.selected is not None:
+        chosen, steps = record.selected.scores, record.selected.steps
+        yield (
+            "validation",
+            f"loss {chosen['loss']:.3f}, perplexity {chosen['perplexity']:.2f}, BLEU {chosen['bleu']:.2f} "
+            f"({_how_selected(steps)})",
+        )
+    if cut := list(_cut(record, evaluation)):
+        yield "cut off", "; ".join(cut)
+    yield from _costs(record)
+
+
+def _costs(record: Record) -> Iterator[tuple[str, str]]:
+    cost, share = record.cost, record.share_of_limit
+    yield "parameters", f"{cost.parameters:,}"
+    yield (
+        "training",
+        f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
+        f"{cost.tokens_per_second:,.0f} target tokens/s"
+        + ("" if share is None else f", {100 * share:.0f} % of a large matrix product's speed"),
+    )
+    dropped = {kind: number for kind in DROPPED if (number := record.data["train"].get(f"dropped_{kind}"))}
+    if dropped:
+        said = ", ".join(f"{number:,} {DROPPED[kind]}" for kind, number in dropped.items())
+        yield "dropped", f"training pairs: {said}"
+
+
+DROPPED = {"empty": "empty", "overlong": "overlong", "overlap": "with a held-out source, or nearly"}
+"""Training pairs that a manifest counts as left out, in words."""
+
+
+def _cut(record: Record, evaluation: Evaluation | None) -> Iterator[str]:
+    """Yield how many translations reached the length limit, and the setting that raises it, where there are some."""
+    if evaluation is not None and evaluation.at_limit:
+        extra = evaluation.settings["decoding"]["max_extra_tokens"]
+        yield (
+            f"{evaluation.at_limit:,} of {evaluation.sentences:,} test translations reached the limit, {extra} tokens "
+            f"beyond the source; decoding.max_extra_tokens={2 * extra or EXTRA_TOKENS} raises it"
+        )
+    if record.selected is not None and record.selected.at_limit:
+        yield f"{record.selected.at_limit:,} validation translations did; training.max_extra_tokens raises theirs"
+
+
+def _search(evaluation: Evaluation) -> str:
+    beam = evaluation.settings["decoding"]["beam_size"]
+    speed = f"{evaluation.sentences_per_second:,.0f} sentences/s"
+    return f"{'greedy' if beam == 1 else f'beam {beam}'}, {speed}"
+
+
+def _how_selected(steps: Sequence[int]) -> str:
+    if len(steps) == 1:
+        return f"step {steps[0]}"
+    return f"mean of steps {', '.join(str(step) for step in steps)}"
+
+
+def next_lines(record: Record) -> list[str]:
+    """Return what can be done with the run."""
+    if record.selected is None:
+        return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
+    return [
+        f"Next: echo 'a sentence' | {program('translate')} run={record.run_id}",
+        "      the same line with seed=2, or with another norm= layerdrop= drophead=",
+    ]

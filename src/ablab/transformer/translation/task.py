@@ -1,0 +1,158 @@
+"""The task translation: an encoder-decoder Transformer, trained on sentence pairs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ablab.config import Composed, Config
+from ablab.console import Console
+from ablab.plan import Planned
+from ablab.store.heartbeat import Heartbeat
+from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.run_folder import RunFolder
+from ablab.store.saved_model import SavedModel
+from ablab.tasks.score import Recipe, Scores
+from ablab.tasks.task import Chart, Example, OfCurve, Task
+from ablab.tracking.tracker import Tracker
+from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
+from ablab.transformer.pruning.plot import draw, lines_of
+from ablab.transformer.recipe import curve, evaluation, recipe
+from ablab.transformer.translation import planning, said, texts
+from ablab.transformer.translation.scores import (
+    COSTS,
+    NATS,
+    SCORES,
+    TOKEN_NATS,
+    VALID_BLEU,
+    VALID_LOSS,
+    VALID_LOSS_PER_CHARACTER,
+    chosen_by,
+)
+
+if TYPE_CHECKING:
+    from ablab.transformer.stages.train import Work
+    from ablab.transformer.training.callbacks import Callbacks
+
+
+class Translation(Task):
+    """A run trains a model on sentence pairs, selects its weights on validation, and translates a test set."""
+
+    name: ClassVar[str] = "translation"
+    scores: ClassVar[Scores] = SCORES
+    costs: ClassVar[Scores] = COSTS
+    primary: ClassVar[str] = "test_bleu"
+    loss: ClassVar[str] = VALID_LOSS
+    listed: ClassVar[Sequence[str]] = ("test_bleu", "test_chrf", VALID_LOSS)
+    curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
+    smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
+    beside: ClassVar[Sequence[str]] = ("test_chrf", "test_loss", VALID_LOSS)
+    of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_CURVES
+
+    modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train")
+    lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
+
+    def check(self, config: Config) -> None:
+        config.data.check()
+
+    def check_asked(self, composed: Composed) -> None:
+        planning.check_asked(composed)
+
+    def check_reopened(self, config: Config, folder: RunFolder, record: Record) -> None:
+        planning.check_reopened(config, folder, record)
+
+    def origin(self, config: Config) -> SavedModel | None:
+        return planning.origin_of(config)
+
+    def recipe(self, config: Config, origin: str | None) -> dict[str, Any]:
+        return recipe(config, origin)
+
+    def evaluation(self, config: Config) -> dict[str, Any]:
+        return evaluation(config)
+
+    def curve(self, config: Config) -> dict[str, Any]:
+        return curve(config)
+
+    def lacks_curve(self, planned: Planned) -> bool:
+        return planning.lacks_curve(planned)
+
+    def prepared(self, planned: Planned, console: Console) -> "Work":
+        from ablab.transformer.stages.train import prepare_training  # torch from here on
+
+        return prepare_training(planned, console)
+
+    def callbacks(self, planned: Planned, console: Console, beating: Heartbeat, tracker: Tracker) -> "Callbacks":
+        from ablab.transformer.stages.callbacks import run_callbacks
+
+        return run_callbacks(planned.folder, console, beating, tracker)
+
+    def train(self, work: "Work", callbacks: "Callbacks") -> Record | None:
+        from ablab.transformer.stages.train import train
+
+        return train(work, callbacks)
+
+    def evaluate(self, planned: Planned, record: Record, callbacks: "Callbacks") -> None:
+        from ablab.transformer.stages.evaluate import evaluate
+
+        evaluate(planned, record, callbacks)
+
+    def measure_curve(self, planned: Planned, record: Record, callbacks: "Callbacks") -> None:
+        from ablab.transformer.stages.prune_curve import prune_curve
+
+        prune_curve(planned, record, callbacks)
+
+    def dry_run(self, planned: Planned) -> dict[str, Any]:
+        from ablab.transformer.stages.dry_run import dry_run
+
+        return asdict(dry_run(planned))
+
+    def draw_curves(self, curves: Mapping[str, Curve], title: str, path: Path) -> None:
+        draw([line for arm, curve in curves.items() for line in lines_of([curve], arm)], title, path)
+
+    def chosen_by(self, metric: str, recipe: Recipe) -> str | None:
+        return chosen_by(metric, recipe)
+
+    def of_curve(self, claim: Any) -> OfCurve | None:
+        return of_curve(claim)
+
+    def check_measured(self, claim: Any, planned: Planned) -> None:
+        check_measured(claim, planned)
+
+    def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+        return said.rows_of(record, evaluation)
+
+    def next_lines(self, record: Record) -> Sequence[str]:
+        return said.next_lines(record)
+
+    def curve_table(self, curve: Curve) -> tuple[Sequence[Sequence[str]], int]:
+        return said.curve_table(curve)
+
+    def notes_on_curve(self, curve: Curve) -> Sequence[str]:
+        return said.notes_on_curve(curve)
+
+    def scored_again(self, evaluation: Evaluation, folder: RunFolder) -> Iterator[str]:
+        return texts.scored_again(evaluation, folder)
+
+    def differing(
+        self, evaluations: tuple[Evaluation, Evaluation], texts_of: tuple[Sequence[str], Sequence[str]], outputs: Path
+    ) -> Sequence[Example]:
+        return texts.differing(evaluations, texts_of, outputs)
+
+    def charts(self, *, on_one_scale: bool) -> Mapping[str, Chart]:
+        """Return the pictures of validation, pruning and training; of several vocabularies also the comparable loss."""
+        loss = Chart("Validation loss", "step", TOKEN_NATS, "validations", "loss")
+        found = {
+            VALID_LOSS: loss,
+            VALID_BLEU: Chart("Validation BLEU (greedy)", "step", "BLEU", "validations", "bleu"),
+            **CHARTS,
+            "grad_norm": Chart("Gradient norm", "step", "before clipping", "metrics", "grad_norm"),
+            "drophead": Chart(
+                *("Probability with which a head is dropped", "step", "probability", "metrics", "drophead"),
+                is_flat_without=True,
+            ),
+        }
+        if on_one_scale:
+            return found
+        per_character = Chart("Validation loss per character", "step", NATS, "validations", "loss_per_character")
+        own = Chart(loss.title, loss.x, f"{loss.y} of the arm's own vocabulary", loss.source, loss.key)
+        return {**found, VALID_LOSS: own, VALID_LOSS_PER_CHARACTER: per_character}
