@@ -1,0 +1,204 @@
+"""Tasks of one's own: a class says how to train and how to test; the files of a run, resume and progress are ours."""
+
+import resource
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ablab import identity
+from ablab.code.code import code_digest
+from ablab.code.machine import provenance
+from ablab.config.kinds import outside_parts
+from ablab.errors import UserError
+from ablab.fields import Role
+from ablab.files import read_json, sha256, write_json
+from ablab.store.metrics import MetricsFile
+from ablab.store.records import Cost, Evaluation, Record, Selected, now
+from ablab.tasks.task import Task
+
+STATE = "state.json"
+"""File of the training state, in the folder of checkpoints."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Scores on test items, by their keys; `items`: the summands of those that are made of sums, [items, k]."""
+
+    scores: Mapping[str, float]
+    items: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+
+
+class DivergedError(Exception):
+    """Training has failed, and would fail again: the run ends as diverged. Its text is the reason."""
+
+
+class Loop:
+    """What training is given. `seed`: the only source of chance. `state`: None at first, else what the last validation
+    left; `step`: after which it was left. `folder`: of the run.
+    """
+
+    def __init__(self, planned: Any, told: "RunCallbacks") -> None:
+        self._planned, self._told = planned, told
+        self.seed: int = planned.config.seed
+        self.folder = planned.folder.path
+        self._path = planned.folder.checkpoints / STATE
+        kept: dict[str, Any] = read_json(self._path) if self._path.exists() else {}
+        self.step: int = kept.get("step", 0)
+        self.state: Any = kept.get("state")
+        self.validations: list[dict[str, float]] = kept.get("validations", [])
+        self._before: float = kept.get("seconds", 0.0)
+        self._began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Of training so far, those of earlier processes included."""
+        return self._before + time.perf_counter() - self._began
+
+    def validate(self, step: int, scores: Mapping[str, float], state: Any, total: int | None = None) -> None:
+        """Note the scores of validation after a step, and keep the state, which JSON must hold, to go on from.
+
+        `total`: steps of the whole training.
+        """
+        self.step, self.state = step, state
+        self.validations.append({"step": float(step), **scores})
+        kept = {"step": step, "state": state, "validations": self.validations, "seconds": self.seconds}
+        write_json(self._path, kept)
+        self._told.validated(step, scores, total)
+
+
+class RunCallbacks:
+    """Everything that is told of a run of one's own: console, heartbeat, tracker and metrics.csv."""
+
+    def __init__(self, planned: Any, console: Any, beating: Any, tracker: Any) -> None:
+        self.planned, self.console, self.beating, self.tracker = planned, console, beating, tracker
+        self.metrics: MetricsFile | None = None
+
+    @contextmanager
+    def training(self, from_step: int, validations: Sequence[Mapping[str, float]]) -> Iterator[None]:
+        """Keep metrics.csv open."""
+        columns = ["step", *(f"valid_{key}" for key in self.planned.task.validated)]
+        rows = [{"step": int(one["step"]), **_valid(one)} for one in validations]
+        self.beating.tell(stage="training")
+        self.metrics = MetricsFile(self.planned.folder.metrics, columns, from_step, rows)
+        try:
+            yield
+        finally:
+            self.metrics.close()
+
+    def validated(self, step: int, scores: Mapping[str, float], total: int | None) -> None:
+        """Tell the scores of a validation."""
+        assert self.metrics is not None
+        self.metrics.write({"step": step, **_valid(scores)})
+        self.tracker.log(step, {f"valid/{key}": value for key, value in scores.items()})
+        self.beating.tell(step=step, total_steps=total, score=scores.get(self.planned.task.watched.key))
+        words = "   ".join(f"{key} {value:.4f}" for key, value in scores.items())
+        self.console.say(f"step {step:>6,}   validation {words}")
+
+    def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
+        """Tell the figures by which runs are compared."""
+        figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "steps": record.cost.steps}
+        if record.selected is not None:
+            figures |= {f"selected/{key}": value for key, value in record.selected.scores.items()}
+        if evaluation is not None:
+            figures |= {f"test/{key}": value for key, value in evaluation.scores.items()}
+        self.tracker.summary(figures)
+
+
+def _valid(scores: Mapping[str, float]) -> dict[str, float]:
+    return {f"valid_{key}": value for key, value in scores.items() if key != "step"}
+
+
+class OwnTask(Task):
+    """A task of one's own. Its constructor takes the settings, with their types and defaults, as a part's does.
+
+    Interrupted training goes on from the state of the last validation. The last state is the selected one.
+    """
+
+    @abstractmethod
+    def train_on(self, loop: Loop) -> None:
+        """Train from `loop.state` on, and call `loop.validate` now and then, the last time at the end.
+
+        Raise DivergedError where training has failed.
+        """
+
+    @abstractmethod
+    def test(self, state: Any, seed: int) -> Tested:
+        """Score the state that training has left on test items."""
+
+    def prepared(self, planned: Any, console: Any) -> Any:
+        for group, part in outside_parts(planned.config).items():
+            console.say(f"{group} is {part.target} of {part.file} ({part.code})")
+        planned.folder.begin(planned.recipe, outside_parts(planned.config))
+        planned.folder.checkpoints.mkdir(exist_ok=True)
+        console.say(f"{planned.run_id}  {planned.name}")
+        return planned
+
+    def callbacks(self, planned: Any, console: Any, beating: Any, tracker: Any) -> RunCallbacks:
+        return RunCallbacks(planned, console, beating, tracker)
+
+    def train(self, work: Any, callbacks: RunCallbacks) -> Record | None:
+        loop = Loop(work, callbacks)
+        if loop.step:
+            callbacks.console.say(f"{work.run_id} continues from step {loop.step:,}")
+        diverged: str | None = None
+        with callbacks.training(loop.step, loop.validations):
+            try:
+                self.train_on(loop)
+            except DivergedError as error:
+                diverged = str(error)
+        if diverged is None and not loop.validations:
+            raise UserError(f"task={self.name}: training ended without a validation; allowed: at least one, at the end")
+        record = _record(work, loop, diverged)
+        work.folder.write_record(record)
+        work.folder.tidy()
+        return record
+
+    def evaluate(self, planned: Any, record: Record, callbacks: RunCallbacks) -> None:
+        callbacks.beating.tell(stage="evaluating")
+        state = read_json(planned.folder.checkpoints / STATE)["state"]
+        began = time.perf_counter()
+        found = self.test(state, planned.config.seed)
+        evaluation = Evaluation(
+            evaluation_id=planned.evaluation_id,
+            settings=planned.evaluation,
+            test_name="test",
+            sentences=max(map(len, found.items.values()), default=0),
+            scores=dict(found.scores),
+            items={key: [list(row) for row in rows] for key, rows in found.items.items()},
+            seconds=time.perf_counter() - began,
+            provenance_code=code_digest("evaluation", planned.recipe),
+            ended=now(),
+        )
+        planned.folder.write_evaluation(evaluation, None)
+
+
+def _record(planned: Any, loop: Loop, diverged: str | None) -> Record:
+    made = provenance(planned.recipe)
+    last = loop.validations[-1] if loop.validations else {}
+    return Record(
+        run_id=planned.run_id,
+        condition_id=identity.condition_id(planned.recipe),
+        name=planned.name,
+        choices=planned.composed.choices,
+        state="finished" if diverged is None else "diverged",
+        reason="steps" if diverged is None else diverged,
+        time_limited=False,
+        selected=None
+        if diverged is not None
+        else Selected(steps=[loop.step], scores={key: value for key, value in last.items() if key != "step"}),
+        validations=loop.validations,
+        cost=Cost(steps=loop.step, seconds=loop.seconds, train_seconds=loop.seconds, peak_memory_bytes=_peak_memory()),
+        data={"sha256": {}},
+        runtime={**planned.config.part(Role.RUNTIME), "device": "cpu"},
+        provenance=made,
+        config=planned.config.model_dump(serialize_as_any=True),
+        metrics=sha256(planned.folder.metrics),
+        ended=now(),
+    )
+
+
+def _peak_memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,178 @@
+"""The platform knows no translation: a task from outside trains, sweeps, is tuned, judged, reported, packed, verified.
+
+The class and its YAML file lie in the user's folder; nothing of ablab names them.
+"""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ablab.api import open as open_store
+from ablab.cli import main
+
+RATES = """
+question: Does a higher rate fit better?
+common: [task=toy]
+factors: {task.rate: [0.3, 0.6]}
+seeds: [1, 2, 3, 4, 5]
+claims:
+- {arm: task.rate=0.6, expect: not_worse, margin: 0.05}
+- {arm: task.rate=0.6, expect: equal, metric: test_near, margin: 5}
+- {arm: task.rate=0.6, expect: less, metric: failures}
+"""
+TUNED = """
+question: Do more steps help where each number of them has its best rate?
+common: [task=toy]
+factors: {task.steps: [60, 120]}
+tune: {key: task.rate, values: [0.2, 0.4], seeds: [11], metric: error}
+seeds: [1, 2]
+"""
+QUIET = ("logger=none",)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A user's folder: the class, the option and two experiments. Python knows one module of a name."""
+    path, before = tmp_path_factory.mktemp("toy"), os.getcwd()
+    shutil.copyfile(Path(__file__).with_name("toy.py"), path / "toy_task.py")
+    for name, text in (
+        ("conf/task/toy.yaml", "_target_: toy_task.Toy\n"),
+        ("experiments/rates.yaml", RATES),
+        ("experiments/tuned.yaml", TUNED),
+    ):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    os.chdir(path)
+    yield path
+    os.chdir(before)
+
+
+@pytest.fixture(scope="module")
+def swept(folder):
+    assert main(["train", "-m", "experiment=rates", *QUIET]) == 0
+    return folder
+
+
+def test_it_trains_and_says_its_scores(folder, capsys):
+    assert main(["train", "task=toy", *QUIET]) == 0
+    said = capsys.readouterr().out
+    assert "test error" in said
+    (run,) = open_store("outputs").runs("state=finished task.rate=0.3")
+    assert (run.name, set(run.scores)) == ("task=toy,s1", {"test_error", "test_near", "valid_error"})
+    assert [row["step"] for row in run.training_curve()] == list(range(5, 65, 5))
+    assert main(["train", "task=toy", *QUIET]) == 0
+    assert "nothing is trained again" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["task=toy", "norm=post"], "norm=post has no effect with task=toy; allowed with task=translation"),
+        (["task=toy", "data.train_size=9"], "data.train_size=9 has no effect with task=toy"),
+        (["task=toy", "task.rate=-1"], "task.rate=-1: allowed: greater than 0"),
+        (["task.rate=1"], "task.rate=1 has no effect with task=translation; allowed with task=toy"),
+        (["task=tow"], "task=tow"),
+    ],
+)
+def test_what_it_does_not_read_is_refused_in_a_line(folder, capsys, words, why):
+    assert main(["train", *words, *QUIET]) == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["prune", "translate", "analyse", "export"])
+def test_verbs_of_translation_refuse_its_runs_in_a_line(swept, capsys, verb):
+    run = open_store("outputs").runs("state=finished")[0]
+    assert main([verb, f"run={run.id}"]) == 2
+    assert "allowed: runs of task=translation" in capsys.readouterr().err
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(folder):
+    words = ["task=toy", "task.steps=400", *QUIET]
+    command = [sys.executable, "-m", "ablab", "train", *words, "outputs=killed"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
+    state = None
+    for _ in range(3000):
+        time.sleep(0.01)
+        state = next(Path(folder, "killed").glob("runs/*/checkpoints/state.json"), None)
+        if state is not None:
+            break
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert state is not None
+    assert not (state.parents[1] / "record.json").exists()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    assert main(["train", *words, "outputs=whole"]) == 0
+    (resumed,), (whole,) = (open_store(store).runs() for store in ("killed", "whole"))
+    assert resumed.record.validations == whole.record.validations
+    assert resumed.evaluation.scores == whole.evaluation.scores
+
+
+def test_a_sweep_trains_what_is_missing(swept, capsys):
+    (lost,) = open_store("outputs").runs("task.rate=0.6 seed=2")
+    shutil.rmtree(lost.path)
+    assert main(["train", "-m", "experiment=rates", *QUIET]) == 0
+    said = capsys.readouterr().out
+    assert "[10/10] task.rate=0.6, seed 2: finished" in said
+    (table,) = Path("outputs/studies/rates").glob("arms.csv")
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["seeds"] for row in rows] == ["5", "5"]
+    assert {"test_error", "test_error_sd", "test_near"} < set(rows[0])
+
+
+def test_claims_are_judged_and_reported_in_every_format(swept, capsys):
+    assert main(["report", "experiment=rates", "resamples=1000", *QUIET]) == 0
+    said = capsys.readouterr().out
+    assert "near points" in said
+    report = Path("outputs/reports/rates")
+    data = json.loads((report / "report.json").read_text())
+    outcomes = {claim["metric"]: claim["outcome"] for claim in data["claims"]}
+    assert set(outcomes) == {"test_error", "test_near", "failures"}
+    assert outcomes["test_error"] == "supported"
+    assert [arm["scores"].keys() for arm in data["arms"]] == [{"test_near", "valid_error"}] * 2
+    assert all(line["crossed"] is None for line in data["differences"])
+    names = {path.name for path in report.iterdir()}
+    assert {"report.html", "report.md", "report.tex", "claims.csv", "arms.csv", "forest.png", "valid_error.png"} < names
+    page = (report / "report.html").read_text()
+    assert "BLEU" not in page
+    assert "tokens" not in (report / "report.md").read_text()
+
+
+def test_it_is_tuned(folder):
+    assert main(["train", "-m", "experiment=tuned", *QUIET]) == 0
+    assert main(["report", "experiment=tuned", "resamples=1000", *QUIET]) == 0
+    (tuned,) = (json.loads(Path("outputs/reports/tuned/report.json").read_text())["tuning"][:1],)
+    assert tuned[0]["metric"] == "validation error"
+
+
+def test_one_that_diverges_is_a_result(folder, capsys):
+    assert main(["train", "task=toy", "task.rate=50", *QUIET]) == 0
+    assert "diverged" in capsys.readouterr().out
+    (run,) = open_store("outputs").runs("state=diverged")
+    assert "above 1,000,000" in run.record.reason
+
+
+def test_it_is_packed_and_verified(swept, capsys):
+    assert main(["verify", "experiment=rates"]) == 0
+    assert "10 evaluations scored again from their hypotheses: none differ" in capsys.readouterr().out
+    assert main(["pack", "experiment=rates"]) == 0
+    assert main(["verify", "archive=outputs/packs/rates.zip"]) == 0
+    run = open_store("outputs").runs("task.rate=0.6")[0]
+    (path,) = run.folder.path.glob("evaluations/*.json")
+    content = json.loads(path.read_text())
+    content["scores"]["near"] += 1
+    path.write_text(json.dumps(content))
+    assert main(["verify", "experiment=rates"]) == 1
+
+
+def test_without_its_class_its_runs_can_be_listed(swept, tmp_path):
+    command = [sys.executable, "-m", "ablab", "ls", f"outputs={Path('outputs').resolve()}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert "all have: task=toy" in done.stdout
