@@ -142,6 +142,7 @@ def test_claims_are_judged_and_reported_in_every_format(swept, capsys):
     assert {"report.html", "report.md", "report.tex", "claims.csv", "arms.csv", "forest.png", "valid_error.png"} < names
     page = (report / "report.html").read_text()
     assert "BLEU" not in page
+    assert "test, 200 items" in page
     assert "tokens" not in (report / "report.md").read_text()
 
 

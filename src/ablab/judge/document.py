@@ -502,6 +502,11 @@ class Document(Strict):
     tuning: list[TuningLine] = Field(default_factory=list)
 
     @property
+    def size(self) -> str:
+        """The size of the test set: `1,000 sentences`, or `200 items` of a set that is no text."""
+        return f"{self.sentences:,} {'sentences' if self.signatures else 'items'}"
+
+    @property
     def baselines(self) -> str:
         """What arms are compared with, in words; the name of the baseline where there is one."""
         if self.within == TUNING:

@@ -130,7 +130,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]) -> str:
-    where = "" if document.test_set is None else f" on {document.test_set} ({document.sentences:,} sentences)"
+    where = "" if document.test_set is None else f" on {document.test_set} ({document.size})"
     counts = {arm.finished for arm in arms}
     seeds = how_many(max(counts), "seed") if len(counts) == 1 else "n seeds"
     over = "mean and standard deviation" if "sd" in columns else "mean"

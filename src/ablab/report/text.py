@@ -41,7 +41,7 @@ def markdown(document: Document) -> str:
 def _about(document: Document) -> str:
     """Return a line on what was compared: name, source, arms, seeds, test set."""
     seeds = f"{how_many(len(document.arms), 'arm')}, seeds {counted(document.seeds)}"
-    test_set = f"{document.test_set}, {document.sentences:,} sentences" if document.test_set else ""
+    test_set = f"{document.test_set}, {document.size}" if document.test_set else ""
     name = document.name if document.question else ""
     return " · ".join(escaped(part) for part in (name, document.source or "", seeds, test_set) if part)
 
