@@ -156,6 +156,19 @@ def test_empty_and_overlong_pairs_are_dropped_and_counted(tmp_path):
     assert src.lengths.max() <= 40
 
 
+def test_a_corpus_prepared_when_unseen_sides_were_kept_is_prepared_anew(tmp_path, monkeypatch):
+    """Its runs had the ids of today, and one id must not have two training texts."""
+    corpus, store = _corpus(tmp_path / "text"), tmp_path / "store"
+    lines = (tmp_path / "text" / "train.en").read_text().splitlines()
+    lines[3] = "\u200b"
+    (tmp_path / "text" / "train.en").write_text("".join(f"{line}\n" for line in lines))
+    with monkeypatch.context() as then:
+        then.setattr("ablab.transformer.data.prepared.PREPARATION", 2)
+        then.setattr("ablab.transformer.data.blocks.has_both_sides", lambda pair: True)
+        assert prepare(corpus, store, _quiet).manifest["train"]["kept"] == 200
+    assert prepare(corpus, store, _quiet).manifest["train"]["kept"] == 199
+
+
 def test_a_smaller_subsample_lies_within_a_larger():
     samples = [set(nested_subsample(1000, wanted)) for wanted in (10, 100, 500, 1000)]
     assert [len(sample) for sample in samples] == [10, 100, 500, 1000]

@@ -28,7 +28,7 @@ from ablab.transformer.data.overlap import Overlap, hashes
 from ablab.transformer.data.preparation import KEYS, MANIFEST, make
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 
-PREPARATION = 2
+PREPARATION = 3
 """Version of the preparation; raise it when the same corpus would come out differently, so that it is prepared anew."""
 
 
