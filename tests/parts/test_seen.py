@@ -252,12 +252,15 @@ def test_what_an_imported_module_does_counts(way, study):
 
 # What the source does not show
 
-READS = (
-    "from pathlib import Path\n\nclass Mine(nn.Module):\n    def forward(self, x):\n        return x * float(READ)\n"
-)
+PATHS = "from pathlib import Path\n\nGAIN = Path('gain.txt')\n\nclass Mine(nn.Module):\n    path = GAIN\n"
+READS = f"{PATHS}    def forward(self, x):\n        return x * float(READ)\n"
+READS_AT_IMPORT = f"{PATHS}    def forward(self, x):\n        return x * SCALE\n\nSCALE = float(READ)\n"
 HIDDEN = {
     "Path(__file__).with_name('gain.txt').parent": "__file__ reads",
     "Path('gain.txt').read_text()": "read_text reads",
+    "GAIN.read_text()": "read_text reads",
+    "Mine.path.open().read()": "open reads",
+    "Path.read_bytes(GAIN)": "pathlib.Path.read_bytes reads",
     "open('gain.txt').read()": "open reads",
     "np.load('gain.npy')": "numpy.load reads",
     "__import__('other').GAIN": "__import__ runs code",
@@ -266,9 +269,10 @@ HIDDEN = {
 }
 
 
+@pytest.mark.parametrize("reads", [READS, READS_AT_IMPORT])
 @pytest.mark.parametrize("call", HIDDEN)
-def test_what_the_source_does_not_show_is_refused_by_its_line(call, study):
-    source = f"import importlib\nimport numpy as np\n{HEAD}{READS.replace('READ', call)}"
+def test_what_the_source_does_not_show_is_refused_by_its_line(call, reads, study):
+    source = f"import importlib\nimport numpy as np\n{HEAD}{reads.replace('READ', call)}"
     line = source[: source.index(call)].count("\n") + 1
     with pytest.raises(UserError) as refused:
         part(study, source)

@@ -195,6 +195,8 @@ class _Around:
             return ["outside"]
         keys = _keys(*owner)
         self.uses.extend(keys)
+        for attribute in owner[2]:  # of a value that only running tells, such as PATH.read_text
+            self.note(f".{attribute}", line)
         return ["of", *(key.name for key in keys), *owner[2]]
 
     def note(self, name: str, line: int) -> None:

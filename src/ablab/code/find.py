@@ -30,7 +30,7 @@ READS = (
     *("builtins.open", "builtins.__file__", ".__file__", "io.open", "io.FileIO", "os.open", "os.fdopen", "os.popen"),
     *("os.system", "subprocess", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "zipfile", "tarfile", "mmap"),
     *("fileinput", "linecache", "shelve", "sqlite3", "dbm", "importlib.resources", "importlib_resources"),
-    *(".read_text", ".read_bytes", ".open"),
+    *(".read_text", ".read_bytes", ".open", "pathlib.Path.read_text", "pathlib.Path.read_bytes", "pathlib.Path.open"),
     *("inspect.getsource", "inspect.getsourcelines", "inspect.getsourcefile", "inspect.getfile", "inspect.getcomments"),
     *("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap", "numpy.fromregex"),
     *("torch.load", "torch.from_file", "torch.jit.load", "torch.hub", "safetensors", "joblib.load"),
