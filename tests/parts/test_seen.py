@@ -88,6 +88,16 @@ class Mine(nn.Module):
     def forward(self, x):
         return x * get_type_hints(Mine)["rate"](1.5)
 """
+ASKS_FIELDS = """import dataclasses
+
+@dataclasses.dataclass
+class Rates:
+    rate: float = 1.0
+
+class Mine(nn.Module):
+    def forward(self, x):
+        return x * dataclasses.fields(Rates)[0].type(1.5)
+"""
 VALIDATED = (
     "from typing import Annotated\nfrom strict import checked, Int\n\n@checked\ndef gain(x: int):\n    return x\n\n"
     + ("class Mine(nn.Module):\n    def forward(self, x):\n        return x * gain(1.5)\n")
@@ -135,6 +145,7 @@ MOVES = {
     "a loop of the module": (BOUND_LATER, "[2.0]", "[3.0]"),
     "a call behind an unused name": (UNUSED_NAME, "2.0", "3.0"),
     "a type that is asked for": (ASKS_TYPES, "rate: float", "rate: int"),
+    "a type that a dataclass tells": (ASKS_FIELDS, "rate: float", "rate: int"),
     "a type under an unknown decorator": (VALIDATED, "x: int", "x: float"),
     "a call in a type": (ACTING_TYPE, "put(2.0)", "put(3.0)"),
     "a subclass that nothing names": (OF_SUBCLASSES, "gain = 2", "gain = 3"),
@@ -248,6 +259,17 @@ def test_what_an_imported_module_does_counts(way, study):
         text = f"import torch\ntorch.set_flush_denormal({gain})\n"
         codes.append(part(study, HEAD + source + MINE, **{unique: text}).code)
     assert codes[0] == codes[2] != codes[1]
+
+
+def test_what_a_module_answers_for_names_that_it_has_not_counts(study):
+    """PEP 562. What is asked of it counts, too."""
+    codes = []
+    for gain, name in (("2.0", "GAIN"), ("3.0", "GAIN"), ("2.0", "SCALE"), ("2.0", "GAIN")):
+        unique = f"lazy_{next(NUMBER)}"
+        source = f"import {unique}\n{MINE.replace('1.0', f'{unique}.{name}')}"
+        codes.append(part(study, HEAD + source, **{unique: f"def __getattr__(name):\n    return {gain}\n"}).code)
+    assert codes[0] == codes[3]
+    assert len(set(codes)) == 3
 
 
 # What the source does not show

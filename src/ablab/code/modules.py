@@ -155,6 +155,8 @@ class Package:
         bound = module.names.get(name) or self._by_star(module, name)
         if bound and (target := ".".join([*bound, *attributes])) != dotted:
             return self._owner(target)
+        if not self.strict and "__getattr__" in module.definitions:  # PEP 562: it answers for every other name
+            return module, "__getattr__", [name, *attributes]
         if name.startswith("__"):
             return module, "", [name, *attributes]
         raise LookupError(f"{module.name} has no {name}")

@@ -16,7 +16,7 @@ WORDS = {"suppress", "__exit__", "__aexit__", "exc_info", "excepthook", "traceba
 TYPES = {
     *("__annotations__", "get_type_hints", "get_annotations", "inspect", "signature", "singledispatch"),
     *("singledispatchmethod", "validate_call", "create_model", "make_dataclass", "TypeAdapter", "BaseModel"),
-    *("jit", "script", "custom_op", "beartype", "typechecked"),
+    *("jit", "script", "custom_op", "beartype", "typechecked", "fields", "__dataclass_fields__"),
 }
 ORDER = {"__dict__", "vars", "getmembers", "__set_name__", "__prepare__", "metaclass"}
 MODULE = {"globals", "modules", "__subclasses__", "__init_subclass__", "metaclass"}
