@@ -50,6 +50,7 @@ USUAL = {"data.kind": "text", "data.digest": "abc", "data.vocab_size": 150, "dat
     [
         *({"data.vocab_size": 600}, {"data.joint_vocab": False}, {"data.lowercase": True}, {"data.tokenizer": "char"}),
         *({"data.train_pairs": 900}, {"data.digest": "def"}, {"data.tgt": "fr"}, {"data.split": [9]}),
+        {"data.normalization": "identity"},
     ],
 )
 def test_losses_per_token_are_in_one_measure_only_where_the_vocabulary_is_one(change):
@@ -57,7 +58,8 @@ def test_losses_per_token_are_in_one_measure_only_where_the_vocabulary_is_one(ch
     for name in ("valid_loss", "test_loss"):
         assert "per token" in unlike(name, [USUAL, other, USUAL])
         assert unlike(name, [other, other]) is None
-        assert (unlike(f"{name}_per_character", [USUAL, other]) is None) == ("data.lowercase" not in change)
+        is_read_otherwise = {"data.lowercase", "data.normalization"} & set(change)
+        assert (unlike(f"{name}_per_character", [USUAL, other]) is None) == (not is_read_otherwise)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 340,
-    "lines": 45_733,
+    "lines": 45_773,
     "entries at the top": 30,
-    "arrows between rooms": 289,
+    "arrows between rooms": 290,
     "floors": 14,
     "files that name a score": 33,
     "modules with one importer": 78,

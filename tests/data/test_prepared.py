@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ablab.errors import UserError
+from ablab.store.former import _tokens_per_character
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.preparation import unigram_loss
 from ablab.transformer.data.prepared import nested_subsample, prepare
@@ -189,6 +190,15 @@ def test_two_vocabularies_are_two(tmp_path):
     assert src.model != tgt.model
     joint = prepare(_corpus(tmp_path / "text"), tmp_path / "store", _quiet).tokenizers
     assert joint[0] is joint[1]
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(6, False), (60, True)])
+def test_a_vocabulary_that_lacks_characters_has_no_loss_per_character(tmp_path, size, is_whole):
+    """It would win: all characters in a row that it lacks are one token, which is easily predicted."""
+    corpus = _corpus(tmp_path / "text", tokenizer="char", vocab_size=size, hard_vocab_limit=False)
+    prepared = prepare(corpus, tmp_path / "store", _quiet)
+    assert (prepared.valid_tokens_per_character is not None) == is_whole
+    assert _tokens_per_character(prepared.folder) == prepared.valid_tokens_per_character
 
 
 def test_unigram_loss_is_the_entropy_where_both_sides_agree():

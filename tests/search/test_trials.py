@@ -195,6 +195,14 @@ def test_what_a_run_did_before_it_was_a_trial_is_reported(stopping):
     assert trials.running()[0].scores == {10: 2.0, 20: 1.5}
 
 
+def test_a_score_that_a_validation_lacks_is_not_reported(stopping):
+    folder, trials, trial = stopping
+    said: list[str] = []
+    without = [SimpleNamespace(step=10, scores={"bleu": 1.0}), *validations(9.0, 2.0)[1:]]
+    assert Stopping(f"{folder}:{trial.number}", said.append)(without, 50) is None
+    assert (trials.running()[0].scores, said) == ({20: 2.0}, [])
+
+
 def test_a_storage_out_of_reach_costs_no_training(stopping, monkeypatch):
     folder, _, trial = stopping
     said = []

@@ -71,6 +71,15 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     assert cut == [whole.at_limit > 0, run.record().selected.at_limit > 0]
 
 
+def test_a_vocabulary_that_lacks_characters_gives_no_loss_per_character(tmp_path):
+    words = ("data.tokenizer=char", "data.vocab_size=6", f"data.test={tmp_path / 'valid'}", "pruning=none")
+    run, _ = trained(tmp_path, *words)
+    record, (evaluation,) = run.record(), run.evaluations()
+    for scores in (*record.validations, record.selected.scores, evaluation.scores):
+        assert "loss" in scores
+        assert "loss_per_character" not in scores
+
+
 def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
     """As their concatenation is; what the statistics of each give is its own BLEU."""
     news, talks = [("a b 1", "x 1 z"), ("c 7", "x y 7")], [(f"a {n}", f"x y {n}") for n in range(3)]

@@ -27,7 +27,7 @@ class Scored(Protocol):
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """By their keys in a record's validations."""
+        """By their keys in a record's validations, those that there are."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Stopping:
         if trial.state.is_finished() or self._by is None or self._several:
             return None
         for validation in validations:
-            value = validation.scores[self._by]
+            value = validation.scores.get(self._by, math.nan)
             if validation.step not in trial.intermediate_values and math.isfinite(value):
                 self._storage.set_trial_intermediate_value(self._trial, validation.step, value)
         if STOPPED not in trial.user_attrs:

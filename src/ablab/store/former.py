@@ -8,6 +8,7 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.store.records import Record
+from ablab.transformer.model.tokens import UNK
 
 Content = dict[str, Any]
 
@@ -89,11 +90,13 @@ PER_CHARACTER = "loss_per_character"
 
 @cache
 def _tokens_per_character(corpus: Path) -> float | None:
-    """Return what `Prepared.valid_tokens_per_character` is of a prepared corpus; None where it cannot be read."""
+    """Return what `Prepared.valid_tokens_per_character` is of a prepared corpus; None, too, where it cannot be read."""
     import numpy as np  # only records from before need it, and lists of runs are to be quick
 
     try:
-        tokens = np.load(corpus / "valid.tgt.tokens.npy", mmap_mode="r").size
-        return float(tokens / sum(map(len, read_lines(corpus / "valid.tgt.txt"))))
+        tokens = np.load(corpus / "valid.tgt.tokens.npy", mmap_mode="r")
+        if (tokens == UNK).any():
+            return None
+        return float(tokens.size / sum(map(len, read_lines(corpus / "valid.tgt.txt"))))
     except (OSError, ValueError, ZeroDivisionError, UserError):
         return None

@@ -165,5 +165,5 @@ def _one(record: Record, metric: str | None) -> float:
     score = task.scores[task.loss] if metric is None else task.validated[metric]
     value = score.value(record, None)
     if value is None:
-        raise UserError(f"tune.metric={metric}: {record.run_id}, of older code, has no {score.title}")
+        raise UserError(f"tune.metric={metric}: {record.run_id} has no {score.title}")
     return -value if score.higher_is_better else value

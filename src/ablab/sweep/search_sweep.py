@@ -189,8 +189,10 @@ class _SearchSweep:
             steps = record.cost.steps
             if entry.state is State.DIVERGED:
                 self._report(trial, "diverged", run_id=run_id, reason=record.reason, steps=steps, total_steps=steps)
-            elif (values := self._values(entry)) is None:
-                self._report(trial, "failed", run_id=run_id, reason="its score is not a number")
+                return True
+            values, missing = self._values(entry)
+            if missing:
+                self._report(trial, "failed", run_id=run_id, reason=f"it has no finite {', '.join(missing)}")
             else:
                 loss = entry.cell.planned.task.loss_of(record)
                 self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps, loss=loss)
@@ -206,14 +208,21 @@ class _SearchSweep:
         self._report(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
         return True
 
-    def _values(self, entry: LedgerEntry) -> list[float] | None:
+    def _values(self, entry: LedgerEntry) -> tuple[list[float], list[str]]:
+        """Return the values of the objectives, and the names of those without a finite one."""
         planned = entry.cell.planned
         record = planned.folder.record()
         assert record is not None
         evaluation = planned.folder.evaluation(planned.evaluation_id)
-        values = [objective.value(record, evaluation) for objective in self.trials.objectives]
-        known = [value for value in values if value is not None and math.isfinite(value)]
-        return known if len(known) == len(values) else None
+        values: list[float] = []
+        missing: list[str] = []
+        for name, objective in zip(self.trials.names, self.trials.objectives, strict=True):
+            value = objective.value(record, evaluation)
+            if value is None or not math.isfinite(value):
+                missing.append(name)
+            else:
+                values.append(value)
+        return values, missing
 
     def _report(
         self, trial: Trial, outcome: Outcome, values: list[float] | None = None, **about: int | float | str | None

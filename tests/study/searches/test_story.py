@@ -55,6 +55,15 @@ def test_what_failed_or_diverged_is_counted_and_told(tmp_path):
     assert done(searched(tmp_path / "x", trials=1), Fake({"trial 0": "diverged"}))[0] == FAILED
 
 
+def test_a_trial_without_its_objective_fails_and_says_so(tmp_path):
+    """As where the vocabulary lacks characters of the references."""
+    search = searched(tmp_path, objectives=["valid_loss_per_character"], trials=2)
+    code, _, out = done(search)
+    assert code == FAILED
+    assert outcomes(search) == ["failed"] * 2
+    assert out.count("failed, it has no finite valid_loss_per_character\n") == 2
+
+
 def test_with_several_objectives_a_diverged_trial_is_a_failed_one_to_optuna(tmp_path):
     search = searched(tmp_path, objectives=["valid_loss", "parameters"], trials=2)
     assert done(search, Fake({"trial 0": "diverged"}))[0] == DONE

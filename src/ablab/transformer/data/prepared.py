@@ -27,6 +27,7 @@ from ablab.transformer.data.kept import LARGE, is_settled, read_kept, state_of, 
 from ablab.transformer.data.overlap import Overlap, hashes
 from ablab.transformer.data.preparation import KEYS, MANIFEST, make
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
+from ablab.transformer.model.tokens import UNK
 
 PREPARATION = 3
 """Version of the preparation; raise it when the same corpus would come out differently, so that it is prepared anew."""
@@ -85,12 +86,24 @@ class Prepared:
         return list(zip(src, tgt, strict=True))
 
     @cached_property
-    def valid_tokens_per_character(self) -> float:
+    def valid_tokens_per_character(self) -> float | None:
         """Target tokens of the validation set, ends included, by the characters of its references.
 
-        The loss per token times this is the loss per character, which does not depend on the vocabulary.
+        The loss per token times this is the loss per character, which does not depend on the vocabulary. None if the
+        vocabulary lacks a character of them.
         """
+        if lacks_characters(self.valid[1]):
+            return None
         return len(self.valid[1].tokens) / characters(tgt for _, tgt in self.valid_text)
+
+
+def lacks_characters(references: Sentences) -> bool:
+    """Return whether the vocabulary lacks a character of these references, so that they have no loss per character.
+
+    All characters that it lacks, however many in a row, are one token that is easily predicted: by a loss per character
+    a vocabulary that reads nothing would win.
+    """
+    return bool((references.tokens == UNK).any())
 
 
 def characters(lines: Iterable[str]) -> int:

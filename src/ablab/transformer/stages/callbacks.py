@@ -242,20 +242,20 @@ class ScoredValidation:
 class SearchCallback(Callback):
     """Asks the search after each validation whether to continue the trial.
 
-    `tokens_per_character`: of the validation set.
+    `tokens_per_character`: of the validation set; None where it has no loss per character.
     """
 
-    def __init__(self, trial: str, tokens_per_character: float, say: Callable[[str], None]) -> None:
+    def __init__(self, trial: str, tokens_per_character: float | None, say: Callable[[str], None]) -> None:
         self.stopping, self.tokens_per_character = Stopping(trial, say), tokens_per_character
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
         return self.stopping([self._scored(validation) for validation in validations], total_steps)
 
     def _scored(self, found: Validation) -> ScoredValidation:
-        per_character = found.loss * self.tokens_per_character
-        return ScoredValidation(
-            found.step, {"loss": found.loss, "bleu": found.bleu, "loss_per_character": per_character}
-        )
+        scores = {"loss": found.loss, "bleu": found.bleu}
+        if self.tokens_per_character is not None:
+            scores["loss_per_character"] = found.loss * self.tokens_per_character
+        return ScoredValidation(found.step, scores)
 
 
 def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tracker: Tracker) -> Callbacks:

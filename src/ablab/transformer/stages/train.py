@@ -259,8 +259,10 @@ def _select(work: Work) -> Selected:
 
 def _scores(work: Work, validation: Validation) -> dict[str, float]:
     """Return what a record holds of a validation."""
-    per_character = validation.loss * work.prepared.valid_tokens_per_character
-    return {**validation.as_dict(), "loss_per_character": per_character}
+    per_character = work.prepared.valid_tokens_per_character
+    if per_character is None:
+        return validation.as_dict()
+    return {**validation.as_dict(), "loss_per_character": validation.loss * per_character}
 
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

@@ -20,6 +20,9 @@ TOKEN_NATS = "nats per token"
 
 PER_TOKEN = Scale("is per token, and the vocabularies differ", vocabulary_settings, NATS)
 LETTERS = Scale("depends on the case of letters, which differs", _of_text("data.lowercase"))
+CHARACTERS = Scale(
+    "depends on which characters a model tells apart, which differs", _of_text("data.lowercase", "data.normalization")
+)
 WORDS = Scale(
     "depends on how the text is read and cut into words, which differs",
     _of_text("data.lowercase", "data.bleu_tokenizer"),
@@ -31,7 +34,15 @@ BLEU = Score("BLEU", "BLEU", 2, True, "test", "bleu", WORDS, VALID_BLEU, absurd=
 CHRF = Score("chrF", "chrF", 2, True, "test", "chrf", LETTERS, VALID_BLEU, absurd=10.0)
 LOSS = Score("loss", TOKEN_NATS, 4, False, "test", "loss", PER_TOKEN, VALID_LOSS, absurd=0.5)
 PER_CHARACTER = Score(
-    "loss per character", NATS, 4, False, "test", "loss_per_character", LETTERS, VALID_LOSS_PER_CHARACTER, absurd=0.125
+    "loss per character",
+    NATS,
+    4,
+    False,
+    "test",
+    "loss_per_character",
+    CHARACTERS,
+    VALID_LOSS_PER_CHARACTER,
+    absurd=0.125,
 )
 
 
