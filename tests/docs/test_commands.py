@@ -50,7 +50,7 @@ def test_a_command_of_the_docs_is_one(command):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # a dozen processes and nine trainings: minutes on cores that do nothing else
+@pytest.mark.timeout(900)  # fifteen processes, nine of which train: many minutes beside other work
 @pytest.mark.parametrize("name", ["tutorial.md", "how_to/own_part.md"])
 def test_its_commands_end_well_one_after_the_other(name, tmp_path):
     text = quick((ROOT / "docs" / name).read_text(encoding="utf-8"))

@@ -32,7 +32,7 @@ TUNED = """
 question: Do more steps help where each number of them has its best rate?
 common: [task=toy]
 factors: {task.steps: [60, 120]}
-tune: {key: task.rate, values: [0.2, 0.4], seeds: [11], metric: error}
+tune: {key: task.rate, values: [0.2, 0.4], seeds: [11], metric: error, judged: tuned}
 seeds: [1, 2]
 """
 QUIET = ("logger=none",)
