@@ -7,6 +7,7 @@ from ablab.config.reopen import reopen
 from ablab.config.schema import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role
+from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 
 def recorded(*words):
@@ -26,6 +27,13 @@ def test_evaluation_and_runtime_can_be_set():
     assert config.pruning.depths == [2, 1]
     assert config.data.test_pairs == 5
     assert config.placement.kind == "post"
+
+
+def test_a_run_from_before_validation_had_a_limit_keeps_the_one_it_had():
+    """With data.tokenizer=char, the limit of today is data.max_tokens."""
+    config = recorded("data=text", *(f"data.{split}=x" for split in ("train", "valid", "test")), "data.tokenizer=char")
+    del config["training"]["max_extra_tokens"]
+    assert reopen(config, []).valid_extra_tokens == EXTRA_TOKENS
 
 
 def test_an_options_values_may_refer_to_others():

@@ -45,7 +45,7 @@ from ablab.fields import (
     WholeNumber,
     text_type,
 )
-from ablab.transformer.data.corpus import Corpus, extra_tokens
+from ablab.transformer.data.corpus import EXTRA_TOKENS, Corpus, extra_tokens
 
 OF_A_SWEEP = ("rerun", "retry_failed", "fail_fast")
 """Fields that control a sweep; its runs must not receive them."""
@@ -111,7 +111,7 @@ class Training(Group):
         Formerly(None),
         ReadIf(("select",), lambda select: select == "averaged_last", "training.select=averaged_last"),
     ]
-    max_extra_tokens: Annotated[WholeNumber | None, Formerly(None)]
+    max_extra_tokens: Annotated[WholeNumber | None, Formerly(EXTRA_TOKENS)]
     precision: Literal["fp32", "bf16"]
     label_smoothing: DropProbability
 
