@@ -31,6 +31,10 @@ MERGED: Mapping[str, str] = {
     "ablab.commands.short_names": "ablab.commands.ls",
     "ablab.config.malformed": "ablab.config.grammar",
     "ablab.config.plain": "ablab.config.values",
+    "ablab.fonts": "ablab.text",
+    "ablab.lines": "ablab.files",
+    "ablab.plain_yaml": "ablab.config.plain_yaml",
+    "ablab.program": "ablab.text",
     "ablab.search.draws": "ablab.search.sampling",
     "ablab.statistics.planning": "ablab.statistics.power",
     "ablab.tracking.feed": "ablab.tracking.sender",
@@ -55,6 +59,7 @@ MERGED: Mapping[str, str] = {
     "ablab.transformer.stages.texts": "ablab.transformer.stages.analyses",
     "ablab.transformer.stages.validated": "ablab.transformer.stages.prune_curve",
     "ablab.transformer.training.chunks": "ablab.transformer.training.loss",
+    "ablab.wording": "ablab.text",
 }
 """By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still
 names the module taken in has the digest that it always had, and so has code that names the other."""

@@ -83,6 +83,19 @@ def test_a_part_that_names_a_module_taken_in_keeps_the_code_it_had_before(study)
     assert find.find_part(f"{then}.Mine").code == find.find_part("mine_today.Mine").code == "bf4deb8bb4bf"
 
 
+@pytest.mark.parametrize(
+    ("then", "name"),
+    [
+        ("lines", "read_lines"),
+        ("wording", "how_many"),
+        ("fonts", "write_picture"),
+        ("program", "program"),
+    ],
+)
+def test_what_parts_imported_from_single_modules_is_there(then, name):
+    assert callable(getattr(import_module(f"ablab.{then}"), name))
+
+
 def test_every_former_name_leads_somewhere():
     for name, today in (FORMER | MERGED).items():
         assert import_module(name) is import_module(today)
