@@ -10,7 +10,7 @@ from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.study.definition import define
-from ablab.tracking.open import open_tracker, tracker_of
+from ablab.tracking.open import check, open_tracker, ready, tracker_of
 
 LINES = '''
 from ablab.errors import UserError
@@ -94,6 +94,14 @@ def test_what_it_refuses_is_refused_before_anything_begins(line, own, capsys):
     assert main([*line, "logger=lines", "logger.file=a/b"]) == 2
     assert capsys.readouterr().err == "error: logger.file=a/b: allowed: a name\n"
     assert not (own / "outputs").exists()
+
+
+@pytest.mark.parametrize("asked", [check, ready])
+def test_a_check_that_fails_by_itself_costs_a_line(asked, own, monkeypatch):
+    logger, said = compose(["logger=lines"]).config.logger, list[str]()
+    monkeypatch.setattr(tracker_of(logger), "check", classmethod(lambda kind, logger: logger.own["fiel"]))
+    asked(logger, said.append)
+    assert said == ["my lines does not check its settings (KeyError: 'fiel')"]
 
 
 def test_a_sweep_names_the_run_for_it(own):

@@ -51,13 +51,13 @@ def _train(arguments: Sequence[str], size: int) -> int:
     from ablab.console import Console
     from ablab.plan import plan
     from ablab.run import run
-    from ablab.tracking.open import tracker_of
+    from ablab.tracking.open import check
 
     composed = compose(arguments)
     if size not in (0, devices := composed.config.trainer.devices):
         raise UserError(f"trainer.devices={devices}: torchrun's WORLD_SIZE is {size}; allowed: {size}")
     planned = plan(composed)
-    logger = planned.config.logger
-    tracker_of(logger).check(logger)
-    record = run(planned, Console(bars=planned.config.trainer.progress))
+    console = Console(bars=planned.config.trainer.progress)
+    check(planned.config.logger, console.say)
+    record = run(planned, console)
     return INTERRUPTED if record is None else DONE

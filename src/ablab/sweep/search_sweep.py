@@ -21,7 +21,7 @@ from ablab.study.study import Cell
 from ablab.sweep.search_progress import SearchBoard
 from ablab.sweep.search_report import closing_lines, write_report
 from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
-from ablab.tracking.open import tracker_of
+from ablab.tracking.open import ready
 
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
@@ -89,8 +89,7 @@ class _SearchSweep:
 
     def run(self, launch: Launch) -> int:
         settings = self.search.settings
-        logger = self.search.base.config.logger
-        tracker_of(logger).ready(logger, self.console.say)
+        ready(self.search.base.config.logger, self.console.say)
         rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
         self.console.say(
             f"{self.search.name}: {settings.trials} trials ({settings.sampler}{rule}), "

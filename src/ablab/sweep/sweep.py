@@ -19,7 +19,7 @@ from ablab.study.study import Cell, Study
 from ablab.sweep.progress import Board, failure_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
 from ablab.text import counted, how_many, program
-from ablab.tracking.open import join, tracker_of
+from ablab.tracking.open import join, ready
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
 """Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""
@@ -73,8 +73,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     board = Board(study)
     if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
         check_scales(study.claims, study.cells)
-    logger = study.cells[0].planned.config.logger
-    tracker_of(logger).ready(logger, console.say)
+    ready(study.cells[0].planned.config.logger, console.say)
     console.say(f"{study.name}: {how_many(len(study.arms), 'arm')}, {_planned(study)}")
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:

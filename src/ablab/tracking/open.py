@@ -45,6 +45,31 @@ def tracker_of(logger: Logger) -> type[Tracker]:
     return found
 
 
+def check(logger: Logger, say: Say) -> None:
+    """Raise UserError for what the tracker would refuse, before a run begins."""
+    kind = tracker_of(logger)
+    with _guarded(kind, logger, say):
+        kind.check(logger)
+
+
+def ready(logger: Logger, say: Say) -> None:
+    """Check what a sweep needs of the tracker, once for all its runs."""
+    kind = tracker_of(logger)
+    with _guarded(kind, logger, say):
+        kind.ready(logger, say)
+
+
+@contextmanager
+def _guarded(kind: type[Tracker], logger: Logger, say: Say) -> Iterator[None]:
+    """Let UserErrors of a check pass, and say any other error in a line: it is the tracker's, and ends no run."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        say(f"{kind.title or logger.kind} does not check its settings ({_words(error)})")
+
+
 def join(logger: Logger, study: str, runs: Iterable[tuple[RunFolder, str]], say: Say) -> None:
     """Let the tracker show finished runs in this study too, each under its arm."""
     kind = tracker_of(logger)
