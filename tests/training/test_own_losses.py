@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from ablab.cli import main
 from ablab.commands.check import _broken
 from ablab.config import compose
 from ablab.errors import UserError
@@ -17,6 +18,7 @@ from ablab.transformer.training.loss import cross_entropy, predict, sum_over_tok
 from ablab.transformer.training.state import TrainingState
 from tests.model.arms import NO_DROPOUT, build, source, target
 from tests.parts.conftest import study
+from tests.run.conftest import TINY
 
 __all__ = ["study"]
 
@@ -80,6 +82,13 @@ def test_a_loss_that_asks_for_label_smoothing_is_handed_it(study):
     model, batch = build("pre", NO_DROPOUT).eval(), _batch()
     found = build_objective(config, TrainingState()).loss(model, batch)
     assert torch.equal(found.total, 2 * token_loss(model, batch, 0.2).total)
+
+
+def test_a_loss_that_returns_a_number_ends_training_in_a_line(study, capsys):
+    study(f"{HEAD}\ndef focal(model, batch):\n    return token_loss(model, batch, 0.1).total\n", YAML)
+    words = ("smoke=true", "loss=mine", "logger=none", "pruning=none", "trainer.progress=false")
+    assert main(["train", *TINY, *words]) == 2
+    assert capsys.readouterr().err == "error: the loss is a Tensor; allowed: a TokenLoss\n"
 
 
 @pytest.mark.parametrize("law", of_losses.LAWS, ids=lambda law: law.sentence)

@@ -7,13 +7,14 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from ablab.errors import UserError
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.training.distributed import ALONE, Ranks
-from ablab.transformer.training.loss import TrainingLoss
+from ablab.transformer.training.loss import TokenLoss, TrainingLoss
 from ablab.transformer.training.optimisers import Named
 
 
@@ -97,6 +98,8 @@ class TranslationModule(pl.LightningModule):
         for part in self.ranks.mine(len(micro_batches)):
             reseed(self.model, objective.seed, step=step, micro_batch=part)
             loss = objective.loss(self.model, micro_batches[part])
+            if not isinstance(loss, TokenLoss):
+                raise UserError(f"the loss is a {type(loss).__name__}; allowed: a TokenLoss")
             self.manual_backward(loss.total / tokens)
             total += loss.true.detach() / tokens
         self.ranks.add_up(list(self.model.parameters()), total)
