@@ -96,6 +96,9 @@ def prepare_training(planned: Planned, console: Console) -> Work:
     if planned.composed.asked is not None and "data.vocab_size" in planned.composed.changes:
         check_vocabulary(planned.composed.asked, planned.outputs / "corpora", console.counting)
     prepared = prepare(config.data, planned.outputs / "corpora", console.say, console.counting)
+    text = prepared.manifest["train"]
+    if planned.composed.asked is None and (dropped := text.get("dropped_overlap", 0)):
+        config.data.check_wanted("train", text["pairs"] - dropped)
     if planned.composed.asked is not None:
         console.say(shrunk_line(config.data, planned.composed.asked, prepared))
     for line in remarks(config.data, prepared.manifest):
