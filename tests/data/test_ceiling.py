@@ -58,6 +58,11 @@ def written(folder, sources, targets, tgt="de", **changes):
             ["BLEU by sacrebleu's tokenizer zh", "BLEU can reach .* allowed: data.normalization=identity, or"],
         ),
         (
+            (GERMAN, GERMAN),
+            {"tokenizer": "char", "vocab_size": 8},
+            [r"BLEU can reach .* allowed: a larger data\.vocab_size$", "unknown to the tokenizer"],
+        ),
+        (
             (WORDS, WORDS),
             {"tokenizer": "char"},
             ["score 0.00 against themselves, as none has four tokens for 13a; allowed: .*=char, .*loss"],
@@ -69,7 +74,15 @@ def written(folder, sources, targets, tgt="de", **changes):
             [r"unknown to the tokenizer: [1-9]\d* source and 0 target tokens of training"],
         ),
     ],
-    ids=["nothing", "Chinese", "Chinese normalised", "a lexicon", "letters", "signs of the tokenizer's own"],
+    ids=[
+        "nothing",
+        "Chinese",
+        "Chinese normalised",
+        "few characters",
+        "a lexicon",
+        "letters",
+        "signs of the tokenizer's own",
+    ],
 )
 def test_each_thing_that_scores_cannot_mean_is_told(text, changes, expected, configured, tmp_path):
     lines = said(configured("text", **written(tmp_path, *text, **{"bleu_tokenizer": None, **changes})), tmp_path)

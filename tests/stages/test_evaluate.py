@@ -67,7 +67,7 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     for validation in run.record().validations:
         assert validation["loss_per_character"] == pytest.approx(validation["loss"] * tokens / len("".join(texts)))
     cut = [f"{whole.at_limit} of 5 test translations reached the limit, 3 tokens beyond the source" in out]
-    cut.append(f"{run.record().selected.at_limit} validation translations did" in out)
+    cut.append(f"{run.record().selected.at_limit} validation translations reached the limit" in out)
     assert cut == [whole.at_limit > 0, run.record().selected.at_limit > 0]
 
 
@@ -98,6 +98,17 @@ def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):
     hypotheses = run.hypotheses(apart.evaluation_id)
     alone = [score(hypotheses[:2], [tgt for _, tgt in news]), score(hypotheses[2:], [tgt for _, tgt in talks])]
     assert set_scores(apart, TRANSLATION.scores["test_bleu"]) == pytest.approx([each.bleu for each in alone])
+
+
+def test_more_pairs_than_the_overlap_leaves_are_refused(tmp_path, capsys):
+    held = [(f"A  b, C {n}!", f"other {n}") for n in range(10)]
+    words = (written(tmp_path, "train", TRAIN), written(tmp_path, "valid", HELD_OUT), written(tmp_path, "test", held))
+    said = typed(
+        *("data=text", *words, "data.vocab_size=40", "data.overlap=drop", f"data.train_pairs={len(TRAIN)}"),
+        *("training.max_steps=2", "logger=none", f"outputs={tmp_path / 'outputs'}", *TINY, "drophead=none"),
+    )
+    assert said.code == 2
+    assert "data.train_pairs=60: the corpus has 50 training pairs; allowed: 1 to 50" in capsys.readouterr().err
 
 
 def test_a_run_without_what_is_held_out_keeps_its_test_set(tmp_path):

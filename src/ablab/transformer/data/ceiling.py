@@ -62,4 +62,5 @@ def _mends(corpus: Corpus) -> str:
     if is_file(corpus.tokenizer):
         return "a data.tokenizer that was trained on such text and normalises nothing, or one that is trained here"
     larger = "a larger data.vocab_size"
-    return larger if corpus.rule == IDENTITY else f"data.normalization={IDENTITY}, or {larger}"
+    # A rule that was found by itself and is not the identity changes nothing of the text.
+    return larger if corpus.normalization in ("auto", IDENTITY) else f"data.normalization={IDENTITY}, or {larger}"

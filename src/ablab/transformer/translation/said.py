@@ -103,7 +103,10 @@ def _cut(record: Record, evaluation: Evaluation | None) -> Iterator[str]:
             f"beyond the source; decoding.max_extra_tokens={2 * extra or EXTRA_TOKENS} raises it"
         )
     if record.selected is not None and record.selected.at_limit:
-        yield f"{record.selected.at_limit:,} validation translations did; training.max_extra_tokens raises theirs"
+        yield (
+            f"{record.selected.at_limit:,} validation translations reached the limit; training.max_extra_tokens "
+            "raises theirs"
+        )
 
 
 def _search(evaluation: Evaluation) -> str:
