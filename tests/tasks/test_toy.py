@@ -160,6 +160,64 @@ def test_one_that_diverges_is_a_result(folder, capsys):
     assert "above 1,000,000" in run.record.reason
 
 
+DRAFT = """
+from toy_task import Tested, Toy
+
+class Lacking(Toy.__bases__[0]):
+    name = "lacking"
+
+    def train_on(self, loop):
+        pass
+
+class Misnamed(Toy):
+    listed = ("test_err",)
+
+class Plain:
+    pass
+
+class NotANumber(Toy):
+    def train_on(self, loop):
+        loop.validate(1, {"error": float("nan")}, 0.0)
+
+class Undeclared(Toy):
+    def train_on(self, loop):
+        loop.validate(1, {"eror": 1.0}, 0.0)
+
+class Untested(Toy):
+    def test(self, state, seed):
+        return Tested({"error": 1.0})
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "why"),
+    [
+        ("Lacking", 2, "lacks scores, primary, loss, test; allowed: a task that has them"),
+        ("Misnamed", 2, "names the score test_err, which its scores lack"),
+        ("Plain", 2, "no task; allowed: a class that derives from ablab.tasks.own.OwnTask"),
+        ("NotANumber", 0, "the validation error is not a number at step 1"),
+        ("Undeclared", 2, "task=toy: gave the validation scores eror; allowed: those it declares, error"),
+        ("Untested", 2, "task=toy: gave the test scores error; allowed: those it declares, error, near"),
+    ],
+)
+def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code, why):
+    (folder / "drafts.py").write_text(DRAFT)
+    option = folder / "conf" / "task" / f"{name.lower()}.yaml"
+    option.write_text(f"_target_: drafts.{name}\n")
+    command = [sys.executable, "-m", "ablab"]
+    done, other = (
+        subprocess.run([*command, *words], capture_output=True, text=True, cwd=folder, check=False)
+        for words in (
+            ["train", f"task={name.lower()}", "outputs=drafts", *QUIET],
+            ["train", "task=toy", "outputs=drafts", *QUIET],
+        )
+    )
+    option.unlink()
+    assert (done.returncode, other.returncode) == (code, 0)
+    assert why in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_it_is_packed_and_verified(swept, capsys):
     assert main(["verify", "experiment=rates"]) == 0
     assert "10 evaluations scored again from their hypotheses: none differ" in capsys.readouterr().out

@@ -1,8 +1,9 @@
 """Tasks of one's own: a class says how to train and how to test; the files of a run, resume and progress are ours."""
 
+import math
 import resource
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from ablab.fields import Role
 from ablab.files import read_json, sha256, write_json
 from ablab.store.metrics import MetricsFile
 from ablab.store.records import Cost, Evaluation, Record, Selected, now
+from ablab.tasks.score import Place
 from ablab.tasks.task import Task
 
 STATE = "state.json"
@@ -60,8 +62,11 @@ class Loop:
     def validate(self, step: int, scores: Mapping[str, float], state: Any, total: int | None = None) -> None:
         """Note the scores of validation after a step, and keep the state, which JSON must hold, to go on from.
 
-        `total`: steps of the whole training.
+        `total`: steps of the whole training. A score that is not a number ends the run as diverged.
         """
+        check_keys(self._planned.task, "validation", scores)
+        if (lost := next((key for key, value in scores.items() if not math.isfinite(value)), None)) is not None:
+            raise DivergedError(f"the validation {lost} is not a number at step {step:,}")
         self.step, self.state = step, state
         self.validations.append({"step": float(step), **scores})
         kept = {"step": step, "state": state, "validations": self.validations, "seconds": self.seconds}
@@ -107,11 +112,19 @@ class RunCallbacks:
         self.tracker.summary(figures)
 
 
+def check_keys(task: Task, place: Place, scores: Mapping[str, float]) -> None:
+    """Raise UserError unless these are the scores that a task declares of validation, or of the test."""
+    declared = {score.key for score in task.scores.values() if score.place == place}
+    if set(scores) != declared:
+        given, allowed = (", ".join(sorted(keys)) or "none" for keys in (scores, declared))
+        raise UserError(f"task={task.name}: gave the {place} scores {given}; allowed: those it declares, {allowed}")
+
+
 def _valid(scores: Mapping[str, float]) -> dict[str, float]:
     return {f"valid_{key}": value for key, value in scores.items() if key != "step"}
 
 
-class OwnTask(Task):
+class OwnTask(Task, ABC):
     """A task of one's own. Its constructor takes the settings, with their types and defaults, as a part's does.
 
     Interrupted training goes on from the state of the last validation. The last state is the selected one.
@@ -161,6 +174,9 @@ class OwnTask(Task):
         state = read_json(planned.folder.checkpoints / STATE)["state"]
         began = time.perf_counter()
         found = self.test(state, planned.config.seed)
+        check_keys(self, "test", found.scores)
+        if lost := [key for key, value in found.scores.items() if not math.isfinite(value)]:
+            raise UserError(f"task={self.name}: the test score {lost[0]} is not a number; allowed: finite ones")
         evaluation = Evaluation(
             evaluation_id=planned.evaluation_id,
             settings=planned.evaluation,

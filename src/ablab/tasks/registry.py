@@ -10,7 +10,7 @@ from ablab.code.load import construct, load
 from ablab.config.groups import groups, kinds, option_values
 from ablab.config.kinds import chosen_part, part_of
 from ablab.config.options import Option
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.tasks.score import Score
 from ablab.tasks.task import FAILURES, Task, UnknownTask
 
@@ -20,17 +20,21 @@ DEFAULT = "translation"
 
 def task_of_option(option: Option) -> Task:
     """Return the task that a configuration names, with its settings."""
-    if not option.own:
-        return task_named(option.kind)
+    task = task_named(option.kind)
+    if not isinstance(task, UnknownTask) and not option.own:
+        return task
     part = chosen_part(option)
-    task: Task = construct(part, option.own)
-    if not isinstance(task, Task):
-        raise UserError(f"_target_={part.target}: no task; allowed: a class that derives from ablab.tasks.task.Task")
-    return task
+    if (fault := fault_of(load(part))) is not None:
+        raise UserError(f"_target_={part.target}: {fault}")
+    made: Task = construct(part, option.own)
+    return made
 
 
 def task_named(kind: str) -> Task:
-    """Return the task of a kind, without settings: what it declares of its scores. One that is gone declares none."""
+    """Return the task of a kind, without settings: what it declares of its scores.
+
+    One that is gone, or a draft that is no task yet, declares none: that is an error only where it is chosen.
+    """
     return _task_named(kind, user_confs())
 
 
@@ -41,9 +45,21 @@ def _task_named(kind: str, confs: Sequence[Path]) -> Task:
         found = None if part is None else load(part)
     except UserError:
         found = None
+    return UnknownTask() if found is None or fault_of(found) is not None else found.__new__(found)
+
+
+def fault_of(found: Any) -> str | None:
+    """Return why what an option names is no task, and what would be one; None if it is."""
     if not (isinstance(found, type) and issubclass(found, Task)):
-        return UnknownTask()
-    return found.__new__(found)
+        return "no task; allowed: a class that derives from ablab.tasks.own.OwnTask"
+    needed = [name for name in ("name", "scores", "primary", "loss") if not hasattr(found, name)]
+    if lacking := [*needed, *sorted(getattr(found, "__abstractmethods__", ()))]:
+        return f"lacks {', '.join(lacking)}; allowed: a task that has them"
+    converged = [score.converged for score in found.scores.values() if score.converged is not None]
+    for name in (found.primary, found.loss, *found.listed, *found.beside, *converged):
+        if name not in found.scores:
+            return f"names the score {name}, which its scores lack; {choices(name, found.scores)}"
+    return None
 
 
 def task_of(recipe: Mapping[str, Any]) -> Task:
