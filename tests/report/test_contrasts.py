@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ablab.judge.claims import judge
-from ablab.judge.contrasts import readings, shared_scores
-from ablab.judge.effects import effect_lines
+from ablab.judge.contrasts import effect_lines, readings, shared_scores
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.looks import Looks

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.effects import effect_lines
+from ablab.judge.contrasts import effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.tables import effects_table

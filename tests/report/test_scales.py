@@ -10,7 +10,7 @@ from ablab.judge.arms import arm_line
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured
 from ablab.judge.estimates import nearly_failed
-from ablab.judge.noise import known_noise
+from ablab.judge.prospects import known_noise
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from tests.report.conftest import EXPERIMENT

@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.judge.document import FollowedLine, LookLine, Span
-from ablab.judge.standing import SETTLED, STEPS, claims_table, path
+from ablab.judge.extending import SETTLED, STEPS, claims_table, path
 from tests.report.test_plain_words import claim
 
 LEVEL = {"level": 0.95, "method": "t"}

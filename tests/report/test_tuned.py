@@ -1,15 +1,10 @@
 """What tuning found, and what it makes of the verdicts at usual settings."""
 
-from itertools import combinations
-from math import inf
-
-import numpy as np
 import pytest
 
 from ablab.judge.build import findings
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.tuned import _line, _together, expected_best
-from ablab.judge.tuning_series import _curves, _sensitivity
+from ablab.judge.tuned import _curves, _line, _sensitivity, _together
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.tables import _best_of_half
@@ -96,17 +91,6 @@ def test_the_report_says_what_was_tried_and_found(tried):
     assert (baseline.trials, baseline.diverged) == (4, 0)
     assert baseline.expected == sorted(baseline.expected)
     assert baseline.expected[-1] == pytest.approx(baseline.best)
-
-
-@pytest.mark.parametrize("diverged", [0, 2])
-def test_the_expected_best_is_the_mean_over_all_choices(diverged):
-    """Of trials that diverged too: an arm that often does is not easy to tune."""
-    costs = sorted(np.random.default_rng(0).random(6).tolist())
-    found = expected_best(costs, of=6 + diverged)
-    assert len(found) == 6
-    for k, mean in enumerate(found, diverged + 1):
-        chosen = combinations([*costs, *[inf] * diverged], k)
-        assert mean == pytest.approx(np.mean([min(one) for one in chosen]))
 
 
 def test_the_best_of_half_the_trials_is_that_of_all_choices_or_none():

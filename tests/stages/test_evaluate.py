@@ -6,7 +6,7 @@ import io
 import pytest
 
 from ablab.cli import main
-from ablab.judge.by_test_set import set_scores
+from ablab.judge.arms import set_scores
 from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder
 from ablab.transformer.data.tokenizer import load_tokenizers

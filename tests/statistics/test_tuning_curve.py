@@ -1,9 +1,12 @@
 """Tuning curves and their bands: exact, whatever the distribution of the costs."""
 
+from itertools import combinations
+from math import inf
+
 import numpy as np
 import pytest
 
-from ablab.statistics.tuning_curve import MOST, bands, best_of, together
+from ablab.statistics.tuning_curve import MOST, bands, best_of, expected_best, together
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
@@ -57,3 +60,14 @@ def test_the_curve_ends_where_its_band_has_no_end():
 def test_other_numbers_of_draws_are_refused(n):
     with pytest.raises(ValueError, match=f"takes 2 to {MOST} draws, got {n}"):
         best_of([1.0] * n)
+
+
+@pytest.mark.parametrize("diverged", [0, 2])
+def test_the_expected_best_is_the_mean_over_all_choices(diverged):
+    """Of trials that diverged too: an arm that often does is not easy to tune."""
+    costs = sorted(np.random.default_rng(0).random(6).tolist())
+    found = expected_best(costs, of=6 + diverged)
+    assert len(found) == 6
+    for k, mean in enumerate(found, diverged + 1):
+        chosen = combinations([*costs, *[inf] * diverged], k)
+        assert mean == pytest.approx(np.mean([min(one) for one in chosen]))

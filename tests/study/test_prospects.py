@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ablab.cli import main
-from ablab.judge.noise import Noise, known_noise
-from ablab.judge.prospects import prospects
+from ablab.judge.prospects import Noise, known_noise, prospects
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT

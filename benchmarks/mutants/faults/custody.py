@@ -36,7 +36,7 @@ CUSTODY = [
     ),
     Fault(
         "reports: flaws leave claims confirmatory",
-        "judge/exploratory.py",
+        "judge/claims.py",
         "    if selection.flaws:",
         "    if False:",
         TAMPERING,

@@ -1,14 +1,16 @@
-"""One line of the report per arm: scores over seeds, cost, missing runs, and notes to read before comparing."""
+"""Lines of the report per arm: scores, on each test set too, cost, missing runs, and notes to read first."""
 
 import os
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 
+import numpy as np
+
 from ablab.identity import differing
-from ablab.judge.document import ArmLine, RunLine
-from ablab.judge.estimates import span
+from ablab.judge.document import ArmLine, RunLine, SetLine, Span
 from ablab.judge.evidence import EVEN, convergence, off_scale
 from ablab.judge.metrics import Measure, Progress
 from ablab.judge.origins import codes_of, odd, unlike, versions_of
@@ -17,7 +19,8 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share
-from ablab.store.records import SCHEMA
+from ablab.store.records import SCHEMA, EvaluatedSet, Evaluation
+from ablab.tasks.score import Score
 
 
 def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
@@ -37,11 +40,11 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
         missing={state: number for state, number in states.items() if state not in ("finished", "diverged")},
         mean=None if summary is None else summary.mean,
         sd=None if summary is None else summary.sd,
-        interval=span(summary.interval) if summary and summary.interval else None,
+        interval=Span.of(summary.interval) if summary and summary.interval else None,
         minimum=None if summary is None else summary.minimum,
         maximum=None if summary is None else summary.maximum,
         scores={name: _mean_of(arm, other) for name, other in beside.items()},
-        failed_share=span(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
+        failed_share=Span.of(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
         parameters=costs[0].parameters or None if costs else None,
         steps=mean([cost.steps for cost in costs]),
         tokens=mean([cost.tokens for cost in costs]) or None,
@@ -151,3 +154,44 @@ def mean(values: Sequence[float]) -> float | None:
 def median(values: Sequence[float]) -> float | None:
     """Return the median, or None for no values."""
     return statistics.median(values) if values else None
+
+
+def set_lines(selection: SelectedArms) -> list[SetLine]:
+    """Return a line per test set and arm, by the sets of the baseline; none where there is one test set.
+
+    The score is the task's first that can be computed from sums over items. An arm that was evaluated on other sets, or
+    has diverged runs, has none.
+    """
+    sets = next((run.evaluation.test_sets for run in selection.baseline_row.finished if run.evaluation), None) or []
+    score = next((score for score in selection.task.scores.values() if score.of_sums is not None), None)
+    if score is None:
+        return []
+    scores = {arm.name: list(_scores(arm, sets, score)) for arm in selection.rows}
+    return [
+        SetLine(
+            test_set=one.name,
+            sentences=one.sentences,
+            score=score.title,
+            arm=arm,
+            mean=statistics.fmean(run[number] for run in runs) if runs else None,
+            sd=statistics.stdev(run[number] for run in runs) if len(runs) > 1 else None,
+            n=len(runs),
+        )
+        for number, one in enumerate(sets)
+        for arm, runs in scores.items()
+    ]
+
+
+def _scores(arm: ArmRuns, sets: Sequence[EvaluatedSet], score: Score) -> Iterator[list[float]]:
+    """Yield the score on each test set, for each seed."""
+    for run in [] if arm.diverged else arm.finished:
+        if run.evaluation is not None and run.evaluation.test_sets == sets:
+            yield set_scores(run.evaluation, score)
+
+
+def set_scores(evaluation: Evaluation, score: Score) -> list[float]:
+    """Return a score of sums on each of the evaluation's test sets; empty for a single one."""
+    assert score.of_sums is not None
+    ends = accumulate((one.sentences for one in evaluation.test_sets or []), initial=0)
+    counts = np.array(evaluation.items[score.key])
+    return [float(score.of_sums(counts[start:end].sum(axis=0))) for start, end in pairwise(ends)]

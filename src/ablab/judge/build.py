@@ -3,22 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from ablab.judge.arms import arm_line
-from ablab.judge.by_test_set import set_lines
-from ablab.judge.chosen import chosen
+from ablab.judge.arms import arm_line, set_lines
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
-from ablab.judge.differences import OnSentences, difference_line
+from ablab.judge.contrasts import effect_lines
+from ablab.judge.differences import OnSentences, difference_line, differing_sentences
 from ablab.judge.document import Beside, Document, EffectLine
-from ablab.judge.effects import effect_lines
+from ablab.judge.evidence import chosen
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.sensitivity import METHOD, metric_lines
-from ablab.judge.sentences import differing_sentences
 from ablab.judge.setup import setup
-from ablab.judge.tuned import tuning_lines, with_tuning
-from ablab.judge.tuning_series import tuning_series
+from ablab.judge.tuned import tuning_lines, tuning_series, with_tuning
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from ablab.judge.document import Advice, OtherTest
-from ablab.judge.estimates import span
+from ablab.judge.document import Advice, OtherTest, Span
 from ablab.judge.failures import RANK, SHARE, instead
 from ablab.judge.format import advice_words, interval_text, number, p_words, signed
 from ablab.judge.metrics import Measure
@@ -31,7 +30,7 @@ def verdict_words(claim: Settled, of: tuple[Measure, Measure], verdict: Verdict,
     is_ = "so far is" if verdict.outcome == "provisional" else "is"
     sentence = f"{outcome}. {instead(measure, shown)}The difference {is_} {difference}"
     if (interval := verdict.decided_by) is not None:
-        sentence += f", {100 * interval.level:.4g} % interval {interval_text(span(interval), shown.digits)}"
+        sentence += f", {100 * interval.level:.4g} % interval {interval_text(Span.of(interval), shown.digits)}"
     of_what = " of no difference" if verdict.outcome == "equivalent" else ""
     corrected = "" if verdict.corrected is None else f", {p_words(verdict.corrected, of_what)}"
     several = f" corrected for {family}" if family and corrected else ""

@@ -4,18 +4,16 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ablab.judge.chosen import chosen
 from ablab.judge.claim_words import Caveats, claim_words, strength, verdict_words
 from ablab.judge.contrasts import arms_of, evidence_of
-from ablab.judge.document import ClaimLine, SeedDifference
-from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed, span
-from ablab.judge.evidence import Evidence
-from ablab.judge.exploratory import exploratory
+from ablab.judge.document import ClaimLine, SeedDifference, Span
+from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed
+from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.looks import follow_claims, seeds_of, with_looks
 from ablab.judge.metrics import Measure
-from ablab.judge.next_study import advice
 from ablab.judge.origins import unlike
+from ablab.judge.prospects import advice
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
@@ -23,8 +21,9 @@ from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.sequential import Watched
 from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
-from ablab.study.claims import Settled
+from ablab.study.claims import Settled, asked
 from ablab.study.study import names_of
+from ablab.text import counted, how_many
 
 
 class JudgedClaim(NamedTuple):
@@ -172,8 +171,8 @@ def _line(selection: SelectedArms, judged: JudgedClaim) -> ClaimLine:
         words=f"{said}: {verdict_words(claim, (measure, shown), verdict, _family(selection, claim), marks)}",
         n=verdict.n or len(_shared_seeds(selection, claim)),
         difference=verdict.difference,
-        interval=span(interval) if interval else None,
-        simultaneous=span(verdict.simultaneous) if verdict.simultaneous else None,
+        interval=Span.of(interval) if interval else None,
+        simultaneous=Span.of(verdict.simultaneous) if verdict.simultaneous else None,
         p=verdict.p,
         corrected=verdict.corrected,
         detectable=verdict.detectable,
@@ -248,3 +247,23 @@ def _family(selection: SelectedArms, claim: Settled) -> str:
     claims = len(selection.family(claim))
     which = " secondary" if claim.secondary else " primary" if claims < len(selection.claims) else ""
     return f"{claims}{which} claims" if claims > 1 else ""
+
+
+def exploratory(selection: SelectedArms, claim: Settled) -> str | None:
+    """Return why the claim is exploratory, that is, not fixed before results were known; None if it is confirmatory."""
+    registered = selection.registered
+    if selection.flaws:
+        return "; ".join(selection.flaws)
+    if registered is None:
+        return "the study was never launched as one: its claims were not registered"
+    if asked(claim) not in [asked(one) for one in registered.claims]:
+        return "the claim came, or was changed, after the study's first launch"
+    if registered.runs_already_done:
+        return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
+    if selection.departed is not None:
+        return selection.departed
+    if selection.late:
+        late = {run.folder.path for run in selection.late}
+        return f"{how_many(len(late), 'run')} {'was' if len(late) == 1 else 'were'} given up, and finished after that"
+    added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
+    return f"seeds {counted(added)} were added after the first launch" if added else None

@@ -1,12 +1,11 @@
-"""Differences of each arm from the baseline, claimed or not: paired by seed, and tested over sentences."""
+"""Differences of each arm from the baseline: paired by seed, tested over sentences, and shown on sentences."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ablab.judge.document import DifferenceLine, SeedDifference
-from ablab.judge.estimates import span
+from ablab.judge.document import DifferenceLine, SeedDifference, SentenceLine, Sentences, Span
 from ablab.judge.evidence import Pairs, observed, pairs
 from ablab.judge.format import p_words
 from ablab.judge.metrics import Items, Measure
@@ -20,6 +19,7 @@ from ablab.statistics.resampling import Swaps, crossed
 from ablab.statistics.sentences import ResampledScores, Resamples
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
+from ablab.study.study import marked
 
 SEED = 20190527
 """Seed of the resampling, fixed so that the same records give the same report."""
@@ -48,7 +48,7 @@ class OnSentences:
         try:
             ours = self._resamples.scores(arm, self._items.score)
             found = crossed(ours, baseline_scores, sentences=arm.shape[1])
-            fields |= {"crossed": span(found.interval), "crossed_p": found.p}
+            fields |= {"crossed": Span.of(found.interval), "crossed_p": found.p}
         except NotTestable as reason:
             fields["crossed_refused"] = str(reason)
         try:
@@ -108,4 +108,27 @@ def _over_seeds(differences: Sequence[float]) -> dict[str, Any]:
         paired = of_differences(differences)
     except NotTestable as reason:
         return {"refused": str(reason)}
-    return {"interval": span(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
+    return {"interval": Span.of(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
+
+
+MOST_ARMS = 8
+
+
+def differing_sentences(selection: SelectedArms) -> list[Sentences]:
+    """Return the differing sentences of each arm and the baseline, under the first seed that both have."""
+    found = []
+    for arm in [arm for arm in selection.rows if arm is not selection.baseline_of(arm)][:MOST_ARMS]:
+        baseline = selection.baseline_of(arm)
+        both = pairs(arm, baseline)
+        if both.arm and (lines := _lines(selection, both.arm[0], both.baseline[0])):
+            arm_marked, baseline_marked = (marked(one.name, one.mark(len(one.finished))) for one in (arm, baseline))
+            names = {"arm": arm.name, "arm_marked": arm_marked, "baseline_marked": baseline_marked}
+            found.append(Sentences(**names, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
+    return found
+
+
+def _lines(selection: SelectedArms, arm: ArmRun, baseline: ArmRun) -> list[SentenceLine]:
+    if arm.evaluation is None or baseline.evaluation is None:
+        return []
+    evaluations, texts = (arm.evaluation, baseline.evaluation), (arm.hypotheses(), baseline.hypotheses())
+    return [SentenceLine(**one._asdict()) for one in selection.task.differing(evaluations, texts, selection.outputs)]

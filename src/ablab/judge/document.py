@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ablab.statistics.interval import Interval
 from ablab.statistics.verdict import Outcome
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked, survivors
@@ -19,6 +20,10 @@ class Span(Strict):
     high: float
     level: float
     method: str
+
+    @classmethod
+    def of(cls, interval: Interval) -> "Span":
+        return cls(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
 
 
 class RunLine(Strict):

@@ -11,7 +11,7 @@ from ablab.judge.evidence import Evidence, are_comparable, by_scale
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.interval import Interval, NotTestable
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
 from ablab.statistics.paired import Paired, of_differences
 from ablab.study.claims import Settled
@@ -32,12 +32,7 @@ class Estimates:
         `within`: the verdict is about lying within the margin, on which the p of no difference has no bearing.
         """
         p = None if within else self.other.p
-        return OtherTest(test=self.other.method, interval=span(self.other.at(level)), p=p)
-
-
-def span(interval: Interval) -> Span:
-    """Convert an interval to the document's type."""
-    return Span(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
+        return OtherTest(test=self.other.method, interval=Span.of(self.other.at(level)), p=p)
 
 
 NearFailures = Mapping[str, Sequence[ArmRun]]

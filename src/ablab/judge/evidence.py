@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ablab.judge.chosen import check_chosen_alike
 from ablab.judge.failures import any_diverged, are_ranked, failures, ranked, scores_matter
 from ablab.judge.format import number
 from ablab.judge.metrics import Measure, Progress
@@ -188,3 +187,30 @@ def _identity(run: ArmRun, what: str) -> str | None:
     if run.evaluation is None:
         return None
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
+
+
+def check_chosen_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:
+    """Raise NotTestable where the measure chose the weights of one arm, and those of the other not, or otherwise.
+
+    The best of several scores is better than any one of them: the arms would differ by that alone.
+    """
+    if len({measure.chosen_by(run) for one in (arm, baseline) for run in one.finished}) > 1:
+        arms = f"{arm.name} and {baseline.name}"
+        raise NotTestable(f"{arms} select weights differently, and by {measure.title} itself")
+
+
+def chosen(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> str | None:
+    """Return what the measure chose in both arms, `the best of 20 validations`; None where it chose nothing."""
+    method = next((measure.chosen_by(run) for run in arm.finished), None)
+    ours, theirs = _validations(arm), _validations(baseline)
+    if method is None or {ours, theirs} <= {"0", "1"}:
+        return None
+    counts = ours if ours == theirs else f"{ours} (baseline {theirs})"
+    return method.format(counts)
+
+
+def _validations(arm: ArmRuns) -> str:
+    """Return the number of validations of its finished runs, or the range of it."""
+    counts = [len(run.record.validations) for run in arm.finished if run.record is not None]
+    few, many = min(counts, default=0), max(counts, default=0)
+    return str(few) if few == many else f"{few} to {many}"

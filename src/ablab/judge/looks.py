@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from ablab.judge.document import ClaimLine, FollowedLine, LookLine
-from ablab.judge.estimates import span
+from ablab.judge.document import ClaimLine, FollowedLine, LookLine, Span
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.sequential import Followed, Watched, follow_watched
@@ -46,7 +45,7 @@ def with_looks(line: ClaimLine, followed: Followed, selection: SelectedArms) -> 
         state=followed.state,
         first=selection.looks.first,
         last=selection.looks.last,
-        looks=[LookLine(n=one.n, difference=one.difference, interval=span(one.interval)) for one in followed.looks],
+        looks=[LookLine(n=one.n, difference=one.difference, interval=Span.of(one.interval)) for one in followed.looks],
         chance=followed.chance,
         bias=followed.bias if followed.state == "settled" else None,
     )

@@ -1,18 +1,29 @@
-"""What the seeds of a study can tell about each of its claims, before they are trained."""
+"""What seeds can tell about claims: those of a study before they are trained, and those of a new one."""
 
-from collections.abc import Iterator
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
 
 from ablab.fields import flatten
-from ablab.judge.noise import Noise, known_noise
+from ablab.judge.document import Advice
+from ablab.judge.selection import SelectedArms
+from ablab.statistics.moderated import near_failures
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, seeds_for
+from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.statistics.verdict import Verdict
+from ablab.store.index import index_of
+from ablab.store.records import AnyEvaluation, Record
+from ablab.store.run_folder import RunFolder, all_runs
 from ablab.study.cells import compared_recipes
 from ablab.study.claims import Settled
 from ablab.study.study import Study
-from ablab.tasks.score import unlike
+from ablab.tasks.score import Recipe, Score, unlike
 from ablab.tasks.task import FAILURES
 
 ALPHA = 0.05
@@ -22,6 +33,88 @@ BOUNDED = ("equal", "not_worse")
 
 POOR = 0.2
 """Chance below which such a claim is called hopeless."""
+
+KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
+"""Fields of a recipe that runs of like kind share."""
+
+
+class ScoredRun(NamedTuple):
+    """A trained run and the evaluation that the study would make, if it has it."""
+
+    folder: RunFolder
+    record: Record
+    evaluation: AnyEvaluation | None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of a run's score within arms. `runs`: that show it; `origin`: where they lie."""
+
+    sd: float
+    runs: int
+    origin: str
+
+
+def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
+    """Return the noise of metrics from the finished runs of this study, or else of its store's like runs.
+
+    A metric is left out where no arm has two. Arms with a run that diverged or nearly failed say nothing about the
+    others.
+    """
+    own, index = defaultdict(list), index_of(study.outputs)
+    usual = flatten(study.cells[0].planned.recipe)
+    for cell in study.runs.values():
+        folder, record = cell.planned.folder, cell.planned.folder.record()
+        if record is not None:
+            own[cell.arm].append(ScoredRun(folder, record, index.evaluation(folder, cell.planned.evaluation_id)))
+    scores = {metric: study.task.scores[metric] for metric in metrics}
+    found = {metric: _pooled(own.values(), score, "this study", usual) for metric, score in scores.items()}
+    if None in found.values():
+        alike = _like_runs(study)
+        found = {
+            metric: noise or _pooled(alike, scores[metric], "like runs of the store", usual)
+            for metric, noise in found.items()
+        }
+    return {metric: noise for metric, noise in found.items() if noise is not None}
+
+
+def _like_runs(study: Study) -> list[list[ScoredRun]]:
+    """Return the store's trained runs of the study's kind, by arm."""
+    first = study.cells[0].planned
+    alike, index = defaultdict(list), index_of(study.outputs)
+    for folder in all_runs(study.outputs):
+        record = folder.record()
+        if record is not None and _kind(folder.recipe()) == _kind(first.recipe):
+            evaluation = index.evaluation(folder, first.evaluation_id)
+            alike[record.condition_id].append(ScoredRun(folder, record, evaluation))
+    return list(alike.values())
+
+
+def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
+    flat = flatten(recipe)
+    return tuple(flat.get(key) for key in KIND)
+
+
+def _pooled(arms: Iterable[Iterable[ScoredRun]], score: Score, origin: str, usual: Recipe) -> Noise | None:
+    """Return the noise of the arms whose values are in one measure with those of the usual recipe."""
+    known = {}
+    for number, runs in enumerate(arms):
+        values, trained = [], None
+        for folder, record, evaluation in runs:
+            if record.state == "diverged":
+                break
+            trained, value = folder, score.value(record, evaluation)
+            values += [] if value is None else [value]
+        else:
+            if len(values) > 1 and trained and score.unlike([usual, flatten(trained.recipe())]) is None:
+                known[str(number)] = np.array(values)
+    for failing in near_failures(known, higher_is_better=score.higher_is_better):
+        del known[failing]
+    df = sum(values.size - 1 for values in known.values())
+    if not df:
+        return None
+    squares = sum((values.size - 1) * float(values.var(ddof=1)) for values in known.values())
+    return Noise((squares / df) ** 0.5, sum(values.size for values in known.values()), origin)
 
 
 @dataclass(frozen=True)
@@ -143,3 +236,29 @@ def _layout(study: Study, claim: Settled) -> Layout:
     weights = list(claim.weights.values())
     borrows = study.experiment is None or study.experiment.decisive_error != "paired"
     return Layout(weights, max(0, len(study.arm_of_rows) - len(weights)) if borrows else None)
+
+
+def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
+    """Return how many seeds would decide the claim with 80 % power, in a new study of as many claims.
+
+    A new study, because seeds added to this one make its claims exploratory. None where the claim is decided, states no
+    margin, or has no standard error. `borrows`: the moderated error of all arms decides.
+    """
+    error, df = verdict.standard_error, verdict.df
+    if verdict.outcome != "inconclusive" or not claim.margin or error is None or df is None:
+        return None
+    weights = list(claim.weights.values())
+    layout = Layout(weights, max(0, len(selection.rows) - len(weights)) if borrows else None)
+    sd, level = layout.sd(error, verdict.n), ALPHA / len(selection.family(claim))
+    few, seeds, many = (
+        seeds_for(claim.expect, claim.margin, noise, layout, level)
+        for noise in (sd_range(sd, df)[0], sd, sd_range(sd, df)[1])
+    )
+    return Advice(seeds=seeds, fewest=few, most=many, seconds=_seconds(selection, claim, seeds))
+
+
+def _seconds(selection: SelectedArms, claim: Settled, seeds: int | None) -> float | None:
+    """Return the machine time of so many seeds of the claim's arms, as their runs took it."""
+    arms = [arm for arm in selection.arms if arm.name in claim.weights]
+    costs = [run.record.cost.seconds for arm in arms for run in arm.runs if run.record]
+    return seeds * len(arms) * statistics.median(costs) if costs and seeds else None

@@ -1,5 +1,6 @@
 """The subject of a report: arms with their runs, and the claims made of them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from ablab.files import folder_name, read_json
 from ablab.judge.metrics import Measure, Progress, measure_of_curve, progress_of, unknown_measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.looks import Looks
-from ablab.store.records import Evaluation
+from ablab.store.records import Curve, Evaluation
 from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, same_runs, united
@@ -81,6 +82,23 @@ def way_of(evaluation: Evaluation) -> str:
         return f"{evaluation.test_name} ({evaluation.sentences:,} items)"
     search = ", ".join(f"{key}={value}" for key, value in decoding.items())
     return f"{evaluation.test_name} ({evaluation.sentences:,} sentences), decoding {search}"
+
+
+Results = Mapping[str, Evaluation] | Mapping[str, Curve]
+
+
+def shared(usual: str, of_arm: Sequence[Results]) -> str:
+    """Return the id to use for each run of the arm: the usual one where any of its runs has it, else the arm's
+    commonest.
+    """
+    return usual if any(usual in found for found in of_arm) else most_common(of_arm)
+
+
+def most_common(runs: Sequence[Results]) -> str:
+    """Return the id that most runs have, the latest of several; comparing different searches would be no comparison."""
+    counts = Counter(one for found in runs for one in found)
+    ended = {one: found[one].ended for found in runs for one in found}
+    return max(counts, key=lambda one: (counts[one], ended[one], one), default="")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from ablab.files import json_digest
 from ablab.identity import condition_id, distinct
 from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
-from ablab.judge.selection import SelectedArms, way_of
-from ablab.judge.usual import most_common, shared
+from ablab.judge.selection import SelectedArms, most_common, shared, way_of
 from ablab.store.conditions import conditions as parsed
 from ablab.store.conditions import meeting, near_miss, values_of
 from ablab.store.finished import open_runs

@@ -13,8 +13,7 @@ from ablab.files import json_digest
 from ablab.judge.document import TUNING
 from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
-from ablab.judge.selection import Registered, SelectedArms, called, way_of
-from ablab.judge.usual import most_common, shared
+from ablab.judge.selection import Registered, SelectedArms, called, most_common, shared, way_of
 from ablab.plan import Planned
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder

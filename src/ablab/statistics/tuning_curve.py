@@ -1,4 +1,4 @@
-"""Tuning curves with exact confidence bands, after Lourie, Cho and He (2024, Show Your Work with Confidence).
+"""Tuning curves: expected ones, and medians with exact confidence bands (Lourie, Cho and He 2024).
 
 The cost of a randomly drawn setting has a distribution F. The best of k draws has its median where F is 1 - 2^(-1/k).
 So a band that holds all of F also holds the whole curve of these medians. The band of F comes from the order statistics
@@ -8,7 +8,7 @@ bounded by quantiles of its beta distribution, at the level at which all of them
 
 from collections.abc import Sequence
 from functools import cache
-from math import ceil, isfinite
+from math import ceil, comb, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,19 @@ def best_of(costs: Sequence[float], level: float = 0.8) -> list[BestOf]:
         if below.size and above.size and isfinite(estimate) and isfinite(ordered[above[0]]):
             found.append(BestOf(k, estimate, ordered[below[-1]], ordered[above[0]]))
     return found
+
+
+def expected_best(costs: Sequence[float], of: int) -> list[float]:
+    """Return the mean of the smallest of k costs, over all choices of k trials (Dodge et al. 2019).
+
+    costs: of the trials that did not diverge, ascending; of: the number of all trials, n. k runs from one more than
+    have diverged, so that every choice has a cost, to n. The smallest of k is cost i (from 0) in comb(n - i - 1, k - 1)
+    of comb(n, k) choices.
+    """
+    return [
+        sum(cost * comb(of - i - 1, k - 1) for i, cost in enumerate(costs)) / comb(of, k)
+        for k in range(of - len(costs) + 1, of + 1)
+    ]
 
 
 @cache
