@@ -34,8 +34,8 @@ NEVER = [
 
 LIGHT_DATA = {f"ablab.transformer.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata")}
 
-HEAVY = {"ablab.report.dashboard.send", "ablab.report.dashboard.specification"}
-"""They speak to W&B in its own objects; only the verb `dashboard` imports them."""
+HEAVY = {"ablab.report.dashboard.send"}
+"""It speaks to W&B in its own objects; only the verb `dashboard` imports it."""
 
 MODULES = {name: path for name, path in modules().items() if name.split(".")[0] == "ablab"}
 STOREY = {name: number for number, names in enumerate(LEVELS) for name in names}

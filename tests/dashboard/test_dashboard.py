@@ -11,7 +11,7 @@ from ablab.cli import main
 from ablab.config import compose
 from ablab.plan import plan
 from ablab.report.dashboard.content import content_of, last_report
-from ablab.report.dashboard.specification import as_sent, report, workspace
+from ablab.report.dashboard.send import as_sent, report, workspace
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.study import Study

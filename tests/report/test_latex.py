@@ -7,11 +7,9 @@ import subprocess
 import pytest
 
 from ablab.judge.document import Document
-from ablab.report.column import column_files
-from ablab.report.latex import latex
+from ablab.report.latex import breakable, column_files, escaped, latex
 from ablab.report.pictures import COLUMN_LOOK, COLUMN_WIDTH, write_column_picture
 from ablab.report.tables import tables
-from ablab.report.tex import breakable, escaped
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from ablab.judge.document import Document
-from ablab.report.alternatives import alternatives
-from ablab.report.charts import charts
+from ablab.report.charts import alternatives, charts
 from tests.report.browser import CHROMIUM, Browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")

@@ -7,9 +7,9 @@ import pytest
 from ablab.judge.document import ClaimLine, Document, SeedDifference, Span
 from ablab.judge.selection_of_study import of_study
 from ablab.report.drawing import drawing
+from ablab.report.forest import published_differences
 from ablab.report.page import page
 from ablab.report.plain_words import plain_words
-from ablab.report.published import published_differences
 from ablab.report.spoken import spoken, spoken_pair
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -47,7 +47,7 @@ def dashboard(arguments: Sequence[str]) -> int:
 
 
 def _print(content: Content) -> None:
-    from ablab.report.dashboard.specification import as_sent, report, workspace
+    from ablab.report.dashboard.send import as_sent, report, workspace
 
     entity = content.entity or ""  # W&B knows the user's own; a dry run asks nobody
     made = {"workspace": as_sent(workspace(content, entity)), "report": as_sent(report(content, entity))}

@@ -25,8 +25,7 @@ from ablab.judge.selection_of_table import of_table
 from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.report.charts import charts
 from ablab.report.checklist import checklist
-from ablab.report.column import column_files
-from ablab.report.latex import latex
+from ablab.report.latex import column_files, latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words

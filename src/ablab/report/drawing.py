@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ablab.judge.document import ClaimLine, FollowedLine, SeedDifference
 from ablab.judge.format import interval_text, signed
-from ablab.report.published import published_differences
+from ablab.report.forest import published_differences
 
 WIDTH, HEIGHT, ASIDE = 380, 112, 22
 """Of the drawing of a difference in its own units, and the space at its sides."""

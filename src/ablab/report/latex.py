@@ -1,14 +1,20 @@
-"""The report for a paper: tables and pictures in LaTeX."""
+"""The report for a paper, in LaTeX: a table, a figure and methods for one column, and everything on wide pages."""
 
-from collections.abc import Iterator, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
-from ablab.judge.document import ClaimLine, Document
-from ablab.report.column import column_figure, column_methods, column_table
+from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document
+from ablab.judge.format import interval_text, number, signed
+from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
-from ablab.report.tables import ReportTable, tables
-from ablab.report.tex import breakable, escaped, label
+from ablab.report.spoken import spoken
+from ablab.report.tables import ReportTable, arms_by_effect, tables
+from ablab.text import how_many
 
 
 def latex(document: Document) -> str:
@@ -84,39 +90,185 @@ def _table(document: Document, table: ReportTable) -> str:
         caption += [f"{name}: {signature}." for name, signature in document.signatures.items()]
     if table.key == "claims" or (not document.claims and table.key == "arms"):
         caption += [f"{words}." for words in document.custody]
-    return "\n".join(
-        [
-            "\\begin{table}",
-            "\\centering",
-            "\\resizebox{\\linewidth}{!}{%",
-            f"\\begin{{tabular}}{{{columns}}}",
-            "\\toprule",
-            _row(table.columns),
-            "\\midrule",
-            *(_row(row) for row in table.rows),
-            "\\bottomrule",
-            "\\end{tabular}}",
-            f"\\caption{{{escaped(' '.join(caption))}}}",
-            f"\\label{{tab:{label(document.name)}-{table.key}}}",
-            "\\end{table}",
-        ]
-    )
+    content = [
+        "\\centering",
+        "\\resizebox{\\linewidth}{!}{%",
+        f"\\begin{{tabular}}{{{columns}}}",
+        "\\toprule",
+        _row(map(escaped, table.columns)),
+        "\\midrule",
+        *(_row(map(escaped, row)) for row in table.rows),
+        "\\bottomrule",
+        "\\end{tabular}}",
+    ]
+    return _float("table", content, escaped(" ".join(caption)), f"{label(document.name)}-{table.key}")
 
 
 def _picture(document: Document, picture: Picture) -> str:
     caption = f"{document.name}: {picture.title}. {picture.caption}"
-    return "\n".join(
-        [
-            "\\begin{figure}",
-            "\\centering",
-            f"\\includegraphics[width=16cm,height=11cm,keepaspectratio]{{{picture.key}.pdf}}",
-            f"\\caption{{{escaped(caption)}}}",
-            f"\\label{{fig:{label(document.name)}-{label(picture.key)}}}",
-            "\\end{figure}",
-        ]
-    )
+    content = ["\\centering", f"\\includegraphics[width=16cm,height=11cm,keepaspectratio]{{{picture.key}.pdf}}"]
+    return _float("figure", content, escaped(caption), f"{label(document.name)}-{label(picture.key)}")
 
 
-def _row(cells: Sequence[str]) -> str:
+def _float(kind: str, content: Sequence[str], caption: str, name: str, place: str = "") -> str:
+    """Return a table or figure; its label begins with `tab:` or `fig:`."""
+    ends = f"\\caption{{{caption}}}", f"\\label{{{kind[:3]}:{name}}}", f"\\end{{{kind}}}"
+    return "\n".join([f"\\begin{{{kind}}}{place}", *content, *ends])
+
+
+def _row(cells: Iterable[str]) -> str:
     # {}: otherwise [ or * at the start of a row would be read as an option of the \\ that ends the row above.
-    return "{}" + " & ".join(escaped(cell) for cell in cells) + " \\\\"
+    return "{}" + " & ".join(cells) + " \\\\"
+
+
+COLUMN = 219
+"""Points: the width of a column of ACL's style, 7.7 cm."""
+
+DIGIT, APART, NAME = 5.0, 6, 58
+"""Points: of a figure in footnotesize, between two columns of a table, and the least that names of arms need."""
+
+MOST_ARMS = 45
+"""Rows of a table that fits on a page."""
+
+
+def column_files(document: Document) -> dict[str, str]:
+    """Return the files to include in a paper, by name; none that would be empty."""
+    files = {
+        "column_table.tex": column_table(document),
+        "column_figure.tex": column_figure(document),
+        "column_methods.tex": column_methods(document),
+    }
+    return {name: text for name, text in files.items() if text}
+
+
+def column_table(document: Document) -> str:
+    """Return arms by effect: mean and standard deviation over seeds, and the paired difference from the baseline."""
+    arms = arms_by_effect(document)
+    differences = {line.arm: line for line in document.differences}
+    rows = [_cells(document, arm, differences.get(arm.name)) for arm in arms[:MOST_ARMS]]
+    columns, size = _fitting(rows, counts={arm.finished for arm in arms})
+    head = {"mean": "mean", "sd": "sd", "n": "$n$", "difference": "$\\Delta$", "interval": "95\\,\\% interval"}
+    alignment = "".join("l" if column == "interval" else "r" for column in columns)
+    content = [
+        f"\\centering\\{size}\\setlength{{\\tabcolsep}}{{3pt}}",
+        f"\\begin{{tabularx}}{{\\columnwidth}}{{@{{}}>{{\\raggedright\\arraybackslash\\hangindent=0.8em}}X{alignment}@{{}}}}",
+        "\\toprule",
+        _row(["arm", *(head[column] for column in columns)]),
+        "\\midrule",
+        *(_line(arm, row, columns) for arm, row in zip(arms, rows, strict=False)),
+        "\\bottomrule",
+        "\\end{tabularx}",
+    ]
+    return _float("table", content, _caption(document, columns, arms), label(document.name), "[t]") + "\n"
+
+
+def column_figure(document: Document) -> str:
+    """Return the figure of `column_figure.pdf`; empty where there is nothing to draw."""
+    about, rows = column_rows(document)
+    if not rows:
+        return ""
+    marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
+    first = f" The first {COLUMN_ROWS} of {len(rows)}." if len(rows) > COLUMN_ROWS else ""
+    caption = f"Differences in {about}: {'; '.join(marks)}.{first}"
+    content = ["\\centering", "\\includegraphics[width=\\columnwidth]{column_figure.pdf}"]
+    return _float("figure", content, breakable(caption), label(document.name), "[t]") + "\n"
+
+
+def column_methods(document: Document) -> str:
+    """Return a paragraph on the statistics, with the signatures of the scores and the stamp of the register."""
+    signatures = [f"{name}: {signature}." for name, signature in document.signatures.items()]
+    sentences = [
+        *map(breakable, [*document.methods, *signatures]),
+        *(f"{escaped(words)}." for words in document.custody),
+    ]
+    return "\n".join(["\\paragraph{Statistics.}\\begin{sloppypar}", *sentences, "\\end{sloppypar}", ""])
+
+
+def _cells(document: Document, arm: ArmLine, line: DifferenceLine | None) -> dict[str, str]:
+    digits = document.digits
+    return {
+        "mean": number(arm.mean, digits),
+        "sd": number(arm.sd, digits),
+        "n": str(arm.finished),
+        "difference": "" if line is None else signed(line.difference, digits),
+        "interval": "" if line is None else interval_text(line.interval, digits),
+    }
+
+
+def _fitting(rows: Sequence[dict[str, str]], counts: set[int]) -> tuple[list[str], str]:
+    """Return the columns and the size of letters that fit: no deviation, then small letters, where figures are long.
+
+    The number of seeds stands where arms have different ones.
+    """
+    every = ["mean", "sd", *(["n"] if len(counts) > 1 else []), "difference", "interval"]
+    every = [column for column in every if any(row[column] for row in rows)]
+    fewer = [column for column in every if column != "sd"]
+    for columns in (every, fewer):
+        wide = sum(DIGIT * max(len(row[column]) for row in rows) + APART for column in columns)
+        if COLUMN - wide >= NAME:
+            return columns, "footnotesize"
+    return fewer, "scriptsize"
+
+
+def _line(arm: ArmLine, row: dict[str, str], columns: Sequence[str]) -> str:
+    name = breakable(spoken(arm.name))
+    if arm.mean is None:
+        said = "no score" if arm.finished else "no finished run"
+        if arm.diverged:
+            said = f"{arm.diverged} of {arm.planned} runs diverged"
+        return _row([name, f"\\multicolumn{{{len(columns)}}}{{l@{{}}}}{{{said}}}"])
+    return _row([name, *(escaped(row[column]) for column in columns)])
+
+
+def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]) -> str:
+    where = "" if document.test_set is None else f" on {document.test_set} ({document.size})"
+    counts = {arm.finished for arm in arms}
+    seeds = how_many(max(counts), "seed") if len(counts) == 1 else "n seeds"
+    over = "mean and standard deviation" if "sd" in columns else "mean"
+    said = [f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}."]
+    text = breakable(said[0])
+    if "difference" in columns:
+        baseline = document.baselines if document.within else spoken(document.baseline)
+        interval = ", with its paired $t$ interval, uncorrected" if "interval" in columns else ""
+        shared = {line.n for line in document.differences if line.difference is not None} == counts
+        paired = "paired by seed" if shared else "paired by seed, over those that both have"
+        text += f" $\\Delta$: difference from {breakable(baseline)}, {paired}{interval}."
+    return text + (f" The first {MOST_ARMS} of {len(arms)} arms." if len(arms) > MOST_ARMS else "")
+
+
+LONG = 12
+"""Characters of a word that fit any column; longer ones may break after punctuation."""
+
+
+@cache
+def escaped(text: str) -> str:
+    """Escape any text for any LaTeX engine; a hyphen before a number becomes a minus sign.
+
+    Letters that the usual fonts lack become their code points, so that the document compiles and names stay distinct.
+    """
+    printable = "".join(f"(U+{ord(one):04X})" if _is_foreign(one) else one for one in text)
+    found: str = _encoder().unicode_to_latex(printable)
+    return re.sub(r"(?<![\w.\-)\]}])-(?=\d)", "$-$", found)
+
+
+def breakable(text: str) -> str:
+    """Escape, and allow a line to break within long words, which would stick out of a narrow column."""
+    words = [re.sub(r"([|:=,_/]|[.-](?!\d))(?=[\w.+-])", "\\1\0", w) if len(w) > LONG else w for w in text.split(" ")]
+    return "\\allowbreak{}".join(escaped(part) for part in " ".join(words).split("\0"))
+
+
+def label(name: str) -> str:
+    """Return a name with which LaTeX can refer to a float."""
+    return "".join(character if character.isalnum() else "-" for character in name)
+
+
+def _is_foreign(character: str) -> bool:
+    """Return whether the character is a letter neither Latin nor Greek, which the usual fonts lack."""
+    return character.isalpha() and not unicodedata.name(character, "").startswith(("LATIN", "GREEK", "MICRO"))
+
+
+@cache
+def _encoder() -> Any:
+    from pylatexenc.latexencode import UnicodeToLatexEncoder
+
+    return UnicodeToLatexEncoder(unknown_char_policy="replace", unknown_char_warning=False)

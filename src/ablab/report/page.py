@@ -10,16 +10,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ablab.judge.document import ClaimLine, Document, Facets, Matrices
-from ablab.report.alternatives import alternatives
-from ablab.report.charts import charts
+from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import Style, styles
 from ablab.report.forest import Forest, forests
 from ablab.report.made import command, cost_words
-from ablab.report.order import arms_by_effect
 from ablab.report.page_tables import page_table
 from ablab.report.plain_words import plain_words
-from ablab.report.tables import MAKERS
+from ablab.report.tables import MAKERS, arms_by_effect
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""

@@ -17,7 +17,6 @@ from ablab.judge.document import (
     TuningLine,
 )
 from ablab.judge.format import advice_words, interval_text, number, p_text, signed
-from ablab.report.order import arms_by_effect, differences_by_effect
 from ablab.study.claims import EXPECTED
 
 
@@ -257,3 +256,22 @@ def _best_of_half(line: TuningLine) -> float | None:
     """Return the best of half the trials, on average; None where as many have diverged."""
     place = (line.trials + 1) // 2 - line.diverged - 1
     return line.expected[place] if place >= 0 else None
+
+
+def differences_by_effect(document: Document) -> list[DifferenceLine]:
+    """Return the differences, the best first, and those that have none last.
+
+    In the order of the study where arms have baselines of their own: their differences do not compare.
+    """
+    if document.within:
+        return document.differences
+    sign = -1.0 if document.higher_is_better else 1.0
+    return sorted(document.differences, key=lambda line: (line.difference is None, sign * (line.difference or 0.0)))
+
+
+def arms_by_effect(document: Document) -> list[ArmLine]:
+    """Return the arms in the order of their differences, after the baseline."""
+    if document.within:
+        return document.arms
+    places = {line.arm: place for place, line in enumerate(differences_by_effect(document))}
+    return sorted(document.arms, key=lambda arm: (not arm.is_baseline, places.get(arm.name, len(places))))
