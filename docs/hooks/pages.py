@@ -7,7 +7,6 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 from benchmarks.reference import settings_page, verbs_page
-from docs.hooks.files import files_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +17,6 @@ def on_files(files: Files, config: Any) -> Files:
         "index.md": front_page((ROOT / "README.md").read_text(encoding="utf-8")),
         "reference/verbs.md": verbs_page(),
         "reference/settings.md": settings_page(),
-        "reference/files.md": files_page((ROOT / "docs" / "guide.md").read_text(encoding="utf-8")),
     }
     for place, content in made.items():
         files.append(File.generated(config, place, content=content))

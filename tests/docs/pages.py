@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("docs", "docs/how_to", "docs/results")
+FOLDERS = ("docs", "docs/results")
 PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md")))]
 SCRIPTS = {f"{verb}.py": verb for verb in ("train", "study", "report", "prune", "translate")}
 

@@ -8,13 +8,13 @@ import pytest
 
 from ablab import errors
 from ablab.commands.options import OPTIONS
-from ablab.config.groups import groups
+from ablab.config.groups import default_choices, groups
 from ablab.config.schema import all_fields
 from ablab.store.run_folder import RunFolder
 from benchmarks.reference import settings_page, verbs_page
-from docs.hooks.files import files_page
 from tests.docs.pages import ROOT
 
+PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 STORE = ROOT / "tests" / "stores" / "schema_2.tar.xz"
 
 
@@ -33,6 +33,15 @@ def settings():
 def test_a_verb_stands_there_with_each_of_its_options(verb):
     section = sections(verbs_page(), 2)[verb]
     assert all(re.search(rf"^{name} ", section, re.MULTILINE) for name in OPTIONS[verb].model_fields)
+
+
+def test_the_overview_has_a_row_of_every_verb_and_of_all_options():
+    verbs = re.findall(r"^\| (`.*?) \|", sections(PAGE, 2)["Verbs"], re.MULTILINE)
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", sections(PAGE, 3)["Options"], re.MULTILINE))
+    listed = {group: re.findall(r"`(\w+)`", row) for group, row in rows.items()}
+    assert set(", ".join(verbs).replace("`", "").split(", ")) == set(OPTIONS)
+    assert {group: sorted(options) for group, options in listed.items()} == groups()
+    assert {group: options[0] for group, options in listed.items()}.items() <= default_choices().items()
 
 
 def test_every_exit_code_stands_there():
@@ -69,7 +78,7 @@ def test_what_a_field_takes_is_never_left_out(settings):
 
 
 def test_every_file_that_runs_leave_stands_in_the_table():
-    table = files_page((ROOT / "docs" / "guide.md").read_text(encoding="utf-8"))
+    table = sections(PAGE, 2)["Files of a run"]
     with tarfile.open(STORE) as store:
         inside = [f"/{name}".split("/runs/", 1)[1] for name in store.getnames() if "/runs/" in f"/{name}"]
     paths = [place.split("/") for place in inside]
