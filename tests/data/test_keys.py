@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.transformer.data.keys import has_both_sides, is_blank, key, near_key, readable
-from ablab.transformer.data.normalization import USUAL, normalizer
+from ablab.transformer.data.normalization import IDENTITY, USUAL, normalizer
 
 ODD = (
     "\x00\x01\t\x0b\x1c\x85\xa0\xad\u0301\u0344\u061c\u1680\u200b\u200c\u200d\u2028\u2060\u2581\u3000\ufeff\uff5e\ufffd"
@@ -29,6 +29,21 @@ def test_every_character_that_is_read_alike_has_one_key(form):
     read = as_read(sentences)
     assert [each for each, found in zip(sentences, read, strict=True) if key(found) != key(each)] == []
     assert [each for each, found in zip(sentences, read, strict=True) if not found and not is_blank(each)] == []
+
+
+@pytest.mark.parametrize("form", ["a{}b", " {} "])
+def test_every_character_that_identity_reads_alike_has_one_key_but_for_five(form):
+    """It reads them as spaces, as Python does; the usual rule leaves them out."""
+    characters = [chr(code) for code in range(1, 0x20000) if unicodedata.category(chr(code)) not in ("Cs", "Cn")]
+    sentences = [form.format(each) for each in characters if each != "\n"]
+    keys: dict[str, set[str]] = {}
+    for each, found in zip(sentences, normalizer(IDENTITY).normalize(sentences), strict=True):
+        if not set(each) & set("\x0b\x1c\x1d\x1e\x1f"):
+            keys.setdefault(found, set()).add(key(each))
+    assert [found for found, several in keys.items() if len(several) > 1] == []
+    for each in "\x0b\x1c\x1d\x1e\x1f":
+        assert [normalizer(rule).normalize(f"a{each}b") for rule in (IDENTITY, USUAL)] == ["▁a▁b", "▁ab"]
+        assert key(f"a{each}b") == "ab" != key("a b")
 
 
 @given(texts, texts)

@@ -1,7 +1,9 @@
 """Keys of sentences: equal for sentences that a model reads alike, or nearly so; without torch and SentencePiece.
 
-A key folds at least what SentencePiece's usual normalisation (nmt_nfkc) folds, so that sentences with the same token
-ids have the same key. It also leaves out what nobody sees, such as soft hyphens and joiners.
+A key folds all that SentencePiece's usual normalisation (nmt_nfkc) folds: sentences that it makes equal have one key.
+It also leaves out what nobody sees, such as soft hyphens and joiners. Sentences that `identity` makes equal have one
+key, too, unless they hold U+000B or U+001C to U+001F, which it reads as spaces; keys leave them out, as nmt_nfkc does.
+What an existing model folds beyond nmt_nfkc, such as case, and what its vocabulary lacks, stay apart in keys.
 """
 
 import re
@@ -10,7 +12,10 @@ from collections.abc import Sequence
 
 _UNSEEN = r"\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u180e\u200d\u202a-\u202e\u2060-\u2064\u2066-\u206f"
 _SPACES = r"\u061c\u200b\u200c\u200e\u200f\u2581\ufeff\ufffd"
-"""Characters that are left out, and those that count as a space besides Python's white space."""
+"""Characters that are left out, and those that count as a space besides the rest of Python's white space.
+
+Python counts U+000B and U+001C to U+001F as white space; they are among those left out.
+"""
 
 _LEFT_OUT, _AS_SPACE = re.compile(f"[{_UNSEEN}]+"), re.compile(f"[{_SPACES}]+")
 _NO_WORD = re.compile(r"[\W_]")
