@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic import ValidationError, create_model
 from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
 
 from ablab.code.find import Part, find_part
 from ablab.code.folders import shipped_targets, user_confs
@@ -178,16 +179,33 @@ def corpus_class(values: Mapping[str, Any]) -> type[Corpus]:
 def defaults_of(group: str, kind: str) -> dict[str, Any]:
     """Return the defaults of a part's fields: those of its signature, and of runtime fields that came later.
 
-    Those of the YAML file go before.
+    Of a corpus, those of its class and of all fields that came later. Those of the YAML file go before.
     """
+    if group == "data":
+        found = class_of(group, kind)
+        return {} if found is None else _defaults_in(found)
     part = part_of(group, kind)
-    if part is None or group == "data":
+    if part is None:
         return {}
     marks = OPTIONS[group].get(kind, OPTIONS[group][""]).marks()
     late = {name: mark.formerly.value for name, mark in marks.items() if mark.formerly and mark.role is Role.RUNTIME}
     parameters = part.signature.parameters
     own = {name: parameters[name].default for name in _fields(part, group) if parameters[name].default is not MISSING}
     return {**late, **own}
+
+
+def _defaults_in(found: type[Group]) -> dict[str, Any]:
+    """Return the default values of a class's fields, as far as a YAML file could hold them."""
+    plain = (type(None), bool, int, float, str, list, dict)
+    fields = {name: field for name, field in found.model_fields.items() if not _is_computed(field)}
+    own = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+    late = {name: mark.formerly.value for name, mark in found.marks().items() if mark.formerly}
+    return {name: value for name, value in {**own, **late}.items() if name != "kind" and type(value) in plain}
+
+
+def _is_computed(field: FieldInfo) -> bool:
+    """Return whether a default is made of the values of other fields."""
+    return bool(getattr(field, "default_factory_takes_validated_data", False))
 
 
 def option(group: str, values: Mapping[str, Any]) -> Group:

@@ -204,7 +204,7 @@ def _compose_options(options: tuple[tuple[str, str], ...], confs: Sequence[Path]
 
 
 def _settle(values: DictConfig, group: str, option: str) -> None:
-    """Name the kind of the chosen part in place of its target, and add the defaults of its signature.
+    """Name the kind of the chosen part in place of its target, and add its own defaults.
 
     Remove fields that other options set but it lacks, such as a size's warm-up under plateau. What its own file sets
     stays: there, a field that it lacks is an error.
@@ -215,11 +215,13 @@ def _settle(values: DictConfig, group: str, option: str) -> None:
         ]
         del values[TARGET]
     found = class_of(group, values.get("kind"))
-    if found is None or group == "data":
+    if found is None:
         return
     for name, default in defaults_of(group, values["kind"]).items():
         if name not in values:
             values[name] = default
+    if group == "data":
+        return
     own = option_values(group, option)
     for field in [str(field) for field in values if field not in found.model_fields and field not in own]:
         del values[field]
