@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 324,
-    "lines": 45_735,
+    "lines": 45_734,
     "entries at the top": 30,
     "arrows between rooms": 290,
     "floors": 14,

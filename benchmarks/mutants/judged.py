@@ -2,17 +2,26 @@
 
 import hashlib
 import json
+import subprocess
 import threading
 from collections.abc import Iterable
 from dataclasses import astuple
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.mutants.fault import Fault
 from benchmarks.mutants.trial import ROOT
 
 LIVED = "LIVED"
 UNJUDGED = "not judged"
+
+
+class Last(NamedTuple):
+    """What was found when a fault was last tried, and at which commit."""
+
+    by: str
+    commit: str
 
 
 @cache
@@ -43,6 +52,22 @@ def digest_of_test(test: str) -> str:
     return hashlib.sha256(_common() + _digest([ROOT / test.partition("::")[0]])).hexdigest()[:16]
 
 
+def edit_of(fault: Fault) -> str:
+    """Digest of the edit alone: under the same name, another is another fault."""
+    return hashlib.sha256(repr((fault.right, fault.wrong)).encode()).hexdigest()[:8]
+
+
+@cache
+def _commit() -> str:
+    """Return the commit of the sources, as it was when first asked for."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = " with changes" if git("status", "--porcelain", "--", "src", "tests", "conf") else ""
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
+
+
 class Judged:
     """The first test that noticed each fault, or `LIVED`, in a file that is written after each of them.
 
@@ -61,6 +86,11 @@ class Judged:
         known = self._faults.get(fault.name, {})
         return known["by"] if known.get("digest") == digest(fault) else None
 
+    def last(self, fault: Fault) -> Last | None:
+        """What was found when this edit was last tried, whatever the other sources were then."""
+        known = self._faults.get(fault.name, {})
+        return Last(known["by"], known["commit"]) if known.get("edit") == edit_of(fault) else None
+
     def passes(self, test: str) -> bool:
         """Whether this test is known to pass as it is."""
         return self._pass.get(test) == digest_of_test(test)
@@ -68,7 +98,12 @@ class Judged:
     def add(self, fault: Fault, by: str) -> None:
         """Noticed by this test, or `LIVED`."""
         with self._writing:
-            self._faults[fault.name] = {"digest": digest(fault), "by": by}
+            self._faults[fault.name] = {
+                "digest": digest(fault),
+                "by": by,
+                "edit": edit_of(fault),
+                "commit": _commit(),
+            }
             self._write()
 
     def add_pass(self, test: str) -> None:

@@ -1,11 +1,10 @@
 """What was found, as a page of the documentation."""
 
-import subprocess
+from collections import Counter
 
 from benchmarks.mutants.fault import TESTS
 from benchmarks.mutants.faults import FAULTS, ROOMS
 from benchmarks.mutants.judged import LIVED, UNJUDGED, Judged
-from benchmarks.mutants.trial import ROOT
 
 INTRODUCTION = """# Mutation testing
 
@@ -18,18 +17,21 @@ failed.
 
 The list is in [benchmarks/mutants/faults](../benchmarks/mutants/faults); `--only WORD` tries those whose name has the
 word. A result holds only for the sources it was found with: the next run tries only faults that have not been
-tried with the present ones, and `--again` tries everything. The command fails if a fault survives, or if its text is
-no longer in the sources.
+tried with the present ones, and `--again` tries everything. This page has the last result of each fault, and the
+commits at which these were found. The command fails if a fault survives, or if its text is no longer in the sources.
 """
 
 
 def page(judged: Judged) -> str:
     """Markdown."""
-    found = {fault.name: judged.of(fault) or UNJUDGED for fault in FAULTS}
+    last = {fault.name: judged.last(fault) for fault in FAULTS}
+    found = {name: UNJUDGED if each is None else each.by for name, each in last.items()}
     count = {word: list(found.values()).count(word) for word in (LIVED, UNJUDGED)}
     noticed = len(FAULTS) - sum(count.values())
     rest = "".join(f", {number} {word.lower()}" for word, number in count.items() if number)
-    lines = [INTRODUCTION, f"At commit {_commit()}: {len(FAULTS)} faults, {noticed} noticed{rest}."]
+    tried = Counter(each.commit for each in last.values() if each is not None)
+    where = ", ".join(f"{commit} ({number})" for commit, number in tried.most_common())
+    lines = [INTRODUCTION, f"{len(FAULTS)} faults, {noticed} noticed{rest}. Last tried at commit {where}."]
     for room, faults in ROOMS.items():
         lines += ["", f"## {room}", "", "| fault | in | noticed by |", "| --- | --- | --- |"]
         lines += [f"| {fault.name} | `{fault.file}` | {_shown(found[fault.name])} |" for fault in faults]
@@ -41,11 +43,3 @@ def _shown(by: str) -> str:
         return f"**{by}**"
     path, _, test = by.removeprefix(TESTS).partition("::")
     return f"`{path}`: {test.removeprefix('test_').replace('_', ' ')}"
-
-
-def _commit() -> str:
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-
-    changed = " with changes" if git("status", "--porcelain", "--", "src", "tests", "conf") else ""
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + changed

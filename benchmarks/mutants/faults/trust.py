@@ -81,9 +81,9 @@ TRUST = [
     ),
     Fault(
         "pack: the runs of tuning stay behind",
-        "commands/pack.py",
-        "for one in (study, study.trials) if one is not None]",
-        "for one in (study,)]",
+        "judge/selection_of_study.py",
+        "tried=_tried(study.trials),",
+        "tried=(),",
         PACKED,
     ),
 ]

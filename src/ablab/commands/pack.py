@@ -27,21 +27,20 @@ def pack(arguments: Sequence[str]) -> int:
         raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
     if options.runs is None:
         study = define((*words, f"outputs={spelled('outputs', str(outputs))}"))
-        selections = [of_study(one) for one in (study, study.trials) if one is not None]
+        selection = of_study(study)
+        folders = [one.folder for one in (study, study.trials) if one is not None]
     else:
-        selections = [of_runs(options.runs, outputs)]
-    selection = selections[0]
-    runs = {run.folder.path.resolve(): run.folder for each in selections for run in ended_of(each)}
+        selection, folders = of_runs(options.runs, outputs), []
+    runs = {run.folder.path.resolve(): run.folder for run in ended_of(selection)}
     if not runs:
         raise UserError(f"{selection.name}: none of its runs has ended in {outputs}")
     path = Path(options.to) if options.to is not None else selection.outputs / "packs" / f"{selection.name}.zip"
-    folders = [*(each.study for each in selections), selection.folder]
     index = write_pack(
         path,
         selection.name,
         now(),
         [*runs.values()],
-        [folder for folder in folders if folder is not None and folder.is_dir()],
+        [folder for folder in (*folders, selection.folder) if folder.is_dir()],
         Contents(weights=options.weights, text=options.text),
     )
     console = Console()
