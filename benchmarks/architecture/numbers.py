@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 324,
-    "lines": 45_734,
+    "files over 12 lines": 323,
+    "lines": 45_758,
     "entries at the top": 30,
     "arrows between rooms": 290,
     "floors": 14,

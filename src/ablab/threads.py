@@ -1,4 +1,5 @@
-"""Number of CPU cores, and waiting behaviour of PyTorch's threads, which must be set before torch is imported."""
+"""This process: its CPU cores, how its threads wait, which must be set before torch is imported, and its place under
+torchrun."""
 
 import os
 
@@ -17,3 +18,13 @@ def wait_politely() -> None:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def place() -> tuple[int, int]:
+    """Return this process's rank among how many, as torchrun says, or (0, 0) without torchrun.
+
+    One of its variables alone may stay behind from another program.
+    """
+    if os.environ.keys() >= {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    return 0, 0

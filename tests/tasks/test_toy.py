@@ -94,6 +94,15 @@ def test_verbs_of_translation_refuse_its_runs_in_a_line(swept, capsys, verb):
     assert "allowed: runs of task=translation" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_as_one_of_several_processes_it_is_refused_in_a_line(folder, capsys, monkeypatch, rank):
+    for name, value in {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: None)  # the test keeps its own
+    assert main(["train", "task=toy", *QUIET]) == 2
+    assert capsys.readouterr().err == "error: torchrun: a run of task=toy is one process; allowed: without torchrun\n"
+
+
 def test_a_killed_run_goes_on_to_the_same_bits(folder):
     words = ["task=toy", "task.steps=400", *QUIET]
     command = [sys.executable, "-m", "ablab", "train", *words, "outputs=killed"]

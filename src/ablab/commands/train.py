@@ -2,10 +2,14 @@
 
 import signal
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ablab.commands.habits import MANY, show, take_flags
-from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.transformer.training.torchrun import place
+from ablab.errors import DONE, INTERRUPTED, UserError
+from ablab.threads import place
+
+if TYPE_CHECKING:
+    from ablab.tasks.task import Task
 
 
 def train(arguments: Sequence[str]) -> int:
@@ -14,15 +18,13 @@ def train(arguments: Sequence[str]) -> int:
     if rank > 0:
         # Process 0 alone handles signals sent to all; the imports, which take seconds, come later.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-        from ablab.transformer.stages.worker import run_worker
-
-        run_worker()
+        _task(arguments).follow()
     arguments, shown = take_flags(arguments)
     if shown is not None:
         show(arguments, shown)
         return DONE
     if size > 1:
-        return _lead(arguments, size)
+        return _task(arguments).lead(lambda: _lead(arguments, size))
     if any(word in MANY for word in arguments):
         from ablab.sweep.hydra import multirun
 
@@ -30,20 +32,18 @@ def train(arguments: Sequence[str]) -> int:
     return _train(arguments, size)
 
 
-def _lead(arguments: Sequence[str], size: int) -> int:
-    """Train as rank 0 under torchrun, and end the others. To torchrun, a checkpoint on request is no failure."""
-    from ablab.transformer.training.workers import finish
+def _task(arguments: Sequence[str]) -> "Task":
+    from ablab.tasks.registry import task_in_words
 
-    code = FAILED
-    try:
-        if any(word in MANY for word in arguments):
-            raise UserError("-m: a study starts processes itself; allowed: without torchrun")
-        code = _train(arguments, size)
-        if code == INTERRUPTED:
-            code = DONE
-        return code
-    finally:
-        finish(code)
+    return task_in_words(arguments)
+
+
+def _lead(arguments: Sequence[str], size: int) -> int:
+    """Train as rank 0 under torchrun. To torchrun, a checkpoint on request is no failure."""
+    if any(word in MANY for word in arguments):
+        raise UserError("-m: a study starts processes itself; allowed: without torchrun")
+    code = _train(arguments, size)
+    return DONE if code == INTERRUPTED else code
 
 
 def _train(arguments: Sequence[str], size: int) -> int:

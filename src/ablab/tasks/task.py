@@ -1,6 +1,6 @@
 """The interface of a task. What it trains, it knows; arms, seeds, claims and reports know of it what stands here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -134,6 +134,17 @@ class Task:
     def measure_curve(self, planned: Any, record: Any, callbacks: Any) -> None:
         """Measure a further curve and write it."""
         raise NotImplementedError
+
+    def lead(self, work: Callable[[], int]) -> int:
+        """As the first of the processes that torchrun has started, do the work; end the others with its exit code."""
+        raise self._alone()
+
+    def follow(self) -> None:
+        """As another one of them, compute what the first asks for, and exit as it does."""
+        raise self._alone()
+
+    def _alone(self) -> UserError:
+        return UserError(f"torchrun: a run of task={self.name} is one process; allowed: without torchrun")
 
     def dry_run(self, planned: Any) -> dict[str, Any]:
         """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`."""

@@ -23,8 +23,8 @@ from torch.distributed.distributed_c10d import _abort_process_group
 from torch.distributed.rendezvous import rendezvous
 
 from ablab.errors import FAILED, LostError
+from ablab.threads import place
 from ablab.transformer.training.distributed import ProcessGroup
-from ablab.transformer.training.torchrun import place
 from ablab.transformer.training.validation import Validation
 
 PATIENCE, FOREVER = timedelta(hours=1), timedelta(days=30)
@@ -158,11 +158,16 @@ def lead(size: int, spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
         _break_off()
 
 
-def finish(code: int) -> None:
-    """As rank 0 under torchrun, end the workers with this exit code, whether they have trained or not."""
-    store = _meet()[0]
-    store.set("code", str(code))
-    store.set("spec", pickle.dumps(None))  # type: ignore[arg-type]
+def as_first(work: Callable[[], int]) -> int:
+    """As rank 0 under torchrun, do `work`; end the workers with its exit code, whether they have trained or not."""
+    code = FAILED
+    try:
+        code = work()
+        return code
+    finally:
+        store = _meet()[0]
+        store.set("code", str(code))
+        store.set("spec", pickle.dumps(None))  # type: ignore[arg-type]
 
 
 def follow(work: Callable[[Any, Callable[[bool], Worker]], None]) -> NoReturn:

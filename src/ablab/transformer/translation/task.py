@@ -1,6 +1,6 @@
 """The task translation: an encoder-decoder Transformer, trained on sentence pairs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -100,6 +100,16 @@ class Translation(Task):
         from ablab.transformer.stages.prune_curve import prune_curve
 
         prune_curve(planned, record, callbacks)
+
+    def lead(self, work: Callable[[], int]) -> int:
+        from ablab.transformer.training.workers import as_first  # no more: a process that is refused ends at once
+
+        return as_first(work)
+
+    def follow(self) -> None:
+        from ablab.transformer.stages.worker import run_worker
+
+        run_worker()
 
     def dry_run(self, planned: Planned) -> dict[str, Any]:
         from ablab.transformer.stages.dry_run import dry_run
