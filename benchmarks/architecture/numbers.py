@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 323,
-    "lines": 45_758,
+    "lines": 45_727,
     "entries at the top": 30,
-    "arrows between rooms": 290,
+    "arrows between rooms": 291,
     "floors": 14,
     "files that name a score": 33,
     "modules with one importer": 71,

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ablab.identity import condition_id, evaluation_id
+from ablab.judge.claims import judge
+from ablab.judge.document import ClaimLine
+from ablab.judge.selection import SelectedArms
+from ablab.report.claim_words import with_words
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.store.stored_text import StoredText, keep_text
@@ -240,3 +244,8 @@ def _curve(cell: Cell, evaluations: list[Evaluation]) -> Curve:
         provenance_code="abc",
         ended="2026-01-01T00:00:00Z",
     )
+
+
+def claims_of(selection: SelectedArms) -> list[ClaimLine]:
+    """The claims of a selection, with their sentences."""
+    return with_words(judge(selection), selection)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.build import methods
-from ablab.judge.claims import judge
 from ablab.judge.evidence import observed
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
+from ablab.report.sentences import methods
 from ablab.statistics.interval import NotTestable
+from tests.report.synthetic import claims_of
 from tests.translation import MEASURES
 
 LOSS = MEASURES["valid_loss"]
@@ -30,7 +30,7 @@ def judged(selection, *ways, metric="valid_loss"):
     """The claim that the second arm's loss is the lower one, of two arms that select in these ways."""
     arms = [selecting(arm, *way) for arm, way in zip(selection.arms, ways, strict=False)]
     claim = selection.claims[0].model_copy(update={"metric": metric, "expect": "less", "margin": 0.0})
-    (line,) = judge(replace(selection, arms=arms, claims=[claim]))
+    (line,) = claims_of(replace(selection, arms=arms, claims=[claim]))
     return line
 
 

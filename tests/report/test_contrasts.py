@@ -15,7 +15,7 @@ from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
-from tests.report.synthetic import fill
+from tests.report.synthetic import claims_of, fill
 from tests.report.test_effects import changed, on_other_text, stopped_by_the_clock
 from tests.translation import MEASURES
 
@@ -54,7 +54,7 @@ def selection(place):
 
 
 def test_effects_and_interactions_are_those_of_the_table(selection):
-    lines = judge(selection)
+    lines = claims_of(selection)
     table = {line.kind + line.what: line.difference for line in effect_lines(selection, BLEU)}
     assert lines[0].difference == pytest.approx(table["main effectnorm: post instead of pre"])
     assert lines[1].difference == pytest.approx(
@@ -64,7 +64,7 @@ def test_effects_and_interactions_are_those_of_the_table(selection):
 
 
 def test_a_contrast_is_judged_by_the_moderated_error_of_its_arms(selection):
-    claim, line = selection.claims[0], judge(selection)[0]
+    claim, line = selection.claims[0], claims_of(selection)[0]
     arms = [selection.arm(name) for name in claim.weights]
     expected = moderated_contrast(shared_scores(arms, BLEU), list(claim.weights.values()))
     assert (line.p, line.test) == (pytest.approx(expected.p), expected.method)
@@ -73,7 +73,7 @@ def test_a_contrast_is_judged_by_the_moderated_error_of_its_arms(selection):
 
 
 def test_not_worse_knows_which_way_its_metric_goes(selection):
-    lines = judge(selection)
+    lines = claims_of(selection)
     assert [lines[2].outcome, lines[3].outcome] == ["supported", "supported"]
     assert lines[2].interval.low > -40
     assert lines[3].interval.high < 0.1
@@ -81,7 +81,7 @@ def test_not_worse_knows_which_way_its_metric_goes(selection):
 
 
 def test_secondary_claims_are_a_family_of_their_own(selection):
-    lines, alone = judge(selection), judge(replace(selection, claims=[c for c in selection.claims if c.secondary]))
+    lines, alone = claims_of(selection), judge(replace(selection, claims=[c for c in selection.claims if c.secondary]))
     assert [line.secondary for line in lines] == [False] * 4 + [True] * 2
     assert [line.corrected for line in lines[4:]] == [line.corrected for line in alone]
     assert "corrected for 4 primary claims" in lines[0].words

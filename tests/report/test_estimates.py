@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.build import methods
-from ablab.judge.claims import judge
 from ablab.judge.estimates import borrowed, nearly_failed
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import Registered
 from ablab.judge.selection_of_study import of_study
+from ablab.report.sentences import methods
 from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
+from tests.report.synthetic import claims_of
 from tests.translation import MEASURES
 
 BLEU = MEASURES["test_bleu"]
@@ -52,7 +52,7 @@ def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
     assert failing.diverged
     assert borrowed(selection.arms, [lower, usual], BLEU, nearly_failed(selection.arms, BLEU)) == [bleus(higher)]
     expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
-    (line,) = [line for line in judge(selection) if (line.arm, line.metric) == (lower.name, "test_bleu")]
+    (line,) = [line for line in claims_of(selection) if (line.arm, line.metric) == (lower.name, "test_bleu")]
     assert line.test == expected.method
     assert line.p == pytest.approx(expected.p)
     assert (line.interval.low, line.interval.high) == pytest.approx(
@@ -66,7 +66,7 @@ def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
 
 
 def test_where_pairs_are_declared_to_decide_they_do(selection):
-    lines = of_bleu(judge(replace(selection, error="paired")))
+    lines = of_bleu(claims_of(replace(selection, error="paired")))
     assert lines
     for line in lines:
         paired = paired_difference(bleus(selection.arm(line.arm)), bleus(selection.arm(line.baseline)))
@@ -75,7 +75,7 @@ def test_where_pairs_are_declared_to_decide_they_do(selection):
 
 
 def test_pruned_models_are_compared_by_their_pairs_alone(selection):
-    lines = [line for line in judge(selection) if line.metric in ("depth", "pruned_bleu")]
+    lines = [line for line in claims_of(selection) if line.metric in ("depth", "pruned_bleu")]
     assert len(lines) == 2
     assert {line.test for line in lines} <= {"paired t", None}
     assert all(line.other is None for line in lines)
@@ -127,7 +127,7 @@ def test_a_run_that_nearly_failed_is_named_and_lends_nothing(selection):
     assert {name: [run.seed for run in runs] for name, runs in nearly_failed(arms, BLEU).items()} == {lower.name: [5]}
     assert borrowed(arms, [arms[2], arms[0]], BLEU, nearly_failed(arms, BLEU)) == []
     claims = [claim for claim in selection.claims if claim.metric == "test_bleu" and claim.arm != "layerdrop=0.5"]
-    lines = {line.arm: line for line in judge(replace(selection, arms=arms, claims=claims))}
+    lines = {line.arm: line for line in claims_of(replace(selection, arms=arms, claims=claims))}
     assert lines[lower.name].near_failures == [f"seed 5 of {lower.name}"]
     assert f"Nearly failed: seed 5 of {lower.name}." in lines[lower.name].words
     assert lines[higher.name].near_failures == []
@@ -150,7 +150,7 @@ def test_the_interval_on_which_the_verdict_rests_is_shown(selection, shift, marg
     arms.append(scored(lower, [score + shift for score in reversed(steady)]))
     (claim,) = [claim for claim in selection.claims if (claim.arm, claim.metric) == (lower.name, "test_bleu")]
     claim = claim.model_copy(update={"margin": margin, "expect": expect})
-    (line,) = judge(replace(selection, arms=arms, claims=[claim]))
+    (line,) = claims_of(replace(selection, arms=arms, claims=[claim]))
     assert line.outcome == outcome
     assert line.interval.level == pytest.approx(0.9 if is_narrow else 0.95)
     assert f"{100 * line.interval.level:.4g} % interval" in line.words

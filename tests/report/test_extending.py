@@ -19,7 +19,7 @@ from ablab.study.closing import close
 from ablab.study.definition import define
 from ablab.study.extending import extend, extensions
 from ablab.sweep.sweep import Policy, sweep
-from tests.report.synthetic import corpus, translated, write
+from tests.report.synthetic import claims_of, corpus, translated, write
 
 EXPERIMENT = """
 question: Does LayerDrop help?
@@ -107,7 +107,7 @@ def test_arms_of_open_claims_get_seeds_and_others_none(words):
     assert code == 0
     found = seeds(line)
     assert found["layerdrop=0.1"] < found["layerdrop=0.2"] == found["layerdrop=0"] == 6
-    first, second = judge(of_study(define(line)))
+    first, second = claims_of(of_study(define(line)))
     assert (first.outcome, first.followed.state, first.n) == ("supported", "settled", found["layerdrop=0.1"])
     assert (second.outcome, second.followed.state, second.n) == ("inconclusive", "spent", 6)
     assert said[-1] == "No seed is added: no claim is open"

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.build import findings
-from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import difference_line
 from ablab.judge.document import Matrices
@@ -16,11 +14,13 @@ from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
 from ablab.report.forest import forests
 from ablab.report.page import page
+from ablab.report.sentences import document_of
 from ablab.report.tables import claims_table
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.proportions import Shares
 from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Failures
+from tests.report.synthetic import claims_of
 from tests.report.test_estimates import scored
 from tests.report.test_evidence import with_last_fifth
 from tests.translation import MEASURES
@@ -102,7 +102,7 @@ def ranked(selection):
 
 
 def test_one_diverged_run_of_five_does_not_hide_twenty_points(ranked):
-    line, *_ = judge(ranked)
+    line, *_ = claims_of(ranked)
     assert (line.outcome, line.difference, line.n, line.interval) == ("supported", 1.0, 5, None)
     assert line.p == pytest.approx(2 / 252)
     assert "Runs diverged, so that all runs are ranked by test BLEU, diverged ones last." in line.words
@@ -111,12 +111,12 @@ def test_one_diverged_run_of_five_does_not_hide_twenty_points(ranked):
 
 
 def test_ranks_never_find_two_arms_equal(ranked):
-    same = [line for line in judge(ranked) if line.expect == "equal"]
+    same = [line for line in claims_of(ranked) if line.expect == "equal"]
     assert [line.outcome for line in same] == ["inconclusive"]
 
 
 def test_no_figure_of_ranks_stands_in_the_units_of_the_metric(ranked):
-    document = findings(ranked, 1000)
+    document = document_of(ranked, 1000)
     for row in claims_table(document).rows:
         figures = dict(zip(claims_table(document).columns, row, strict=True))
         assert figures["difference"].endswith("of pairs, won less lost")
@@ -129,7 +129,7 @@ def test_no_figure_of_ranks_stands_in_the_units_of_the_metric(ranked):
 
 
 def test_the_cells_of_differences_have_their_units(reported, selection):
-    table = claims_table(findings(selection, 1000))
+    table = claims_table(document_of(selection, 1000))
     units = [row[table.columns.index("difference")].partition(" ")[2] for row in table.rows]
     pairs = "of pairs, won less lost"
     assert units == ["BLEU", "BLEU", "BLEU", pairs, "share of runs", "layers", "BLEU"]
@@ -162,7 +162,7 @@ def test_a_supported_claim_says_whether_it_exceeds_its_margin(selection, expect,
     arms = [scored(usual, steady), scored(higher, steady), scored(lower, [score + shift for score in steady[::-1]])]
     claim = next(claim for claim in selection.claims if (claim.arm, claim.metric) == (lower.name, "test_bleu"))
     claim = claim.model_copy(update={"margin": margin, "expect": expect})
-    (line,) = judge(replace(selection, arms=arms, claims=[claim]))
+    (line,) = claims_of(replace(selection, arms=arms, claims=[claim]))
     assert line.strength == strength
     said = line.verdict.replace("the margin", f"the margin of {margin:.2f}")
     if strength is None and margin:
@@ -207,7 +207,7 @@ def test_where_every_run_diverged_their_curves_are_drawn_as_such(selection):
 
 def test_the_page_draws_no_survivors_mean_without_its_mark(survived):
     name = survived.arms[1].name
-    document = findings(survived, 1000)
+    document = document_of(survived, 1000)
     html = page(document)
     legends = html.count("</svg>" + name + "</li>"), html.count(f"</svg>{name} ({MARK})</li>")
     assert legends[0] == 0

@@ -6,7 +6,6 @@ import pytest
 
 from ablab.code.differences import joined
 from ablab.judge.arms import arm_line
-from ablab.judge.claims import judge
 from ablab.judge.document import ClaimLine
 from ablab.judge.evidence import evidence
 from ablab.judge.origins import odd, unlike
@@ -14,6 +13,7 @@ from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import Stretch
+from tests.report.synthetic import claims_of
 from tests.translation import MEASURES
 
 MACHINE = {"device": "x", "devices": 1, "micro_batches": 1, "compile": False}
@@ -101,12 +101,12 @@ def test_speeds_of_arms_that_were_not_made_alike_are_not_compared(arms, metric):
 
 def test_a_claim_and_its_arm_say_so(reported, tmp_path):
     selection = of_study(reported.study)
-    before = judge(selection)
+    before = claims_of(selection)
     assert not any(isinstance(claim, ClaimLine) and claim.unlike for claim in before)
     first, second, *rest = selection.arms
     arms = [trained(first, stretch()), trained(second, stretch(code="2:b")), *rest]
     apart = replace(selection, arms=arms)
-    claim = judge(apart)[0]
+    claim = claims_of(apart)[0]
     assert claim.unlike == "code"
     assert claim.words.endswith("The arms were not made alike: they differ in code.")
     assert (claim.outcome, claim.difference) == (before[0].outcome, before[0].difference)

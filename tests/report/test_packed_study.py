@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from ablab.cli import main
-from ablab.judge.build import findings
 from ablab.judge.selection_of_study import of_study
+from ablab.report.sentences import document_of
 from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from tests.report.test_tuned import tuned_study
@@ -28,7 +28,7 @@ def test_a_tuned_study_goes_on_from_its_archive(text, tmp_path):
     study = define((f"experiment={file}", f"outputs={elsewhere}"))
     assert not study.is_tuning
     assert {entry.state for entry in ledger(study).values()} <= {*RESULTS}
-    again = findings(of_study(study), resamples=1000)
+    again = document_of(of_study(study), resamples=1000)
     assert found.claims  # verdicts, of arms that were tuned
     for part in SHOWN:
         assert getattr(again, part) == getattr(found, part), part

@@ -6,9 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from ablab.judge.document import Document
-from ablab.judge.format import wrapped
 from ablab.report import pictures as printed
-from ablab.report.forest import forests
+from ablab.report.forest import forests, wrapped
 from ablab.report.latex import latex
 from ablab.report.pictures import write_column_picture
 from ablab.report.tables import claims_table, differences_table

@@ -8,13 +8,13 @@ import shutil
 import pytest
 
 from ablab.console import duration
-from ablab.judge.build import findings
 from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
 from ablab.report.latex import breakable, escaped
 from ablab.report.made import cost_words
 from ablab.report.plain_words import plain_words
+from ablab.report.sentences import document_of
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
@@ -262,7 +262,7 @@ def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
         [f"layerdrop={d},norm={n}" for d in (0, 0.1) for n in ("pre", "post")],
     )
     study = fill(words, dict.fromkeys(arms, 0.3), outputs=tmp_path, diverged=frozenset({(arms[3], 2)}))
-    document = findings(of_study(study), 1000)
+    document = document_of(of_study(study), 1000)
     assert document.effects == []
     assert document.notes == ["no main effects and interactions: 1 of 4 cells of the design have diverged runs"]
     assert any(said.startswith("Diverged: a loss that is not a number") for said in document.methods)

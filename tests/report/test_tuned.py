@@ -2,11 +2,11 @@
 
 import pytest
 
-from ablab.judge.build import findings
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.tuned import _curves, _line, _sensitivity, _together
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
+from ablab.report.sentences import document_of
 from ablab.report.tables import _best_of_half
 from ablab.study.definition import define
 from ablab.study.design import Arm
@@ -50,7 +50,7 @@ def tuned_study(tmp_path, errors):
     for cell in study.cells:
         first = names_of(cell.arm)[0]
         made(cell, errors[first.removesuffix(", tuned")][first.endswith("tuned")])
-    return findings(of_study(study), resamples=1000)
+    return document_of(of_study(study), resamples=1000)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ablab.api.tables import Rows
-from ablab.judge.build import findings
 from ablab.judge.document import ArmLine, ClaimLine, Document
 from ablab.judge.flaws import checked
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.report.latex import latex
+from ablab.report.sentences import document_of
 from ablab.study.definition import define
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Study:
     @cached_property
     def document(self) -> Document:
         """The whole report as data, the same that `report.json` has."""
-        return findings(self.selection, RESAMPLES)
+        return document_of(self.selection, RESAMPLES)
 
     @property
     def arms(self) -> list[ArmLine]:

@@ -15,7 +15,6 @@ from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
 from ablab.files import read_json, write_json, write_text
-from ablab.judge.build import findings
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
 from ablab.judge.selection import SelectedArms
@@ -29,6 +28,7 @@ from ablab.report.latex import column_files, latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
+from ablab.report.sentences import document_of
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
 from ablab.store.garbage import uncollected
@@ -65,7 +65,7 @@ def report(arguments: Sequence[str]) -> int:
         console.say("No report was written, since what it would rest on does not hold.")
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
-        document = findings(selection, options.resamples, lambda: bar.advance(1))
+        document = document_of(selection, options.resamples, lambda: bar.advance(1))
     is_news = _write(document, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):
         track_report(document, study, console.say)

@@ -1,16 +1,16 @@
-"""Judge claims: verdicts in numbers and in words."""
+"""Judge claims: what the runs show of each, and its verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from itertools import count
+from typing import TypeVar
 
-from ablab.judge.claim_words import Caveats, claim_words, strength, verdict_words
 from ablab.judge.contrasts import arms_of, evidence_of
-from ablab.judge.document import ClaimLine, SeedDifference, Span
+from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Span
 from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
-from ablab.judge.failures import SHARE, compared, failures
-from ablab.judge.looks import follow_claims, seeds_of, with_looks
+from ablab.judge.failures import RANK, SHARE, compared, failures
 from ablab.judge.metrics import Measure
 from ablab.judge.origins import unlike
 from ablab.judge.prospects import advice
@@ -19,21 +19,14 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated
-from ablab.statistics.sequential import Watched
-from ablab.statistics.verdict import Case, Expectation, Failures, Verdict, so_far, verdicts
+from ablab.statistics.sequential import Followed, Watched, follow_watched
+from ablab.statistics.verdict import Case, Expectation, Failures, Outcome, Verdict, so_far, verdicts
 from ablab.study.claims import Settled, asked
 from ablab.study.study import names_of
 from ablab.text import counted, how_many
 
-
-class JudgedClaim(NamedTuple):
-    """A claim, what its runs show, and its verdict. `near_failures`: runs that nearly failed, in words."""
-
-    claim: Settled
-    measure: Measure
-    found: Evidence | Estimates
-    verdict: Verdict
-    near_failures: list[str]
+One = TypeVar("One")
+Judged = TypeVar("Judged")
 
 
 def judge(selection: SelectedArms) -> list[ClaimLine]:
@@ -42,8 +35,8 @@ def judge(selection: SelectedArms) -> list[ClaimLine]:
         return _judge_looks(selection, selection.looks)
     reading = _Reading(selection)
     found = [reading.evidence(claim) for claim in selection.claims]
-    cases = [_case(claim, _measure(selection, claim), one) for claim, one in zip(selection.claims, found, strict=True)]
-    judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases)
+    cases = [_case(selection, claim, one) for claim, one in zip(selection.claims, found, strict=True)]
+    judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases, verdicts)
     return [reading.line(*about) for about in zip(selection.claims, found, judged, strict=True)]
 
 
@@ -52,7 +45,7 @@ def _judge_looks(selection: SelectedArms, looks: Looks) -> list[ClaimLine]:
     readings = cache(lambda seeds: _Reading(selection.up_to(seeds)))
 
     def watched(claim: Settled) -> Watched:
-        measure = _measure(selection, claim)
+        measure = selection.measure_of(claim)
         expect, margin = _expectation(claim, measure), _margin(claim, measure)
 
         def at(seeds: int) -> Evidence:
@@ -60,19 +53,59 @@ def _judge_looks(selection: SelectedArms, looks: Looks) -> list[ClaimLine]:
             return _shares(*arms_of(then, claim)) if measure is SHARE else evidence_of(then, claim, measure)
 
         try:
-            there = seeds_of(arms_of(selection, claim))
+            there = _seeds_of(arms_of(selection, claim))
         except NotTestable as reason:
             return Watched.of(Case(expect, margin, reason), looks)
         return Watched(expect, margin, there, at)
 
     lines = []
-    followed = follow_claims(selection, [watched(claim) for claim in selection.claims])
-    for claim, one in zip(selection.claims, followed, strict=True):
+    claims = [watched(claim) for claim in selection.claims]
+    followed = _by_family(selection.claims, claims, lambda members: follow_watched(members, looks))
+    for claim, one in zip(selection.claims, map(_ended, followed) if selection.ended else followed, strict=True):
         reading, verdict = readings(one.seeds), one.verdict
         # Before the first look nothing is read.
         found = NotTestable(verdict.reason) if verdict.difference is None else reading.evidence(claim)
-        lines.append(with_looks(reading.line(claim, found, verdict), one, selection))
+        line = reading.line(claim, found, verdict)
+        lines.append(line.model_copy(update={"followed": _followed_line(one, looks)}))
     return lines
+
+
+def _seeds_of(arms: Sequence[ArmRuns]) -> int:
+    """Return how many seeds have ended in all of the arms, from the first on and without one missing.
+
+    A look needs all seeds before it: one that still trains must not be left out because others ended sooner.
+    """
+    ended = [{run.seed for run in arm.runs if run.has_ended} for arm in arms]
+    return next(seed for seed in count() if not all(seed + 1 in seeds for seeds in ended))
+
+
+def _ended(one: Followed) -> Followed:
+    """Return a claim as it is where no seed will be added any more: one that was open is inconclusive."""
+    if one.state != "open":
+        return one
+    outcome: Outcome = "inconclusive" if one.verdict.reason is None else "not testable"
+    return replace(one, verdict=replace(one.verdict, outcome=outcome))
+
+
+def _followed_line(one: Followed, looks: Looks) -> FollowedLine:
+    return FollowedLine(
+        state=one.state,
+        first=looks.first,
+        last=looks.last,
+        looks=[LookLine(n=look.n, difference=look.difference, interval=Span.of(look.interval)) for look in one.looks],
+        chance=one.chance,
+        bias=one.bias if one.state == "settled" else None,
+    )
+
+
+def _by_family(
+    claims: Sequence[Settled], cases: Sequence[One], judge_together: Callable[[list[One]], Sequence[Judged]]
+) -> list[Judged]:
+    judged: dict[int, Judged] = {}
+    for secondary in (False, True):
+        members = [number for number, claim in enumerate(claims) if claim.secondary == secondary]
+        judged |= zip(members, judge_together([cases[number] for number in members]), strict=True)
+    return [judged[number] for number in range(len(claims))]
 
 
 class _Reading:
@@ -84,14 +117,58 @@ class _Reading:
 
     def evidence(self, claim: Settled) -> Evidence | Estimates:
         """Return what decides a claim."""
-        measure = _measure(self.selection, claim)
-        return _evidence(self.selection, claim, measure, self._near_failures(claim, measure))
+        measure = self.selection.measure_of(claim)
+        try:
+            arms = arms_of(self.selection, claim)
+        except NotTestable as reason:
+            return reason
+        if measure is SHARE:
+            return _shares(*arms)
+        return estimates(self.selection, claim, measure, self._near_failures(claim, measure))
 
     def line(self, claim: Settled, found: Evidence | Estimates, verdict: Verdict) -> ClaimLine:
-        """Return the line of a claim."""
-        measure = _measure(self.selection, claim)
-        named = _named(self.selection, claim, self._near_failures(claim, measure))
-        return _line(self.selection, JudgedClaim(claim, measure, found, verdict, named))
+        """Return the line of a claim, without its sentences."""
+        selection, measure = self.selection, self.selection.measure_of(claim)
+        shown, interval = compared(found, measure), verdict.decided_by
+        both = found if isinstance(found, Estimates) else None
+        sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
+        compare = [(arm, baseline) for arm, baseline in sides if arm and baseline]
+        is_whole = not selection.awaited and selection.looks is None
+        is_choice = not isinstance(found, NotTestable) and shown is not SHARE
+        return ClaimLine(
+            arm=claim.arm,
+            baseline=claim.baseline,
+            metric=claim.metric,
+            about=measure.title,
+            title=shown.title,
+            unit=shown.unit,
+            digits=shown.digits,
+            expect=claim.expect,
+            margin=claim.margin,
+            published=claim.published,
+            source=claim.source,
+            outcome=verdict.outcome,
+            words="",  # and what is claimed: the report says both
+            n=verdict.n or len(_shared_seeds(selection, claim)),
+            difference=verdict.difference,
+            interval=Span.of(interval) if interval else None,
+            simultaneous=Span.of(verdict.simultaneous) if verdict.simultaneous else None,
+            p=verdict.p,
+            corrected=verdict.corrected,
+            detectable=verdict.detectable,
+            reason=verdict.reason,
+            exploratory=exploratory(selection, claim),
+            unlike=_unlike(compare),
+            test=verdict.test,
+            other=both.by_the_other(interval.level, within=verdict.within) if both and interval and is_whole else None,
+            near_failures=self._named(claim, measure) if both else [],
+            secondary=claim.secondary,
+            advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
+            strength=_strength(claim, verdict, shown),
+            chosen=next((by for sides in compare if (by := chosen(measure, *sides))), None) if is_choice else None,
+            per_seed=_per_seed(selection, claim, found),
+            higher_is_better=measure.higher_is_better,
+        )
 
     def _near_failures(self, claim: Settled, measure: Measure) -> NearFailures:
         if not borrows(claim, measure):
@@ -100,30 +177,19 @@ class _Reading:
             self._failing[measure] = nearly_failed(self.selection.rows, measure)
         return self._failing[measure]
 
-
-def _by_family(claims: Sequence[Settled], cases: Sequence[Case]) -> list[Verdict]:
-    judged: dict[int, Verdict] = {}
-    for secondary in (False, True):
-        members = [number for number, claim in enumerate(claims) if claim.secondary == secondary]
-        judged |= zip(members, verdicts([cases[number] for number in members]), strict=True)
-    return [judged[number] for number in range(len(claims))]
-
-
-def _measure(selection: SelectedArms, claim: Settled) -> Measure:
-    return SHARE if claim.metric == "failures" else selection.measure_of(claim)
+    def _named(self, claim: Settled, measure: Measure) -> list[str]:
+        """Return the runs of the claim's arms that nearly failed, in words."""
+        return [
+            f"seed {run.seed} of {name}"
+            for name in claim.weights
+            for row, runs in self._near_failures(claim, measure).items()
+            if name in names_of(row)
+            for run in runs
+        ]
 
 
-def _evidence(
-    selection: SelectedArms, claim: Settled, measure: Measure, near_failures: NearFailures
-) -> Evidence | Estimates:
-    try:
-        arms = arms_of(selection, claim)
-    except NotTestable as reason:
-        return reason
-    return _shares(*arms) if measure is SHARE else estimates(selection, claim, measure, near_failures)
-
-
-def _case(claim: Settled, measure: Measure, found: Evidence | Estimates) -> Case:
+def _case(selection: SelectedArms, claim: Settled, found: Evidence | Estimates) -> Case:
+    measure = selection.measure_of(claim)
     expect, margin = _expectation(claim, measure), _margin(claim, measure)
     if not isinstance(found, Estimates):
         return Case(expect, margin, found)
@@ -149,80 +215,20 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
         return reason
 
 
-def _line(selection: SelectedArms, judged: JudgedClaim) -> ClaimLine:
-    claim, measure, found, verdict, _ = judged
-    shown, interval = compared(found, measure), verdict.decided_by
-    marks = _marks(selection, judged)
-    said = claim_words(claim, measure)
-    return ClaimLine(
-        arm=claim.arm,
-        baseline=claim.baseline,
-        metric=claim.metric,
-        about=measure.title,
-        title=shown.title,
-        unit=shown.unit,
-        digits=shown.digits,
-        expect=claim.expect,
-        margin=claim.margin,
-        published=claim.published,
-        source=claim.source,
-        outcome=verdict.outcome,
-        claimed=said,
-        words=f"{said}: {verdict_words(claim, (measure, shown), verdict, _family(selection, claim), marks)}",
-        n=verdict.n or len(_shared_seeds(selection, claim)),
-        difference=verdict.difference,
-        interval=Span.of(interval) if interval else None,
-        simultaneous=Span.of(verdict.simultaneous) if verdict.simultaneous else None,
-        p=verdict.p,
-        corrected=verdict.corrected,
-        detectable=verdict.detectable,
-        reason=verdict.reason,
-        exploratory=exploratory(selection, claim),
-        test=verdict.test,
-        secondary=claim.secondary,
-        strength=strength(claim, verdict, shown),
-        per_seed=_per_seed(selection, claim, found),
-        higher_is_better=measure.higher_is_better,
-        **marks._asdict(),
-    )
+def _strength(claim: Settled, verdict: Verdict, shown: Measure) -> str | None:
+    """Return whether a supported difference exceeds its margin, in words; None without a margin, and for shares."""
+    if not claim.margin or claim.expect in ("equal", "not_worse") or verdict.outcome != "supported" or shown is SHARE:
+        return None
+    if shown is RANK:
+        return f"{'also' if verdict.large else 'not'} with the margin taken off"
+    side = "above" if claim.expect == "greater" else "below"
+    if not verdict.large:
+        return f"{side} 0, not shown to exceed the margin"
+    return "above the margin" if claim.expect == "greater" else "below 0 by more than the margin"
 
 
-def _marks(selection: SelectedArms, judged: JudgedClaim) -> Caveats:
-    claim, measure, found, verdict, near_failures = judged
-    both, interval = found if isinstance(found, Estimates) else None, verdict.decided_by
-    return Caveats(
-        other=both.by_the_other(interval.level, within=verdict.within)
-        if both and interval and not selection.awaited and selection.looks is None
-        else None,
-        near_failures=near_failures if both else [],
-        advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
-        unlike=_unlike(selection, claim),
-        chosen=None
-        if isinstance(found, NotTestable) or compared(found, measure) is SHARE
-        else _chosen(selection, claim, measure),
-    )
-
-
-def _named(selection: SelectedArms, claim: Settled, near_failures: NearFailures) -> list[str]:
-    """Return the runs of the claim's arms that nearly failed, in words."""
-    rows = {row.name: names_of(row.name) for row in selection.rows}
-    return [
-        f"seed {run.seed} of {name}"
-        for name in claim.weights
-        for row, runs in near_failures.items()
-        if name in rows[row]
-        for run in runs
-    ]
-
-
-def _chosen(selection: SelectedArms, claim: Settled, measure: Measure) -> str | None:
-    sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
-    return next((by for arm, baseline in sides if arm and baseline and (by := chosen(measure, arm, baseline))), None)
-
-
-def _unlike(selection: SelectedArms, claim: Settled) -> str | None:
-    sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
-    found = [other for arm, baseline in sides if arm and baseline and (other := unlike(arm, baseline)) is not None]
+def _unlike(sides: Sequence[tuple[ArmRuns, ArmRuns]]) -> str | None:
+    found = [other for arm, baseline in sides if (other := unlike(arm, baseline)) is not None]
     return ", ".join(dict.fromkeys(name for other in found for name in other.split(", "))) or None
 
 
@@ -240,13 +246,6 @@ def _per_seed(selection: SelectedArms, claim: Settled, found: Evidence | Estimat
     differences = found.differences if isinstance(found, Estimates) else found
     seeds = _shared_seeds(selection, claim)
     return [SeedDifference(seed=s, difference=float(d)) for s, d in zip(seeds, differences, strict=True)]
-
-
-def _family(selection: SelectedArms, claim: Settled) -> str:
-    """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
-    claims = len(selection.family(claim))
-    which = " secondary" if claim.secondary else " primary" if claims < len(selection.claims) else ""
-    return f"{claims}{which} claims" if claims > 1 else ""
 
 
 def exploratory(selection: SelectedArms, claim: Settled) -> str | None:

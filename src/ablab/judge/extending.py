@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ablab.console import aligned, duration
 from ablab.judge.claims import judge
 from ablab.judge.document import ClaimLine, LookLine
-from ablab.judge.format import interval_text, signed
-from ablab.judge.looks import percent
+from ablab.judge.format import interval_text, percent, signed
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import of_study
 from ablab.study.claims import Settled

@@ -59,12 +59,3 @@ def compared(found: object, measure: Measure) -> Measure:
     if not isinstance(found, Failures):
         return measure
     return RANK if isinstance(found.compared, RankComparison) else SHARE
-
-
-def instead(measure: Measure, shown: Measure) -> str:
-    """Return a sentence on what was compared where it is not what was claimed."""
-    if shown is measure:
-        return ""
-    if shown is RANK:
-        return f"Runs diverged, so that all runs are ranked by {measure.title}, diverged ones last. "
-    return "Runs diverged, so that arms are compared by their shares of failures. "

@@ -1,10 +1,6 @@
 """Formatting of numbers, the same in every table, sentence and picture."""
 
-import re
-
-from ablab.console import duration
-from ablab.judge.document import Advice, Span
-from ablab.statistics.power import MOST_SEEDS
+from ablab.judge.document import Span
 
 
 def number(value: float | None, digits: int) -> str:
@@ -38,28 +34,6 @@ def p_words(p: float, of_what: str = "") -> str:
     return f"p{of_what} {text}" if text.startswith("<") else f"p{of_what} = {text}"
 
 
-def advice_words(advice: Advice, expect: str) -> str:
-    """Format as `a new study of 33 seeds (14 to 80) would detect the margin with 80 % power, in 2 h of machine time`.
-
-    A claim that something does not differ is supported, if that is so.
-    """
-    few, seeds, many = (
-        f"more than {MOST_SEEDS}" if number is None else str(number)
-        for number in (advice.fewest, advice.seeds, advice.most)
-    )
-    extent = f" ({few} to {many})" if few != many else ""
-    cost = "" if not advice.seconds else f", in {duration(advice.seconds)} of machine time"
-    study = f"a new study of {seeds} seeds{extent} would"
-    if expect in ("greater", "less"):
-        return f"{study} detect the margin with 80 % power{cost}"
-    return f"if nothing differs, {study} support the claim with 80 % power{cost}"
-
-
-def wrapped(name: str, width: int) -> str:
-    """Break a name into lines of at most `width` characters, after commas and spaces where possible."""
-    lines = [""]
-    for piece in re.findall(rf"[^, ]{{0,{width - 1}}}[, ]|[^, ]{{1,{width}}}", name):
-        if len(lines[-1]) + len(piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-    return "\n".join(line.rstrip() for line in lines)
+def percent(chance: float) -> str:
+    """Format a chance as `45 %` or `less than 1 %`."""
+    return "less than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"

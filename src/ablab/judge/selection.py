@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
+from ablab.judge.failures import SHARE
 from ablab.judge.metrics import Measure, Progress, measure_of_curve, progress_of, unknown_measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.looks import Looks
@@ -19,7 +20,7 @@ from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, same_runs, united
 from ablab.study.tuning import Tuned
 from ablab.tasks.registry import DEFAULT, task_named
-from ablab.tasks.task import Task
+from ablab.tasks.task import FAILURES, Task
 
 
 class Registered(BaseModel):
@@ -157,7 +158,9 @@ class SelectedArms:
         return self.measures[self.metric]
 
     def measure_of(self, claim: Settled) -> Measure:
-        """Return the measure that a claim is about. Not for shares of failures, which no single run has."""
+        """Return the measure that a claim is about."""
+        if claim.metric == FAILURES:
+            return SHARE
         if (of_curve := self.task.of_curve(claim)) is not None:
             return measure_of_curve(self.task, of_curve)
         return self.measures.get(claim.metric) or unknown_measure(claim.metric)

@@ -16,13 +16,6 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import near_failures
 from ablab.statistics.student import Floats
 
-METHOD = (
-    "Which metric sees best: the standard deviation between the means of arms, without the noise in them, over that of "
-    "runs within an arm; F and omega squared of a one-way analysis of variance (Fisher 1925; Hays 1963). Of arms with "
-    "two seeds or more, none of which diverged or nearly failed. This is for the next study: to choose the metric "
-    "after looking is exploratory."
-)
-
 
 def metric_lines(selection: SelectedArms) -> list[MetricLine]:
     """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""

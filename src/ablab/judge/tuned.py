@@ -1,6 +1,6 @@
 """Tuned arms: what tuning found, its curves, and which verdicts stand at usual settings and at tuned ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from ablab.judge.document import ClaimLine, LineOf, Series, TuningLine
@@ -46,19 +46,20 @@ def trained_costs(tuned: Tuned) -> list[float]:
 
 
 def with_tuning(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
-    """Say of each claim that is made with tuned and with usual settings how both verdicts go together."""
+    """Add, to each claim that is made with tuned and with usual settings, how both verdicts go together."""
+    pairs = zip(lines, by_tuning(lines), strict=True)
+    return [
+        line.model_copy(update={"tuning": _together(pair[False], pair[True])}) if len(pair) == 2 else line
+        for line, pair in pairs
+    ]
+
+
+def by_tuning(lines: Sequence[ClaimLine]) -> list[Mapping[bool, ClaimLine]]:
+    """Return, for each claim, those that claim the same at the usual settings (False) and with tuned ones (True)."""
     pairs: dict[tuple[object, ...], dict[bool, ClaimLine]] = {}
     for line in lines:
-        pairs.setdefault(_key(line), {})[_is_tuned(line)] = line
-    return [_told(line, pairs[_key(line)]) for line in lines]
-
-
-def _told(line: ClaimLine, pair: dict[bool, ClaimLine]) -> ClaimLine:
-    if len(pair) < 2 or (said := _together(pair[False], pair[True])) is None:
-        return line
-    other = "At the usual settings" if _is_tuned(line) else "With tuned settings"
-    words = f"{line.words} {other} the verdict is {pair[not _is_tuned(line)].outcome}: {said}."
-    return line.model_copy(update={"tuning": said, "words": words})
+        pairs.setdefault(_key(line), {})[is_tuned(line)] = line
+    return [pairs[_key(line)] for line in lines]
 
 
 def _together(usual: ClaimLine, tuned: ClaimLine) -> str | None:
@@ -75,17 +76,12 @@ def _together(usual: ClaimLine, tuned: ClaimLine) -> str | None:
     return "robust" if one else "not the same"
 
 
-def _names(name: str) -> Iterator[str]:
-    for one in names_of(name):
-        yield one.removesuffix(TUNED)
-
-
 def _key(line: ClaimLine) -> tuple[object, ...]:
-    arm, baseline = (next(_names(name)) for name in (line.arm, line.baseline))
+    arm, baseline = (names_of(name)[0].removesuffix(TUNED) for name in (line.arm, line.baseline))
     return arm, baseline, line.about, line.expect, line.margin
 
 
-def _is_tuned(line: ClaimLine) -> bool:
+def is_tuned(line: ClaimLine) -> bool:
     """Return whether a claim is about tuned arms: an arm that tuning left as it is has both names."""
     return any(all(one.endswith(TUNED) for one in names_of(name)) for name in (line.arm, line.baseline))
 

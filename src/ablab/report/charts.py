@@ -6,9 +6,8 @@ The page adds the colours of its theme, dark or light.
 from typing import Any
 
 from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
-from ablab.judge.format import wrapped
 from ablab.report.figures import COLOURS, curves, facets, heat_maps, styles
-from ablab.report.forest import Estimate, Forest, ForestRow, forests
+from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 
 LABEL = 28
 """Maximum characters per line of a name beside a plot, so that the plot still fits on a phone."""

@@ -200,3 +200,13 @@ def published_differences(claim: ClaimLine) -> list[tuple[float, float]]:
 
 def _number(text: str) -> float:
     return float(text.replace("\N{MINUS SIGN}", "-"))
+
+
+def wrapped(name: str, width: int) -> str:
+    """Break a name into lines of at most `width` characters, after commas and spaces where possible."""
+    lines = [""]
+    for piece in re.findall(rf"[^, ]{{0,{width - 1}}}[, ]|[^, ]{{1,{width}}}", name):
+        if len(lines[-1]) + len(piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)

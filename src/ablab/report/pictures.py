@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
 from ablab.judge.document import Document, Series, Span
-from ablab.judge.format import wrapped
 from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
-from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests
+from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests, wrapped
 from ablab.tasks.registry import known_tasks
 from ablab.text import save_figure
 

@@ -16,8 +16,8 @@ from ablab.judge.document import (
     SetLine,
     TuningLine,
 )
-from ablab.judge.format import advice_words, interval_text, number, p_text, signed
-from ablab.study.claims import EXPECTED
+from ablab.judge.format import interval_text, number, p_text, signed
+from ablab.report.claim_words import advice_words, claimed
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,7 @@ def _table(key: str, title: str, columns: Sequence[Column[Line]], lines: Sequenc
 
 
 def _claimed(claim: ClaimLine) -> str:
-    margin = f", margin {claim.margin:g}" if claim.margin else ""
-    return f"{claim.arm} {EXPECTED[claim.expect]} {claim.baseline} in {claim.about}{margin}"
+    return claimed(claim) + (f", margin {claim.margin:g}" if claim.margin else "")
 
 
 def _notes_on_claim(claim: ClaimLine) -> str:

@@ -1,0 +1,133 @@
+"""Claims and their verdicts in sentences, with what a reader should know beside them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ablab.console import duration
+from ablab.judge.document import Advice, ClaimLine, FollowedLine
+from ablab.judge.failures import RANK
+from ablab.judge.format import interval_text, number, p_words, percent, signed
+from ablab.judge.selection import SelectedArms
+from ablab.judge.tuned import by_tuning, is_tuned
+from ablab.statistics.power import MOST_SEEDS
+from ablab.study.claims import EXPECTED
+
+
+def with_words(lines: Sequence[ClaimLine], selection: SelectedArms) -> list[ClaimLine]:
+    """Return the lines of the selection's claims with what is claimed, and with sentences on the verdict."""
+    said = []
+    for claim, line, pair in zip(selection.claims, lines, by_tuning(lines), strict=True):
+        margin = number(line.margin, selection.measure_of(claim).digits)
+        sentences = [_verdict(line, margin, _family(line, lines)), *_beside(line), *_tuning(line, pair)]
+        update = {"claimed": claimed(line), "words": f"{claimed(line)}: {' '.join(sentences)}"}
+        said.append(line.model_copy(update=update))
+    return said
+
+
+def claimed(line: ClaimLine) -> str:
+    """Return what is claimed, in the names of the study: `norm=scalenorm above norm=pre in test BLEU`."""
+    return f"{line.arm} {EXPECTED[line.expect]} {line.baseline} in {line.about}"
+
+
+def _family(line: ClaimLine, lines: Sequence[ClaimLine]) -> str:
+    """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
+    claims = sum(one.secondary == line.secondary for one in lines)
+    which = " secondary" if line.secondary else " primary" if claims < len(lines) else ""
+    return f"{claims}{which} claims" if claims > 1 else ""
+
+
+def _verdict(line: ClaimLine, margin: str, family: str) -> str:
+    """Return the verdict and its figures. `margin`: in the digits of the measure claimed."""
+    outcome = _with_margin(line, margin)
+    if line.reason is not None:
+        return f"{outcome}; {line.reason}."
+    is_ = "so far is" if line.outcome == "provisional" else "is"
+    sentence = (
+        f"{outcome}. {_compared(line)}The difference {is_} {_measured(line, signed(line.difference, line.digits))}"
+    )
+    if line.interval is not None:
+        sentence += f", {100 * line.interval.level:.4g} % interval {interval_text(line.interval, line.digits)}"
+    of_what = " of no difference" if line.outcome == "equivalent" else ""
+    corrected = "" if line.corrected is None else f", {p_words(line.corrected, of_what)}"
+    several = f" corrected for {family}" if family and corrected else ""
+    seeds = "runs an arm" if line.interval is None else "seeds"
+    return f"{sentence}{corrected}{several}, {line.n} {seeds}."
+
+
+def _with_margin(line: ClaimLine, margin: str) -> str:
+    """Return the outcome, and the margin that it depends on."""
+    if not line.margin:
+        return line.verdict
+    named = line.verdict.replace("the margin", f"the margin of {margin}")
+    return named if named != line.verdict else f"{line.verdict} (margin {margin})"
+
+
+def _compared(line: ClaimLine) -> str:
+    """Return a sentence on what was compared where it is not what was claimed."""
+    if line.title == line.about:
+        return ""
+    if line.title == RANK.title:
+        return f"Runs diverged, so that all runs are ranked by {line.about}, diverged ones last. "
+    return "Runs diverged, so that arms are compared by their shares of failures. "
+
+
+def _measured(line: ClaimLine, figure: str) -> str:
+    return f"{figure} {line.unit}".rstrip()
+
+
+def _beside(line: ClaimLine) -> Iterator[str]:
+    """Yield what a reader should know: see `ClaimLine`."""
+    if line.reason is None:
+        if line.other is not None:
+            interval = interval_text(line.other.interval, line.digits)
+            p = "" if line.other.p is None else f", uncorrected {p_words(line.other.p)}"
+            yield f"This is the {line.test}; the {line.other.test} alone gives {interval}{p}."
+        if line.advice is not None:
+            yield f"{advice_words(line.advice, line.expect).capitalize()}."
+        if line.near_failures:
+            yield f"Nearly failed: {', '.join(line.near_failures)}."
+    if line.unlike is not None:
+        yield f"The arms were not made alike: they differ in {line.unlike}."
+    if line.chosen is not None:
+        yield f"The weights were chosen by the same score: {line.chosen}."
+    if line.followed is not None and line.reason is None:
+        yield _looks(line.followed, line)
+
+
+def _looks(about: FollowedLine, line: ClaimLine) -> str:
+    """Return a sentence on where a claim stands between its looks."""
+    if about.state == "settled":
+        sentence = f"It was settled by the look at {line.n} of at most {about.last} seeds"
+        if about.bias is None or round(about.bias, line.digits) == 0:
+            return f"{sentence}."
+        bias = _measured(line, f"{abs(about.bias):.{line.digits}f}")
+        side = "high" if about.bias > 0 else "low"
+        return f"{sentence}; an estimate at such a stop is too {side} by {bias} on average."
+    if about.state == "spent":
+        return f"The last look, at {line.n} seeds, has not settled it."
+    later = "" if about.chance is None else f"a later look would settle it with a chance of {percent(about.chance)}"
+    if about.state == "hopeless":
+        return f"After {line.n} of at most {about.last} seeds there is no point in going on: {later}."
+    return f"It is open after {line.n} of at most {about.last} seeds{later and '; '}{later}."
+
+
+def _tuning(line: ClaimLine, pair: Mapping[bool, ClaimLine]) -> Iterator[str]:
+    if line.tuning is not None:
+        settings = "At the usual settings" if is_tuned(line) else "With tuned settings"
+        yield f"{settings} the verdict is {pair[not is_tuned(line)].outcome}: {line.tuning}."
+
+
+def advice_words(advice: Advice, expect: str) -> str:
+    """Format as `a new study of 33 seeds (14 to 80) would detect the margin with 80 % power, in 2 h of machine time`.
+
+    A claim that something does not differ is supported, if that is so.
+    """
+    few, seeds, many = (
+        f"more than {MOST_SEEDS}" if number is None else str(number)
+        for number in (advice.fewest, advice.seeds, advice.most)
+    )
+    extent = f" ({few} to {many})" if few != many else ""
+    cost = "" if not advice.seconds else f", in {duration(advice.seconds)} of machine time"
+    study = f"a new study of {seeds} seeds{extent} would"
+    if expect in ("greater", "less"):
+        return f"{study} detect the margin with 80 % power{cost}"
+    return f"if nothing differs, {study} support the claim with 80 % power{cost}"
