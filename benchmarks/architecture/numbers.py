@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 323,
-    "lines": 45_727,
+    "files over 12 lines": 324,
+    "lines": 45_954,
     "entries at the top": 30,
     "arrows between rooms": 291,
     "floors": 14,
     "files that name a score": 33,
-    "modules with one importer": 71,
+    "modules with one importer": 72,
     "class names used twice": 12,
     "files from the command line to the record": 23,
 }

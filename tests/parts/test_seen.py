@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.code.find import Part, find_part
+from ablab.code.find import Part, _found, find_part
 from ablab.errors import UserError
 from tests.parts.conftest import NUMBER
 
@@ -320,6 +320,100 @@ def test_a_file_that_is_named_counts_and_is_kept(named, study):
         assert "gains/a.txt" in found.sources()
         codes.append(found.code)
     assert codes[0] == codes[2] != codes[1]
+
+
+NAMED = "needs_files = ['gains/*.txt', 'weights.npy']\n"
+NAMES = (
+    "import importlib, subprocess\nimport numpy as np\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n"
+    + ("FILE, OTHER = Path('gains/a.txt'), 'gains/a.txt'\nA = Path('gains') / 'a.txt'\nB = HERE / 'gains'\n\n")
+)
+READ_BY = "class Mine(nn.Module):\n    def forward(self, x, name=''):\n        return x * float(READ)\n"
+
+
+def reading(study, call: str, more: str = "") -> Part:
+    for place in ("gains/a.txt", "gain.txt", "weights.npy"):
+        Path(place).parent.mkdir(exist_ok=True)
+        Path(place).write_text("2")
+    return part(study, f"{NAMES}{HEAD}{NAMED}{more}{READ_BY.replace('READ', call)}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "open('gains/a.txt').read()",
+        "Path('gains/a.txt').read_text()",
+        "Path('gains', 'a.txt').open().read()",
+        "(Path('gains') / 'a.txt').read_text()",
+        "A.read_text()",
+        "Path.read_text(A)",
+        "(HERE / 'gains' / 'a.txt').read_text()",
+        "(B / 'a.txt').read_text()",
+        "open(B.joinpath('a.txt')).read()",
+        "Path(__file__).resolve().with_name('gains').joinpath('b.txt').with_name('a.txt').read_text()",
+        "np.load(HERE / 'weights.npy', allow_pickle=False)",
+    ],
+)
+def test_a_read_is_named_where_the_source_tells_its_path(call, study):
+    assert set(reading(study, call).files) == {"gains/a.txt", "weights.npy"}
+
+
+UNNAMED = {
+    "Path('gain.txt').read_text()": 'read_text reads gain.txt, .* needs_files = \\["gain.txt"\\]',
+    "open(HERE / 'gain.txt').read()": 'open reads gain.txt, .* needs_files = \\["gain.txt"\\]',
+    "known(HERE / 'gain.txt')": "__file__ reads gain.txt",
+    "known(HERE)": "__file__ reads what this source does not hold",
+    "open('/etc/hostname').read()": "open reads /etc/hostname, .* allowed: a file in ",
+    "open('../gains/a.txt').read()": "open reads ../gains/a.txt, .* allowed: a file in ",
+    "open(f'gains/{name}.txt').read()": "open reads what this source does not hold",
+    "open(name).read()": "open reads what this source does not hold",
+    "open(FILE).read()": "open reads what this source does not hold",
+    "(lambda A: A.read_text())(name)": "read_text reads what this source does not hold",
+    "list(map(open, ['gains/a.txt']))[0].read()": "open reads what this source does not hold",
+    "subprocess.check_output('gains/a.txt')": "subprocess.check_output reads what this source does not hold",
+    "importlib.import_module('other').GAIN": "importlib.import_module runs code that this source does not name",
+    "eval('2')": "eval runs code that this source does not name",
+}
+
+
+@pytest.mark.parametrize("call", UNNAMED)
+def test_to_name_one_file_names_no_other_that_is_read(call, study):
+    known = "def known(x):\n    return 1\n\n"
+    line = f"{NAMES}{HEAD}{NAMED}{known}{READ_BY}".partition("READ")[0].count("\n") + 1
+    with pytest.raises(UserError, match=rf"line {line}: {UNNAMED[call]}") as refused:
+        reading(study, call, known)
+    is_told = "does not hold" not in UNNAMED[call] and "runs code" not in UNNAMED[call]
+    assert ("needs_files_only = True" in str(refused.value)) != is_told
+    assert reading(study, call, f"needs_files_only = True\n{known}").files
+
+
+def test_a_constant_that_is_bound_anew_tells_no_path(study):
+    for more in ("A = Path('gain.txt')\n", "def later():\n    global A\n    A = Path('gain.txt')\n\n"):
+        with pytest.raises(UserError, match="read_text reads what this source does not hold"):
+            reading(study, "A.read_text()", more)
+
+
+def test_a_path_from_the_current_folder_is_that_of_the_named_file(study, tmp_path, monkeypatch):
+    """Elsewhere it may be another file, which nobody has named; what begins at the part's own file is not."""
+    by_name, by_file = reading(study, "A.read_text()"), reading(study, "open(B / 'a.txt').read()")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "gains").mkdir(parents=True)
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("ABLAB_CONFIG_DIR", str(tmp_path / "conf"))
+    assert find_part(by_name.target).code == by_name.code  # a report of its runs
+    Path("gains/a.txt").write_text("3")
+    _found.cache_clear()
+    with pytest.raises(
+        UserError, match=r'allowed: Path\(__file__\).parent / "gains/a.txt"; that in the current folder'
+    ):
+        find_part(by_name.target)
+    assert find_part(by_file.target).code == by_file.code
+
+
+def test_only_a_truth_value_says_that_all_files_are_named(study):
+    with pytest.raises(UserError, match="needs_files_only='yes'; allowed: True, False"):
+        reading(study, "open(name).read()", "needs_files_only = 'yes'\n")
+    with pytest.raises(UserError, match="open reads"):
+        reading(study, "open(name).read()", "needs_files_only = False\n")
 
 
 @pytest.mark.parametrize(

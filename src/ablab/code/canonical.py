@@ -22,10 +22,10 @@ class Surroundings(Protocol):
     silent: frozenset[str]
     """Dotted names of functions and types that tell a person something: a statement that only calls one is left out."""
 
-    def refer(self, dotted: str, line: int) -> Tree:
+    def refer(self, dotted: str, node: ast.AST) -> Tree:
         """Return the form of a dotted name outside the definition, such as `ablab.seeding.derive` or `numpy.load`."""
 
-    def note(self, name: str, line: int) -> None:
+    def note(self, name: str, node: ast.AST) -> None:
         """Note a use of `builtins.<name>`, or of `.<name>`, an attribute of something that only running tells."""
 
 
@@ -129,22 +129,22 @@ class _Form:
             chain.insert(0, first.attr)
             first = first.value
         if not isinstance(first, ast.Name):
-            self._note(chain, node.lineno)
+            self._note(chain, node)
             return _attributes(self.of(first), chain)
         if self.scopes.is_builtin(first.id):
-            self.outside.note(f"builtins.{first.id}", node.lineno)
+            self.outside.note(f"builtins.{first.id}", node)
         trees = []
         for target in self.scopes.targets(first.id):
             if target == LOCAL:
-                self._note(chain, node.lineno)
+                self._note(chain, node)
                 trees.append(_attributes(["Name", first.id], chain))
             else:
-                trees.append(self.outside.refer(".".join([target, *chain]), node.lineno))
+                trees.append(self.outside.refer(".".join([target, *chain]), node))
         return trees[0] if len(trees) == 1 else ["any", *trees]
 
-    def _note(self, attributes: Sequence[str], line: int) -> None:
+    def _note(self, attributes: Sequence[str], node: ast.AST) -> None:
         for attribute in attributes:
-            self.outside.note(f".{attribute}", line)
+            self.outside.note(f".{attribute}", node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Tree:
         """Return the form of a function. Decorators and default values belong to the enclosing scope."""

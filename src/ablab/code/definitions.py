@@ -44,13 +44,13 @@ class Key(NamedTuple):
 class Definition:
     """One definition: `parts`, its canonical form with methods apart; `uses`, the definitions it names, in order.
 
-    `others`: the lines at which it names what is not of the package: `numpy.load`, `builtins.open`, or `.open`, an
-    attribute of something that only running tells.
+    `others`: where it names what is not of the package: `numpy.load`, `builtins.open`, or `.open`, an attribute of
+    something that only running tells.
     """
 
     parts: Sequence[tuple[str, Any]]
     uses: Sequence[Key]
-    others: Mapping[str, int]
+    others: Mapping[str, Sequence[ast.AST]]
 
 
 def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()) -> dict[Key, Definition]:
@@ -161,7 +161,9 @@ class Sources:
         ]
         imports = [target for target in names.get(key.name, ()) if target != key.dotted]
         return Definition(
-            [*forms, *((key.name, around.refer(each, 0)) for each in imports)], around.uses, around.others
+            [*forms, *((key.name, around.refer(each, ast.Pass(lineno=0))) for each in imports)],
+            around.uses,
+            around.others,
         )
 
     def read_by(self, found: Iterable[Key]) -> Read:
@@ -182,25 +184,25 @@ class _Around:
     def __init__(self, sources: Sources) -> None:
         self.sources, self.silent = sources, sources.silent
         self.uses: list[Key] = []
-        self.others: dict[str, int] = {}
+        self.others: dict[str, list[ast.AST]] = {}
 
-    def refer(self, dotted: str, line: int) -> Any:
+    def refer(self, dotted: str, node: ast.AST) -> Any:
         """Return the form of a dotted name: of a definition here, or from elsewhere."""
         package, outside = self.sources.package, self.sources.outside
         owner = None if _is_within(dotted, outside) else package.owner(dotted)
         if owner is None:
-            self.note(dotted, line)
+            self.note(dotted, node)
             return ["from", former(dotted)] if dotted.partition(".")[0] != package.name else ["outside"]
         if _is_within(f"{owner[0].name}.{owner[1]}", outside):
             return ["outside"]
         keys = _keys(*owner)
         self.uses.extend(keys)
         for attribute in owner[2]:  # of a value that only running tells, such as PATH.read_text
-            self.note(f".{attribute}", line)
+            self.note(f".{attribute}", node)
         return ["of", *(key.name for key in keys), *owner[2]]
 
-    def note(self, name: str, line: int) -> None:
-        self.others.setdefault(name, line)
+    def note(self, name: str, node: ast.AST) -> None:
+        self.others.setdefault(name, []).append(node)
 
 
 def _keys(module: Module, name: str, attributes: Sequence[str]) -> list[Key]:

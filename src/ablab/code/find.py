@@ -6,10 +6,12 @@ from functools import cache, cached_property
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import ablab
 from ablab.code.definitions import Definition, Key, Sources, code_of, reached
 from ablab.code.folders import part_folders
+from ablab.code.hidden import Hidden, hidden
 from ablab.code.modules import Folder, Package
 from ablab.code.readers import NOTHING
 from ablab.code.signature import Signature, SignatureError, literal_of, signature, with_bases
@@ -20,24 +22,8 @@ from ablab.former import current
 NEEDS_FILES = "needs_files"
 """Names, in the class or beside the function, the files that a part reads: paths relative to its own, or patterns."""
 
-IMPORTS = (
-    *("importlib.import_module", "importlib.reload", "importlib.util", "importlib.machinery", "builtins.__import__"),
-    *("runpy", "imp", "pkgutil", "builtins.exec", "builtins.eval", "builtins.compile", "builtins.__loader__"),
-)
-"""What runs code that the source does not name."""
-
-READS = (
-    *("builtins.open", "builtins.__file__", ".__file__", "io.open", "io.FileIO", "os.open", "os.fdopen", "os.popen"),
-    *("os.system", "subprocess", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "zipfile", "tarfile", "mmap"),
-    *("fileinput", "linecache", "shelve", "sqlite3", "dbm", "importlib.resources", "importlib_resources"),
-    *(".read_text", ".read_bytes", ".open", "pathlib.Path.read_text", "pathlib.Path.read_bytes", "pathlib.Path.open"),
-    *("inspect.getsource", "inspect.getsourcelines", "inspect.getsourcefile", "inspect.getfile", "inspect.getcomments"),
-    *("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "numpy.memmap", "numpy.fromregex"),
-    *("torch.load", "torch.from_file", "torch.jit.load", "torch.hub", "safetensors", "joblib.load"),
-    *("pandas.read_csv", "pandas.read_json", "pandas.read_parquet", "pandas.read_table", "pandas.read_pickle"),
-    *("urllib.request", "requests", "huggingface_hub"),
-)
-"""What reads a file, or other text from outside. What begins with a dot is an attribute of whatever has it."""
+NEEDS_NO_OTHER = "needs_files_only"
+"""Says, as True in the same place, that the part reads and runs no other files than these: the source may not tell."""
 
 
 class Own(Package):
@@ -94,10 +80,23 @@ class Part:
     @cached_property
     def files(self) -> Mapping[str, Path]:
         """The files that the part says it reads, by their path relative to `folder`."""
-        named = self.signature.constants.get(NEEDS_FILES)
-        if named is None and (found := self.signature.module.definitions.get(NEEDS_FILES)) is not None:
-            named = literal_of(found[-1])
+        named = self._said(NEEDS_FILES)
         return {} if named is None else needed_files(self.target, named, self.file, self.folder)
+
+    @property
+    def needs_no_other(self) -> bool:
+        """Whether the part says that it reads and runs no files but these."""
+        said = self._said(NEEDS_NO_OTHER)
+        if not isinstance(said, bool | None):
+            raise UserError(f"_target_={self.target}: {NEEDS_NO_OTHER}={said!r}; allowed: True, False")
+        return bool(said)
+
+    def _said(self, name: str) -> Any:
+        """Return what the class, or else its module, binds to a name; None if neither does."""
+        said = self.signature.constants.get(name)
+        if said is None and (found := self.signature.module.definitions.get(name)) is not None:
+            return literal_of(found[-1])
+        return said
 
     @cached_property
     def code(self) -> str:
@@ -193,37 +192,39 @@ def _check_imports(part: Part) -> None:
 
 
 def _check_hidden(part: Part) -> None:
-    """Refuse a part of the study's own that reads a file or runs code which its source does not name.
+    """Refuse a part of the study's own that reads a file or runs code which neither its source nor the part names.
 
     A corpus may read, as the digest of its text belongs to the recipe, and so may a tracker, which decides no number.
     """
-    if part.files:
+    if part.needs_no_other:
         return
-    for module, line, words in hidden(part.definitions, reads=not _may_read(part)):
+    files, beside = part.files.values(), part.file.parent.absolute()
+    for each in hidden(part.package, part.definitions, beside, files, reads=not _may_read(part)):
         raise UserError(
-            f"_target_={part.target}: {part.package.file_of(module)}, line {line}: {words}, so that an edit of it "
-            f'would go unseen; allowed: import statements, or {NEEDS_FILES} = ["<file>", ...] in the class or beside '
-            "the function"
+            f"_target_={part.target}: {part.package.file_of(each.module)}, line {each.line}: {each.words}, so that an "
+            f"edit of it would go unseen; allowed: {_allowed(each, beside)}"
         )
+
+
+def _allowed(found: Hidden, beside: Path) -> str:
+    """Return what would name the file, or the code."""
+    where = "in the class or beside the function"
+    if found.path is not None:
+        path = beside / found.path
+        if not path.is_relative_to(beside) or ".." in found.path.parts:
+            return f"a file in {beside} that {NEEDS_FILES} names {where}"
+        name = path.relative_to(beside).as_posix()
+        if found.path.exists() and not found.path.samefile(path):
+            return f'Path(__file__).parent / "{name}"; that in the current folder is another file'
+        return f'{NEEDS_FILES} = ["{name}"] {where}'
+    named = "import statements" if found.is_code else 'a path that the source tells, as in open("<file>")'
+    files = "" if found.is_code else f', with {NEEDS_FILES} = ["<file>", ...] {where}'
+    return f"{named}{files}; or {NEEDS_NO_OTHER} = True there, if {NEEDS_FILES} names all that the part reads and runs"
 
 
 def _may_read(part: Part) -> bool:
     bases = with_bases(part.target, [part.package, OWN]) if part.signature.is_class else []
     return any((module.name, each.name) in MAY_READ for module, each in bases)
-
-
-def hidden(definitions: Mapping[Key, Definition], *, reads: bool) -> Iterator[tuple[str, int, str]]:
-    """Yield what the source of these definitions hides: the module, the line, and what it does there, in words.
-
-    `reads`: whether to yield what reads files.
-    """
-    for key, definition in definitions.items():
-        for name, line in definition.others.items():
-            words = name.removeprefix("builtins").removeprefix(".")
-            if _is_among(name, IMPORTS):
-                yield key.module, line, f"{words} runs code that this source does not name"
-            elif reads and _is_among(name, READS):
-                yield key.module, line, f"{words} reads what this source does not hold"
 
 
 def needed_files(target: str, patterns: object, beside: Path, folder: Path) -> dict[str, Path]:
@@ -246,7 +247,3 @@ def needed_files(target: str, patterns: object, beside: Path, folder: Path) -> d
 
 def _is_pattern(each: object) -> bool:
     return isinstance(each, str) and bool(each) and not Path(each).is_absolute() and ".." not in Path(each).parts
-
-
-def _is_among(name: str, places: Sequence[str]) -> bool:
-    return any(name == place or name.startswith(f"{place}.") for place in places)
