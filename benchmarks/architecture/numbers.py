@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 324,
-    "lines": 45_954,
+    "lines": 45_947,
     "entries at the top": 30,
-    "arrows between rooms": 291,
+    "arrows between rooms": 290,
     "floors": 14,
     "files that name a score": 33,
     "modules with one importer": 72,

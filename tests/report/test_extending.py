@@ -2,7 +2,6 @@
 
 import io
 import json
-from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,7 @@ from ablab.commands.study import study as study_command
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.judge.claims import judge
-from ablab.judge.extending import add_seeds
+from ablab.judge.extending import next_seeds
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.setup import setup
@@ -56,7 +55,6 @@ NOISE = {
 def words(tmp_path):
     def made(to=6, more="", expect="greater"):
         (tmp_path / "seq.yaml").write_text(EXPERIMENT.format(to=to, more=more, expect=expect))
-        define.cache_clear()
         return (f"experiment={tmp_path / 'seq.yaml'}", f"outputs={tmp_path / 'outputs'}")
 
     return made
@@ -64,7 +62,6 @@ def words(tmp_path):
 
 def swept(words, *, most=1000):
     """The sweep of these words, whose runs are made up; it is killed before more than so many. Return what it said."""
-    define.cache_clear()
     left = [most]
 
     def launch(board, cells, alone, console, on_end=None):
@@ -80,20 +77,13 @@ def swept(words, *, most=1000):
             write(cell, translated(references, error, (cell.arm, cell.seed)), references, name, pruned=False)
         return True
 
-    def further(study):
-        if not add_seeds(study, said.append):
-            return None
-        define.cache_clear()
-        return define(words)
-
-    said = []
-    with redirect_stdout(io.StringIO()):
-        try:
-            code = sweep(define(words), launch, Policy(), Console(bars=False), further)
-        except KeyboardInterrupt:
-            code = None
-    define.cache_clear()
-    return code, said
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
+    try:
+        code = sweep(define(words), launch, Policy(), console)
+    except KeyboardInterrupt:
+        code = None
+    return code, console.rich.file.getvalue().splitlines()
 
 
 def seeds(words):
@@ -110,7 +100,7 @@ def test_arms_of_open_claims_get_seeds_and_others_none(words):
     first, second = claims_of(of_study(define(line)))
     assert (first.outcome, first.followed.state, first.n) == ("supported", "settled", found["layerdrop=0.1"])
     assert (second.outcome, second.followed.state, second.n) == ("inconclusive", "spent", 6)
-    assert said[-1] == "No seed is added: no claim is open"
+    assert "No seed is added: no claim is open" in said
     assert f"settled by the look at {first.n} of at most 6 seeds" in first.words
 
 
@@ -124,7 +114,6 @@ def test_other_looks_than_those_registered_are_a_departure(words, tmp_path, seed
     swept(line)
     path = tmp_path / "seq.yaml"
     path.write_text(path.read_text().replace("{from: 3, to: 6}", seeds))
-    define.cache_clear()
     selection = of_study(define(line))
     assert f"claims are looked at {now}, and were to be after 3 to 6 seeds at the first launch" in selection.departed
     assert selection.folder.name.startswith("seq-looks-")
@@ -154,7 +143,6 @@ def test_a_claim_stands_when_its_arm_is_united_with_another(words, tmp_path):
     swept(line)
     before = judge(of_study(define(line)))
     path.write_text(path.read_text().replace(arms, arms[:-1] + ", again: [layerdrop=0]}"))
-    define.cache_clear()
     found = judge(of_study(define(line)))
     assert [claim.baseline for claim in found] == ["layerdrop=0 = again"] * 2
     assert [(one.outcome, one.n, one.exploratory) for one in found] == [
@@ -180,7 +168,8 @@ def test_a_study_that_has_ended_is_left_as_it_is(words):
     swept(line)
     before = seeds(line)
     code, said = swept(line)
-    assert (code, said, seeds(line)) == (0, [], before)
+    assert (code, seeds(line)) == (0, before)
+    assert not [one for one in said if "seed is added" in one or "runs are added" in one]
 
 
 def test_a_study_that_has_ended_goes_on_if_its_budget_grows(words):
@@ -188,9 +177,19 @@ def test_a_study_that_has_ended_goes_on_if_its_budget_grows(words):
     longer = words(more=", hours: 9")
     code, said = swept(longer)
     assert code == 0
-    assert said[-1] == "No seed is added: no claim is open"
+    assert "No seed is added: no claim is open" in said
     assert seeds(longer)["layerdrop=0.2"] == 6
     assert [bool(one.ended) for one in extensions(define(longer).folder)] == [True, False, False, False, True]
+
+
+def test_what_comes_next_is_decided_without_writing(words, tmp_path):
+    swept(words(more=", hours: 0.05"))
+    study = define(words(more=", hours: 9"))
+    before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")}
+    found = next_seeds(study)
+    assert found.wanted["layerdrop=0.2"] == found.now["layerdrop=0.2"] + 1 == 4
+    assert found.ended is None
+    assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")} == before
 
 
 def test_of_two_sweeps_that_look_at_once_one_look_counts(words):
@@ -209,7 +208,6 @@ def test_runs_that_are_given_up_end_it_with_the_looks_so_far(words):
     open_before = [claim for claim in judge(of_study(define(line))) if claim.followed.state == "open"]
     assert open_before
     close(define(line), "the machine is gone")
-    define.cache_clear()
     selection = of_study(define(line))
     assert selection.ended == "runs were given up: the machine is gone"
     found = [claim for claim in judge(selection) if claim.arm in {one.arm for one in open_before}]
@@ -220,7 +218,7 @@ def test_hours_end_it_and_leave_open_claims_inconclusive(words):
     line = words(more=", hours: 0.05")  # 180 s, where each run takes 100
     code, said = swept(line)
     assert code == 0
-    assert said[-1].startswith("No seed is added: its runs took 0.")
+    assert "No seed is added: its runs took 0." in "\n".join(said)
     assert set(seeds(line).values()) == {3}
     assert "inconclusive" in {claim.outcome for claim in judge(of_study(define(line)))}
 
@@ -284,7 +282,6 @@ def test_an_extension_that_was_edited_is_said_and_one_that_is_no_extension_refus
     path.write_text(json.dumps(entries))
     assert checked(of_study(define(line))).flaws == ["extended.json is not what was entered: it was edited"]
     path.write_text("[{}]")
-    define.cache_clear()
     with pytest.raises(UserError, match="cannot be read as extensions of the study"):
         define(line)
 
@@ -303,7 +300,6 @@ def test_what_cannot_be_followed_is_refused(words, tmp_path, change, expected):
     line = words()
     path = tmp_path / "seq.yaml"
     path.write_text(path.read_text().replace(*change))
-    define.cache_clear()
     with pytest.raises(UserError, match=expected.replace(".", r"\.")):
         define(line)
 

@@ -148,17 +148,14 @@ def test_an_arm_that_is_made_another_one_is_a_departure(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text(ARMS)
     words = (f"experiment={path}", f"outputs={tmp_path / 'outputs'}")
-    define.cache_clear()
     register(define(words))
     assert of_study(define(words)).departed is None
     path.write_text(ARMS.replace("a: [layerdrop=0.1]", "a: [layerdrop=0.2]"))
-    define.cache_clear()
     assert of_study(define(words)).departed == "settings differ from those of the first launch"
     # An arm that comes to have a second name is none.
     path.write_text(
         ARMS.replace("arms: {", "arms: {again: [layerdrop=0.1], ").replace("design", "baseline: base\ndesign")
     )
-    define.cache_clear()
     selection = of_study(define(words))
     assert selection.departed is None
     assert len(selection.claims) == 2

@@ -24,7 +24,6 @@ def test_a_tuned_study_goes_on_from_its_archive(text, tmp_path):
         names = archive.namelist()
         archive.extractall(elsewhere)
     assert any(name.endswith(".txt") for name in names) == (text == "true")
-    define.cache_clear()
     study = define((f"experiment={file}", f"outputs={elsewhere}"))
     assert not study.is_tuning
     assert {entry.state for entry in ledger(study).values()} <= {*RESULTS}

@@ -107,7 +107,6 @@ def test_a_curve_that_is_given_up_is_not_its_run(tmp_path, capsys):
     words = (f"experiment={tmp_path / 'shared.yaml'}", f"outputs={tmp_path / 'outputs'}")
     register(define(words))
     fill(words[:1], {"plain": 0.3, "lowest": 0.3, "dropped": 0.2}, outputs=tmp_path / "outputs")
-    define.cache_clear()
     assert len(of_study(define(words)).awaited) == 3
     code, out, _ = close(words, "no time for curves", capsys)
     assert (code, "3 missing runs" in out) == (0, True)

@@ -42,7 +42,6 @@ class Place:
 
     def declare(self, content):
         self.file.write_text(content)
-        define.cache_clear()
 
     @property
     def words(self):

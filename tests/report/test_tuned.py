@@ -35,7 +35,6 @@ def tuned_study(tmp_path, errors):
     """A study after tuning. errors: of each arm, as it is and at the best of the rates that were tried, the third."""
     (tmp_path / "t.yaml").write_text(EXPERIMENT)
     words = (f"experiment={tmp_path / 't.yaml'}", f"outputs={tmp_path / 'outputs'}")
-    define.cache_clear()
     trials = define(words)
     name, references = corpus(trials.outputs)
 
@@ -45,7 +44,6 @@ def tuned_study(tmp_path, errors):
     for number, cell in enumerate(trials.cells):
         usual, best = errors[cell.arm.partition(",")[0]]
         made(cell, {0: usual, 2: best}.get(number % 4, 0.6))
-    define.cache_clear()
     study = define(words)
     for cell in study.cells:
         first = names_of(cell.arm)[0]

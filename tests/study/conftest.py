@@ -37,7 +37,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "help.yaml").write_text(STUDY)
     (tmp_path / "experiments" / "find.yaml").write_text(SEARCH)
-    define.cache_clear()
     return tmp_path
 
 

@@ -106,7 +106,6 @@ TUNED = STUDY + "tune: {values: [0.001, 0.01], seeds: [101, 102]}\n"
 @pytest.mark.parametrize("metric", ["loss", "bleu"])
 def test_every_arm_gets_the_value_that_is_best_for_it_on_validation(metric, place):
     (place / "experiments" / "tuned.yaml").write_text(TUNED.replace("values", f"metric: {metric}, values"))
-    define.cache_clear()
     trials = define(("experiment=tuned",))
     assert trials.is_tuning
     assert trials.name == "tuned-tuning"
@@ -116,7 +115,6 @@ def test_every_arm_gets_the_value_that_is_best_for_it_on_validation(metric, plac
         slow = cell.planned.config.optim.lr == 0.001
         is_post = cell.planned.config.layerdrop == 0.2
         pretend(cell, 2.0 if slow == is_post else 3.0, "diverged" if slow and "scalenorm" in cell.arm else "finished")
-    define.cache_clear()
     study = define(("experiment=tuned",))
     assert not study.is_tuning
     best = {"norm=pre,layerdrop=0": 0.01, "norm=scalenorm,layerdrop=0": 0.01, "norm=pre,layerdrop=0.2": 0.001}
@@ -129,10 +127,8 @@ def test_every_arm_gets_the_value_that_is_best_for_it_on_validation(metric, plac
 
 def test_an_arm_that_no_value_trains_is_said(place):
     (place / "experiments" / "tuned.yaml").write_text(TUNED)
-    define.cache_clear()
     for cell in define(("experiment=tuned",)).cells:
         pretend(cell, 2.0, "diverged")
-    define.cache_clear()
     with pytest.raises(UserError, match=r"norm=pre,layerdrop=0 diverges with each of optim.lr=0.001; optim.lr=0.01"):
         define(("experiment=tuned",))
 

@@ -15,7 +15,6 @@ def declared(tmp_path, monkeypatch, **content):
     (tmp_path / "experiments").mkdir(exist_ok=True)
     text = yaml.safe_dump({"question": "?", "seeds": [1, 2], **content}, sort_keys=False)
     (tmp_path / "experiments" / "x.yaml").write_text(text)
-    define.cache_clear()
     return define(("experiment=x",))
 
 

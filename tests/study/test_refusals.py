@@ -50,6 +50,7 @@ LINES = {
     "hydra/sweeper=optuna layerdrop=0,0.1 hydra.sweeper.trails=3": "did you mean trials?",
     "hydra/sweeper=optuna layerdrop=0,0.1 seed=1,2": "one seed for all trials",
     "hydra/sweeper=optuna layerdrop=0.1": "nothing varies",
+    "hydra/sweeper=basic optim.warmup_steps=7": "Could not override 'optim.warmup_steps'",
     "hydra/sweeper=optuna layerdrop=0,0.1 experiment=find": "declares its search itself",
     "experiment=find layerdrop=0.3": "layerdrop varies in experiment=find",
     "experiment=find seed=1,2": "search.training_seed",

@@ -26,7 +26,6 @@ PER_CHARACTER = "valid_loss_per_character"
 
 def words(place, claim, factors=BOTH, more=""):
     (place / "v.yaml").write_text(FILE.format(factors=factors, claim=claim, more=more))
-    define.cache_clear()
     return (f"experiment={place / 'v.yaml'}", f"outputs={place / 'outputs'}")
 
 

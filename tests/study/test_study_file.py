@@ -21,7 +21,6 @@ def written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def write(folder, text):
-        define.cache_clear()
         path = Path(folder, "exp.yaml")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -66,7 +65,6 @@ def test_a_project_may_move_with_its_store_beside_a_copy_of_it(written, tmp_path
     words = written("project/a", STUDY)
     register(define((words[0], "outputs=project/o")))
     shutil.copytree("project", "copy")
-    define.cache_clear()
     words = written("copy/a", OTHER)
     assert register(define((words[0], "outputs=copy/o")))
 

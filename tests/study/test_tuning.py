@@ -37,7 +37,6 @@ def test_of_trials_that_cost_the_same_the_lowest_loss_is_best():
 def tuned(tmp_path):
     def made(trials=4, more=""):
         (tmp_path / "t.yaml").write_text(FILE.format(trials=trials, more=more))
-        define.cache_clear()
         return (f"experiment={tmp_path / 't.yaml'}", f"outputs={tmp_path / 'outputs'}")
 
     return made
@@ -50,7 +49,6 @@ def settled(words, best):
     for number, cell in enumerate(trials.cells):
         arm, trial = divmod(number, count)
         pretend(cell, 1.0 if trial == best[arm] else 2.0, "finished")
-    define.cache_clear()
     return define(words)
 
 
@@ -114,11 +112,9 @@ def test_a_claim_about_several_arms_stands_once_where_tuning_left_all_as_they_ar
     path.write_text(
         text.replace("{arm: scalenorm, expect: equal, margin: 1}", "{effect: scalenorm, expect: equal, margin: 1}")
     )
-    define.cache_clear()
     trials = define(words)
     for cell in trials.cells:
         pretend(cell, 1.0 if "usual settings" in cell.arm else 2.0, "finished")
-    define.cache_clear()
     study = define(words)
     assert len(study.arms) == 4
     assert [claim.secondary for claim in study.claims] == [False]
@@ -129,7 +125,6 @@ def test_the_usual_settings_are_known_also_where_a_list_names_them(tuned, tmp_pa
     path = tmp_path / "t.yaml"
     listed = f"  key: optim.lr\n  values: [{own / 2}, {own}, {own * 2}]\n  seeds: [101, 102]\n"
     path.write_text(path.read_text().partition("  space:")[0] + listed)
-    define.cache_clear()
     study = settled((f"experiment={path}", f"outputs={tmp_path / 'outputs'}"), best=(0, 4))
     assert [[trial.is_usual for trial in one.trials] for one in study.tuned] == [[False, True, False]] * 2
     drawn = settled(tuned(), best=(0, 0))
@@ -167,7 +162,6 @@ def test_what_cannot_be_tuned_is_refused(tuned, tmp_path, old, new, expected):
     path = tmp_path / "t.yaml"
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
-    define.cache_clear()
     with pytest.raises(UserError, match=expected.replace(".", r"\.")):
         define(words)
 

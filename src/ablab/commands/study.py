@@ -83,7 +83,6 @@ def _watch(board: Board, words: tuple[str, ...], console: Console) -> Board:
             before = _ended(board)
             board.refresh()
             if board.study.looks is not None:
-                define.cache_clear()
                 study = define(words)
                 if len(study.cells) > len(board.study.cells):
                     board = Board(study)

@@ -1,6 +1,7 @@
 """A study that adds seeds until its claims are settled: where these stand, and the next seeds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ablab.console import aligned, duration
 from ablab.judge.claims import judge
@@ -10,19 +11,30 @@ from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import of_study
 from ablab.study.claims import Settled
 from ablab.study.experiment import Added
-from ablab.study.extending import extend, extensions
+from ablab.study.extending import Extension, extensions
 from ablab.study.study import Study
 
 HOUR = 3600.0
 
 
-def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
-    """Look at the claims, say where each stands, and record the next seeds; return False where there are none.
+@dataclass(frozen=True)
+class NextSeeds:
+    """What a look at the claims asks for. `known`: the extensions before it; `now`, `wanted`: seeds by arm.
 
-    Every run of the study has ended.
+    `ended`: why no seed is added any more; None while some are.
     """
+
+    lines: Sequence[ClaimLine]
+    known: Sequence[Extension]
+    now: Mapping[str, int]
+    wanted: Mapping[str, int]
+    ended: str | None
+
+
+def next_seeds(study: Study) -> NextSeeds | None:
+    """Look at the claims of a study whose runs have all ended; None where it adds no seeds, or ended so before."""
     if study.looks is None:
-        return False
+        return None
     known = extensions(study.folder)
     selection = of_study(study)
     lines = judge(selection)
@@ -30,18 +42,8 @@ def add_seeds(study: Study, say: Callable[[str], None]) -> bool:
     wanted = _wanted(study, lines, now)
     ended = "no claim is open" if wanted == now else _spent(study, selection)
     if ended is not None and [(one.seeds, one.ended) for one in known[-1:]] == [(now, ended)]:
-        return False  # as it was said before
-    for row in claims_table(lines):
-        say(row)
-    if not extend(study, wanted if ended is None else now, known, ended):
-        say("Another sweep has looked at the same time, and its look counts")
-        return not any(one.ended for one in extensions(study.folder)[-1:])
-    if ended is not None:
-        say(f"No seed is added: {ended}")
-        return False
-    more = {arm: number - now[arm] for arm, number in wanted.items() if number > now[arm]}
-    say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
-    return True
+        return None
+    return NextSeeds(lines, known, now, now if ended else wanted, ended)
 
 
 def _spent(study: Study, selection: SelectedArms) -> str | None:

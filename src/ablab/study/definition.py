@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 
-@cache
 @uncollected()
 def define(words: tuple[str, ...]) -> Study:
     """Compose and validate every run of the words of a sweep: `experiment=<name>`, or values with commas.

@@ -1,52 +1,93 @@
-"""The entry point of `train.py -m`: every run is composed and validated here, then Hydra sweeps and launches."""
+"""The entry point of `train.py -m`: Hydra chooses the sweeper and the launcher, and ours carry out the line."""
 
-import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ablab.code.folders import PRIMARY, shipped_conf
-from ablab.errors import DONE, FAILED
+from ablab.code.folders import PRIMARY
+from ablab.config import Config
+from ablab.config.values import own_hydra
+from ablab.console import Console
+from ablab.errors import DONE, UserError
 from ablab.launchers.task import perform
+from ablab.search.settings import Settings
 from ablab.study.definition import define
+from ablab.study.search import SearchStudy
 from ablab.study.search_definition import define_search
 from ablab.sweep.hydra_words import check_hydra, hydra_words
-from ablab.sweep.sweep import policy_of
+from ablab.sweep.sweep import Launch, Policy, policy_of, sweep
 
-typed: tuple[str, ...] | None = None
-"""The words of the sweep that this process was started for, without those of Hydra.
 
-Hydra would apply them to the default options before our sweeper could choose the options they are meant for:
-`experiment=x data.path=y`, where x chooses data=multi30k.
-"""
+class RunLauncher(Protocol):
+    """What a line asks of the launcher that Hydra has made for it. `at_a_time`: trials of a search."""
 
-raised: Exception | None = None
-"""What ended the sweep. Hydra would answer any exception with a traceback, so it goes past Hydra."""
+    @property
+    def at_a_time(self) -> int: ...
+
+    def check(self, configs: Iterable[Config]) -> None:
+        """Raise UserError for runs that it cannot make, before anything is written."""
+
+    def launching(self, fail_fast: bool, jobs: int | None = None) -> Launch:
+        """Return a function that makes runs, at most `jobs` at a time."""
+
+
+@dataclass(frozen=True)
+class TypedLine:
+    """The words of a sweep, without those of Hydra; the job that Hydra gives its sweeper and its launcher.
+
+    Hydra would apply the words to the default options before our sweeper could choose the options they are meant for:
+    `experiment=x data.path=y`, where x chooses data=multi30k.
+    """
+
+    words: tuple[str, ...]
+
+    def __call__(self, config: Any) -> int:
+        """Make one run, for a launcher of Hydra's own; return its exit code."""
+        from hydra.core.hydra_config import HydraConfig
+
+        return perform(list(HydraConfig.get().overrides.task), log=None)
+
+    def sweep(self, launcher: RunLauncher, settings: Settings | None = None) -> int:
+        """Make all runs that are missing, and return the exit code. `settings`: of a typed search.
+
+        The search or the tuning that an experiment needs comes first, then the study itself.
+        """
+        policy, console = policy_of(self.words), Console()
+        search = define_search(self.words, settings)
+        if search is not None:
+            code = _search(search, launcher, policy, console)
+            if code or settings is not None:
+                return code
+        study = define(self.words)
+        launcher.check(cell.planned.config for cell in study.cells)
+        launch = launcher.launching(policy.fail_fast)
+        code = sweep(study, launch, policy, console)
+        if study.is_tuning and not code:
+            code = sweep(define(self.words), launch, policy, console)
+        return code
 
 
 def multirun(words: Sequence[str]) -> int:
     """Run the whole sweep and return its exit code."""
-    global typed, raised
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+
     of_hydra = hydra_words(words)
-    own = [word for word in words if word not in of_hydra]
+    own = tuple(word for word in words if word not in of_hydra)
     settings = check_hydra(of_hydra)
-    policy_of(own)
-    if define_search(own, settings) is None:
-        define(tuple(own))
-    from hydra import main
-
-    from ablab.config.values import BEHAVIOUR
-
-    typed = tuple(own)
-    before, sys.argv = sys.argv, [sys.argv[0], "--multirun", *(of_hydra if _is_ours(of_hydra) else words)]
-    try:
-        main(config_path=str(shipped_conf()), config_name=PRIMARY, **BEHAVIOUR)(task)()
-    except SystemExit as ended:
-        if raised is not None:
-            raise raised from None
-        return ended.code if isinstance(ended.code, int) else FAILED
-    finally:
-        sys.argv, typed, raised = before, None, None
-    return DONE
+    is_ours = _is_ours(of_hydra)
+    if not is_ours:
+        policy_of(own)
+        if define_search(own, settings) is None:
+            define(own)
+    with own_hydra():
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        try:
+            code = hydra.multirun(PRIMARY, TypedLine(own), list(of_hydra if is_ours else words))
+        except HydraException as error:  # another sweeper than ours takes the words as they are
+            raise UserError(f"{' '.join(words)}: {' '.join(str(error).split())}") from None
+    return code if isinstance(code, int) else DONE
 
 
 def _is_ours(of_hydra: Sequence[str]) -> bool:
@@ -55,8 +96,9 @@ def _is_ours(of_hydra: Sequence[str]) -> bool:
     return not chosen or chosen[-1] in ("study", "optuna")
 
 
-def task(config: Any) -> int:
-    """Run one job when a launcher of Hydra's own calls it; return its exit code."""
-    from hydra.core.hydra_config import HydraConfig
+def _search(search: SearchStudy, launcher: RunLauncher, policy: Policy, console: Console) -> int:
+    from ablab.sweep.search_sweep import search_trials  # it imports Optuna, which studies do without
 
-    return perform(list(HydraConfig.get().overrides.task), log=None)
+    launcher.check([search.base.config])
+    jobs = launcher.at_a_time
+    return search_trials(search, launcher.launching(policy.fail_fast, jobs), policy, console, jobs=jobs)

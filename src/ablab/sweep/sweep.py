@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,6 +14,8 @@ from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.judge.prospects import prospects
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
+from ablab.study.definition import define
+from ablab.study.extending import extend, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
 from ablab.sweep.progress import Board, failure_lines, summary
@@ -56,19 +58,15 @@ class Launch(Protocol):
         """Run one at a time if `alone`; return False when the user has stopped it."""
 
 
-Further = Callable[[Study], Study | None]
-
-
 def policy_of(words: Sequence[str]) -> Policy:
     """Read the policy from the words of a sweep."""
     config = compose([word for word in words if word.partition("=")[0] in OF_A_SWEEP]).config
     return Policy(config.rerun, config.retry_failed, config.fail_fast)
 
 
-def sweep(study: Study, launch: Launch, policy: Policy, console: Console, further: Further = lambda study: None) -> int:
-    """Run everything of the study that is missing and return the exit code.
-
-    `further`: returns the study with more seeds once all of its runs have ended, or None if it needs no more.
+def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int:
+    """Run everything of the study that is missing, with the seeds that its open claims still need; return the exit
+    code.
     """
     board = Board(study)
     if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
@@ -84,11 +82,9 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
     console.rich.print(summary(list(board.entries.values())))
     before = _done(board)
     going = _work(board, launch, policy, console)
-    while going and all(entry.state in RESULTS for entry in board.entries.values()):
-        extended = further(study)
-        if extended is None:
-            break
-        study, board = extended, Board(extended)
+    while going and _is_over(board) and _adds_seeds(study, console):
+        study = define(study.typed)
+        board = Board(study)
         register(study)
         going = _work(board, launch, policy, console)
     board.refresh()
@@ -102,6 +98,28 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, furthe
 
 def _is_over(board: Board) -> bool:
     return all(entry.state in RESULTS for entry in board.entries.values())
+
+
+def _adds_seeds(study: Study, console: Console) -> bool:
+    """Look at the claims, say where each stands, and record the next seeds; return False where there are none."""
+    if study.looks is None:
+        return False
+    # Its code loads scipy, which few studies need here.
+    from ablab.judge.extending import claims_table, next_seeds
+
+    found = next_seeds(study)
+    if found is None:  # as it was said before
+        return False
+    console.say_all(claims_table(found.lines))
+    if not extend(study, found.wanted, found.known, found.ended):
+        console.say("Another sweep has looked at the same time, and its look counts")
+        return not any(one.ended for one in extensions(study.folder)[-1:])
+    if found.ended is not None:
+        console.say(f"No seed is added: {found.ended}")
+        return False
+    more = {arm: seeds - found.now[arm] for arm, seeds in found.wanted.items() if seeds > found.now[arm]}
+    console.say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
+    return True
 
 
 def _planned(study: Study) -> str:

@@ -85,9 +85,11 @@ class StudyLauncher(Launcher):
 
 
 def _returned(words: Sequence[str], ending: "Ending | None") -> JobReturn:
+    from ablab.errors import LostError
+
     done = ending is not None and ending.code == 0
     returned = JobReturn(overrides=list(words), status=JobStatus.COMPLETED if done else JobStatus.FAILED)
-    returned.return_value = None if done else RuntimeError(f"{' '.join(words)}: see log.txt in its folder")
+    returned.return_value = None if done else LostError(f"{' '.join(words)}: see log.txt in its folder")
     return returned
 
 
