@@ -1,6 +1,7 @@
 """docs/architecture.md is what benchmarks/architecture makes of the code as it is."""
 
 import ast
+import re
 
 import pytest
 
@@ -8,6 +9,7 @@ from benchmarks.architecture import __main__ as command
 from benchmarks.architecture.names import QUESTIONS, RUN, names
 from benchmarks.architecture.numbers import LIMITS, floors, numbers
 from benchmarks.architecture.sources import (
+    ROOT,
     StaleNameError,
     definition,
     first_sentence,
@@ -38,6 +40,14 @@ def test_every_step_of_a_run_has_a_docstring(name):
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_package_has_a_docstring(name):
     assert ast.get_docstring(tree(modules()[name]))
+
+
+def test_the_map_for_contributors_names_every_package_and_nothing_that_is_gone():
+    tables = [line for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    named = {place for line in tables for place in re.findall(r"`([\w./]+(?:/|\.py))`", line)}
+    assert not [place for place in named if not any((at / place).exists() for at in (ROOT, ROOT / "src" / "ablab"))]
+    packages = {f"{path.parent.name}/" for path in (ROOT / "src" / "ablab").glob("*/__init__.py")}
+    assert packages <= named
 
 
 def test_questions_name_three_definitions_at_most():
