@@ -13,12 +13,12 @@ from pydantic import TypeAdapter
 
 from ablab import errors
 from ablab.commands.help import option_lines
-from ablab.commands.options import OPTIONS
 from ablab.config.groups import default_choices, groups, option_files, option_values
 from ablab.config.kinds import class_of
 from ablab.config.listing import fields_of_group, listed_fields
 from ablab.config.schema import Config
 from ablab.fields import Group, is_group
+from ablab.tasks.verbs import VERBS, options_of
 
 EXIT_CODES = {
     "DONE": "the command did what was asked",
@@ -34,7 +34,8 @@ EXIT_CODES = {
 def verbs_page() -> str:
     """Return the page of all verbs, as their help pages have them, and of the exit codes."""
     lines = ["# Verbs", "", "In a checkout, `python train.py` is `ablab train`, and so on.", ""]
-    for verb, options in OPTIONS.items():
+    for verb in VERBS:
+        options = options_of(verb)
         summary, _, text = cleandoc(options.__doc__ or "").partition("\n")
         lines += [f"## {verb}", "", summary, "", "```", *options.usage, "```", ""]
         lines += [*_paragraphs(text.strip()), ""]

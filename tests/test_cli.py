@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,15 +11,16 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from ablab.cli import VERBS, main
+from ablab.cli import main
+from ablab.commands.completion import candidates
 from ablab.commands.help import option_lines, overview, summary
-from ablab.commands.options import OPTIONS
-from ablab.commands.options.base import Options
-from ablab.commands.options.experiments import ReportOptions
+from ablab.commands.options import ReportOptions
 from ablab.config import Config
 from ablab.config.groups import default_choices, groups
 from ablab.fields import as_typed
+from ablab.tasks.verbs import VERBS, Options, command_of, options_of
 from ablab.transformer.data.numbers import Numbers
+from benchmarks import outputs
 
 ROOT = Path(__file__).parents[1]
 
@@ -82,9 +82,39 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys, monkeypatc
 
 
 def test_each_verb_has_a_command_and_options():
-    assert tuple(OPTIONS) == VERBS
     for verb in VERBS:
-        assert callable(getattr(import_module(f"ablab.commands.{verb}"), verb))
+        assert callable(command_of(verb))
+        assert issubclass(options_of(verb), Options)
+
+
+def test_a_verb_of_a_wing_takes_one_line_of_registration(tmp_path, monkeypatch, capsys):
+    """It runs, and help, completion and the schemas of outputs find it."""
+    (tmp_path / "wing").mkdir()
+    for name, text in WING.items():
+        (tmp_path / "wing" / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(VERBS, "generate", "wing")
+    assert main(["generate", "length=3"]) == 3
+    assert main(["generate", "lenght=3"]) == 2
+    assert "error: lenght=3: no such key; allowed: length; did you mean length?" in capsys.readouterr().err
+    assert main(["generat"]) == 2
+    assert "did you mean generate?" in capsys.readouterr().err
+    assert main(["generate", "--help"]) == 0
+    assert "length           tokens of the text (default 5)" in capsys.readouterr().out
+    assert "  ablab generate ...  " in overview()
+    assert candidates("ablab gen") == ["generate"]
+    assert candidates("ablab generate le") == ["length="]
+    assert list(outputs.models()["generate"].model_fields) == ["text"]
+
+
+WING = {
+    "generate": "from ablab.tasks.verbs import read_words\nfrom wing.options import GenerateOptions\n\n\n"
+    "def generate(arguments):\n    return read_words(GenerateOptions, arguments).length\n",
+    "options": "from ablab.tasks.verbs import Options\n\n\nclass GenerateOptions(Options):\n"
+    '    """Generate text."""\n\n    usage = ("ablab generate [key=value ...]",)\n    output = "wing.outputs.Text"\n'
+    '    length: int = 5\n    """tokens of the text"""\n',
+    "outputs": "from pydantic import BaseModel\n\n\nclass Text(BaseModel):\n    text: str\n",
+}
 
 
 @pytest.mark.parametrize("program", ["ablab", "train.py"])
@@ -101,9 +131,9 @@ def test_the_page_begins_with_usage_and_the_line_of_the_overview(verb, capsys, m
     monkeypatch.setattr(sys, "argv", ["train.py"])
     assert main([verb, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    usage = list(OPTIONS[verb].usage)
+    usage = list(options_of(verb).usage)
     assert lines[: len(usage)] == usage
-    first = summary(OPTIONS[verb])
+    first = summary(options_of(verb))
     assert " ".join(lines[len(usage) + 1 :]).startswith(first)
     assert f" ablab {verb} " in overview()
     assert first in " ".join(overview().split())
@@ -111,8 +141,8 @@ def test_the_page_begins_with_usage_and_the_line_of_the_overview(verb, capsys, m
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_page_describes_every_option_with_its_default(verb):
-    for name, field in OPTIONS[verb].model_fields.items():
-        row = _row_of(name, OPTIONS[verb])
+    for name, field in options_of(verb).model_fields.items():
+        row = _row_of(name, options_of(verb))
         assert field.description, f"{name} of {verb} has no docstring"
         assert " ".join(field.description.split()) in row
         if field.is_required():

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from ablab.cli import VERBS, main
+from ablab.cli import main
 from ablab.commands.completion import SHELLS, candidates
 from ablab.config.groups import groups
+from ablab.tasks.verbs import VERBS
 from tests.parts.conftest import DYT, study
 
 __all__ = ["study"]

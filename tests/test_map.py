@@ -109,7 +109,7 @@ def test_a_floor_is_one_above_the_highest_that_it_imports_and_a_circle_is_on_one
     [
         ("ablab", "ablab"),
         ("ablab.errors", "errors"),
-        ("ablab.commands.options.base", "commands"),
+        ("ablab.commands.options", "commands"),
         ("ablab.transformer", "transformer"),
         ("ablab.transformer.scoring", "transformer.scoring"),
         ("ablab.transformer.model.norms", "transformer.model"),

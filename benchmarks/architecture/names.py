@@ -120,7 +120,11 @@ ADDITIONS = (
         ("ablab.tasks.score.Score",),
         ("ablab.transformer.translation.scores.SCORES", "ablab.study.experiment.Claimed"),
     ),
-    Addition("verb", ("ablab.commands.train.train",), ("ablab.cli.VERBS", "ablab.commands.options.OPTIONS")),
+    Addition(
+        "verb",
+        ("ablab.commands.train.train", "ablab.commands.options.TrainOptions"),
+        ("ablab.tasks.verbs.VERBS",),
+    ),
 )
 
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -169,7 +173,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where are the options of a verb parsed, and its help page made?",
-        ("ablab.commands.options.base.read_words", "ablab.commands.help.page"),
+        ("ablab.tasks.verbs.read_words", "ablab.commands.help.page"),
     ),
     (
         "Which settings exist, and what are their ranges?",

@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 324,
-    "lines": 45_947,
+    "files over 12 lines": 321,
+    "lines": 45_913,
     "entries at the top": 30,
-    "arrows between rooms": 290,
+    "arrows between rooms": 291,
     "floors": 14,
     "files that name a score": 33,
-    "modules with one importer": 72,
+    "modules with one importer": 74,
     "class names used twice": 12,
     "files from the command line to the record": 23,
 }

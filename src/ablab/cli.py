@@ -2,9 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 
 from ablab.code.folders import VARIABLE, take_folders
 from ablab.commands.habits import VERSION, as_meant, version
@@ -20,16 +19,11 @@ from ablab.errors import (
     choices,
 )
 from ablab.files import OF_THE_DISK, one_line
+from ablab.tasks.verbs import VERBS, command_of
 from ablab.text import shortened, visible
 from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
-VERBS = (
-    *("train", "study", "report", "prune", "translate", "analyse", "export"),
-    *("ls", "show", "diff", "rm", "sync", "dashboard", "verify", "pack"),
-    *("new", "check", "selfcheck", "completion"),
-)
-"""All verbs in the order of the help page. Heavy modules are imported only by the verbs that need them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,8 +56,7 @@ def _verb(verb: str = "", *rest: str) -> int:
 
             print(page(verb, rest), flush=True)  # noqa: T201
             return DONE
-        command: Callable[[Sequence[str]], int] = getattr(import_module(f"ablab.commands.{verb}"), verb)
-        return command(rest)
+        return command_of(verb)(rest)
     except UserError as error:
         return _told(error)
     except BrokenPipeError:

@@ -6,8 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ablab.cli import main
-from ablab.commands.options import OPTIONS
-from ablab.commands.outputs import OUTPUTS
+from ablab.tasks.verbs import VERBS, options_of
 from benchmarks import outputs
 
 LINES = {
@@ -28,12 +27,9 @@ def test_the_documented_schemas_are_those_of_the_code():
 
 
 def test_every_verb_that_offers_json_has_a_schema():
-    offering = {
-        verb
-        for verb, options in OPTIONS.items()
-        if (field := options.model_fields.get("format")) is not None and "json" in str(field.annotation)
-    }
-    assert offering - {"dashboard"} == set(OUTPUTS)  # that prints a specification, which is W&B's
+    fields = {verb: options_of(verb).model_fields.get("format") for verb in VERBS}
+    offering = {verb for verb, field in fields.items() if field is not None and "json" in str(field.annotation)}
+    assert offering - {"dashboard"} == set(outputs.models())  # that prints a specification, which is W&B's
 
 
 @pytest.mark.parametrize("verb", LINES)
@@ -48,6 +44,6 @@ def test_outputs_are_what_their_schema_says(verb, place, ids, capsys, monkeypatc
 
 
 def test_check_says_which_laws_hold(capsys, monkeypatch):
-    monkeypatch.setattr("ablab.commands.check._laws", lambda chosen, line: iter(()))
+    monkeypatch.setattr("ablab.transformer.translation.verbs.check._laws", lambda chosen, line: iter(()))
     assert main(["check", "norm=pre", "format=json"]) == 0
     Draft202012Validator(json.loads(outputs.PLACE.read_text())["check"]).validate(json.loads(capsys.readouterr().out))

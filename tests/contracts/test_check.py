@@ -3,11 +3,11 @@
 import pytest
 
 from ablab.cli import main
-from ablab.commands.check import _broken
 from ablab.config import compose
 from ablab.config.groups import groups
 from ablab.transformer.contracts import of_model
 from ablab.transformer.contracts.laws import BrokenError
+from ablab.transformer.translation.verbs.check import _broken
 from tests.parts.conftest import DYT, study
 
 __all__ = ["study"]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ablab.commands import translate as verb
+from ablab.transformer.translation.verbs import translate as verb
 
 
 class _Typed(io.BytesIO):

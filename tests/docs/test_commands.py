@@ -6,13 +6,11 @@ import sys
 
 import pytest
 
-from ablab.cli import VERBS
-from ablab.commands.options import OPTIONS
-from ablab.commands.options.base import read_words, split_words
 from ablab.config import compose
 from ablab.config.groups import groups
 from ablab.config.overrides import parse
 from ablab.config.schema import OF_A_SWEEP, all_fields
+from ablab.tasks.verbs import VERBS, options_of, read_words, split_words
 from tests.docs.pages import PAGES, ROOT, commands, files, quick, typed
 
 RUNS = ("train", "study", "report", "verify", "pack", "analyse", "check", "prune", "dashboard")
@@ -40,7 +38,7 @@ def test_a_command_of_the_docs_is_one(command):
     if verb == "diff":  # takes two runs without a key, too
         words = [word for word in words if "=" in word]
         words += [] if any(word.startswith("runs=") for word in words) else ["runs=a,b"]
-    kind = OPTIONS[verb]
+    kind = options_of(verb)
     if verb not in RUNS:
         read_words(kind, words)
         return

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ablab import errors
-from ablab.commands.options import OPTIONS
 from ablab.config.groups import default_choices, groups
 from ablab.config.schema import all_fields
 from ablab.store.run_folder import RunFolder
+from ablab.tasks.verbs import VERBS, options_of
 from benchmarks.reference import settings_page, verbs_page
 from tests.docs.pages import ROOT
 
@@ -29,17 +29,17 @@ def settings():
     return settings_page()
 
 
-@pytest.mark.parametrize("verb", OPTIONS)
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_stands_there_with_each_of_its_options(verb):
     section = sections(verbs_page(), 2)[verb]
-    assert all(re.search(rf"^{name} ", section, re.MULTILINE) for name in OPTIONS[verb].model_fields)
+    assert all(re.search(rf"^{name} ", section, re.MULTILINE) for name in options_of(verb).model_fields)
 
 
 def test_the_overview_has_a_row_of_every_verb_and_of_all_options():
     verbs = re.findall(r"^\| (`.*?) \|", sections(PAGE, 2)["Verbs"], re.MULTILINE)
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", sections(PAGE, 3)["Options"], re.MULTILINE))
     listed = {group: re.findall(r"`(\w+)`", row) for group, row in rows.items()}
-    assert set(", ".join(verbs).replace("`", "").split(", ")) == set(OPTIONS)
+    assert set(", ".join(verbs).replace("`", "").split(", ")) == set(VERBS)
     assert {group: sorted(options) for group, options in listed.items()} == groups()
     assert {group: options[0] for group, options in listed.items()}.items() <= default_choices().items()
 

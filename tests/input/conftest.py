@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ablab.tasks.verbs import VERBS
+
 IMPORTED = (
-    *("ablab.commands.train", "ablab.commands.study", "ablab.commands.report", "ablab.commands.prune"),
-    *("ablab.commands.translate", "ablab.commands.analyse", "ablab.commands.export", "ablab.commands.sync"),
-    *("ablab.commands.check", "ablab.commands.selfcheck", "ablab.commands.completion", "ablab.commands.new"),
+    *(f"{package}.{verb}" for verb, package in VERBS.items()),
     *(
         "ablab.run",
         "ablab.plan",

@@ -41,8 +41,8 @@ NOT_DONE = {
     "ablab.sweep.hydra.perform": _done,
     "hydra_plugins.ablab_hydra.launchers.StudyLauncher.launch": lambda *_, **__: [],
     "ablab.commands.study.check": lambda found, console: True,
-    "ablab.commands.check._laws": lambda chosen, line: iter(()),
-    "ablab.commands.selfcheck._undisturbed": _refuse,
+    "ablab.transformer.translation.verbs.check._laws": lambda chosen, line: iter(()),
+    "ablab.transformer.translation.verbs.selfcheck._undisturbed": _refuse,
     "ablab.transformer.stages.schedules.write": _done,
 }
 """What trains or draws."""

@@ -53,7 +53,7 @@ def _none_missing(planned: Planned, wanted: Sequence[Wanted]) -> list[Wanted]:
 
 QUICK = {
     "ablab.commands.report.write_pictures": lambda document, folder: None,
-    "ablab.commands.analyse.missing": _none_missing,
+    "ablab.transformer.translation.verbs.analyse.missing": _none_missing,
 }
 """In place of what takes longer than reading a store does."""
 COMMANDS = (

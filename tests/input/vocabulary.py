@@ -4,10 +4,9 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from ablab.cli import VERBS
-from ablab.commands.options import OPTIONS
 from ablab.config.groups import groups
 from ablab.config.schema import all_fields
+from ablab.tasks.verbs import VERBS, options_of
 
 HOSTILE = (
     *("", " ", "null", "true", "off", "0", "-1", "1", "2", "0.1", "1e-3", "1e400", "-0.0", "nan", "inf", "-inf", ".5"),
@@ -56,7 +55,7 @@ TEXT = st.text(alphabet=st.characters(exclude_characters="/\0"), max_size=12)
 @cache
 def keys() -> tuple[str, ...]:
     """Every group, field and option of a verb, and names close to them."""
-    own = {*groups(), *all_fields(), *(name for options in OPTIONS.values() for name in options.model_fields)}
+    own = {*groups(), *all_fields(), *(name for verb in VERBS for name in options_of(verb).model_fields)}
     own -= {"watch", "folder"}  # one shows a study until it ends, the other writes where it is told to
     near = {f"{key}x" for key in own} | {key.replace(".", "/") for key in own} | {key.upper() for key in own}
     return (*sorted(own), *sorted(near))
@@ -88,7 +87,7 @@ def words() -> st.SearchStrategy[str]:
 
 def lines() -> st.SearchStrategy[list[str]]:
     """A verb, mostly one that exists and mostly train, and what is typed behind it."""
-    verbs = st.one_of(st.just("train"), st.sampled_from(VERBS), st.sampled_from(("", "trian", "-m", "\x1b[1m")))
+    verbs = st.one_of(st.just("train"), st.sampled_from(tuple(VERBS)), st.sampled_from(("", "trian", "-m", "\x1b[1m")))
     many = st.sampled_from(([], [], ["-m"]))
     return st.builds(lambda verb, first, rest: [verb, *first, *rest], verbs, many, st.lists(words(), max_size=4))
 

@@ -113,7 +113,7 @@ def test_weights_that_do_not_fit_are_refused_before_anything_is_written(words, p
 
 
 def test_auto_saves_the_smallest_within_a_bleu_on_validation(deep, monkeypatch):
-    from ablab.commands import prune as verb
+    from ablab.transformer.translation.verbs import prune as verb
 
     run = the_run(deep)
     curve = next(curve for curve in run.curves() if curve.label == "every_other")

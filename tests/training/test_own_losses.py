@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 
 from ablab.cli import main
-from ablab.commands.check import _broken
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.identity import recipe
@@ -16,6 +15,7 @@ from ablab.transformer.model.streams import reseed
 from ablab.transformer.training import loss as loss_module
 from ablab.transformer.training.loss import cross_entropy, predict, sum_over_tokens, token_loss
 from ablab.transformer.training.state import TrainingState
+from ablab.transformer.translation.verbs.check import _broken
 from tests.model.arms import NO_DROPOUT, build, source, target
 from tests.parts.conftest import study
 from tests.run.conftest import TINY

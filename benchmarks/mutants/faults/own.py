@@ -71,7 +71,7 @@ OWN = [
     ),
     Fault(
         "contract: a law is broken only by its own error",
-        "commands/check.py",
+        "transformer/translation/verbs/check.py",
         "        return failure_of(error, outside_parts(config).values())\n",
         "        return None\n",
         ("contracts/test_check.py",),

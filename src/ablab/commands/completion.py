@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ablab.commands.habits import FLAGS
-from ablab.commands.options import OPTIONS
-from ablab.commands.options.base import read_words
-from ablab.commands.options.tools import CompletionOptions
+from ablab.commands.options import CompletionOptions
 from ablab.errors import DONE, UserError, choices
+from ablab.tasks.verbs import VERBS, options_of, read_words
 
 BASH = """\
 _ablab() {
@@ -36,9 +35,6 @@ compdef _ablab ablab
 }
 """By shell, what it must run once so that Tab asks `ablab completion of=<the line so far>`."""
 
-OF_TRAINING = ("train", "study", "dashboard", "check", "analyse", "prune", "translate")
-"""Verbs that take words of a train line."""
-
 
 def completion(arguments: Sequence[str]) -> int:
     """Print the script of a shell, or what may follow a line."""
@@ -59,9 +55,9 @@ def candidates(line: str) -> list[str]:
     """Return the words that may stand in place of the last word of a line such as `ablab train norm=sc`."""
     _, *before, word = line.split(" ") if " " in line else ["", line]
     if not before:
-        return [verb for verb in OPTIONS if verb.startswith(word)]
+        return [verb for verb in VERBS if verb.startswith(word)]
     verb, *typed = before
-    if verb not in OPTIONS:
+    if verb not in VERBS:
         return []
     if word.startswith("-") and verb == "train":
         return [flag for flag in FLAGS if flag.startswith(word) and flag.startswith("--")]
@@ -74,8 +70,9 @@ def candidates(line: str) -> list[str]:
 
 
 def _keys(verb: str, typed: Sequence[str]) -> Iterator[str]:
-    yield from OPTIONS[verb].model_fields
-    if verb in OF_TRAINING:
+    options = options_of(verb)
+    yield from options.model_fields
+    if options.takes_settings:
         from ablab.config.groups import groups
 
         yield from (*groups(), "experiment")
@@ -84,9 +81,10 @@ def _keys(verb: str, typed: Sequence[str]) -> Iterator[str]:
 
 def _values(verb: str, typed: Sequence[str], key: str) -> list[str]:
     """Return the values that a key can have, as far as they can be counted."""
-    if key in OPTIONS[verb].model_fields:
-        return _choices(OPTIONS[verb].model_json_schema()["properties"][key])
-    if verb not in OF_TRAINING:
+    options = options_of(verb)
+    if key in options.model_fields:
+        return _choices(options.model_json_schema()["properties"][key])
+    if not options.takes_settings:
         return []
     from ablab.config.groups import groups
 

@@ -4,8 +4,7 @@ import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.stored import DashboardOptions
+from ablab.commands.options import DashboardOptions
 from ablab.config import compose
 from ablab.console import Console
 from ablab.errors import DONE, UserError
@@ -13,6 +12,7 @@ from ablab.report.dashboard.content import Content, content_of, last_report, uns
 from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from ablab.study.study import Study
+from ablab.tasks.verbs import split_words
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.wandb import share
 

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from ablab.api import open as open_store
 from ablab.api.differences import Pair, RunDifference, difference
-from ablab.commands.options.base import split_words
-from ablab.commands.options.stored import DiffOptions
-from ablab.commands.outputs import say_json
+from ablab.commands.options import DiffOptions
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.fields import as_typed
 from ablab.tasks.registry import known_scores
+from ablab.tasks.verbs import say_json, split_words
 
 
 def diff(arguments: Sequence[str]) -> int:

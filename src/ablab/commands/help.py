@@ -3,13 +3,12 @@
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import cleandoc
 from typing import Any
 
-from ablab.commands.options import OPTIONS
-from ablab.commands.options.base import Options
 from ablab.fields import as_typed
+from ablab.tasks.verbs import VERBS, ListedGroup, Options, options_of
 from ablab.text import is_script
 
 WIDEST = 120
@@ -23,7 +22,8 @@ def _columns() -> int:
 
 def overview() -> str:
     """Return the output of `ablab` without arguments: for each verb, the first line of its page."""
-    starts = {verb: f"ablab {verb}{_essential_words(options)} ..." for verb, options in OPTIONS.items()}
+    verbs = {verb: options_of(verb) for verb in VERBS}
+    starts = {verb: f"ablab {verb}{_essential_words(options)} ..." for verb, options in verbs.items()}
     width = max(map(len, starts.values()))
     return "\n".join(
         [
@@ -31,7 +31,7 @@ def overview() -> str:
             "",
             *(
                 line
-                for verb, options in OPTIONS.items()
+                for verb, options in verbs.items()
                 for line in _hanging(f"  {starts[verb]:<{width}}  ", summary(options))
             ),
             "",
@@ -48,11 +48,15 @@ def summary(options: type[Options]) -> str:
 
 def page(verb: str, words: Sequence[str]) -> str:
     """Return the help page of a verb; those of train and prune depend on the other words."""
-    options = OPTIONS[verb]
+    options = options_of(verb)
     lines = [*options.usage, "", *_paragraphs(_text(options))]
     if listed := list(option_lines(options)):
         lines += ["", "Options (* is the default):", *listed]
-    text = "\n".join([*lines, *MORE.get(verb, _nothing)(words)])
+    if verb == "train":
+        lines += _groups_and_fields(words)
+    if options.listed is not None:
+        lines += _options_of_group(options.listed, words)
+    text = "\n".join(lines)
     # Outside a checkout there are no scripts.
     return text if is_script() else re.sub(r"python (\w+)\.py", r"ablab \1", text)
 
@@ -150,28 +154,20 @@ def _groups_and_fields(words: Sequence[str]) -> Iterator[str]:
     yield from (folded for line in listed_fields(chosen) for folded in _field(f"  {line}"))
 
 
-def _pruning(words: Sequence[str]) -> Iterator[str]:
-    """Yield the strategies of pruning, and the fields of the one that these words choose."""
+def _options_of_group(listed: ListedGroup, words: Sequence[str]) -> Iterator[str]:
+    """Yield the options of a group, and the fields of the one that these words choose."""
     from ablab.config.groups import default_choices, groups
     from ablab.config.listing import fields_of_group, typed_choices
 
-    group, default = "pruning", default_choices()["pruning"]
+    group, default = listed.group, default_choices()[listed.group]
     chosen = typed_choices(words)[group]
     chosen = default if chosen == "none" else chosen
-    strategies = [option for option in groups()[group] if option != "none"]
-    yield from _row(group, "strategy that chooses the layers to keep", _marked(strategies, default))
-    title = f"Fields of pruning={chosen} and their defaults; you can also set fields of decoding and trainer:"
+    options = [option for option in groups()[group] if option != "none"]
+    yield from _row(group, listed.about, _marked(options, default))
+    title = f"Fields of {group}={chosen} and their defaults; you can also set fields of {listed.also}:"
     yield from ("", *_hanging("", title))
     yield from (folded for line in fields_of_group(group, chosen) for folded in _field(f"  {group}.{line}"))
 
 
 def _marked(options: Sequence[str], default: str | None) -> str:
     return ", ".join(f"{option}*" if option == default else option for option in options)
-
-
-def _nothing(_: Sequence[str]) -> Iterator[str]:
-    yield from ()
-
-
-MORE: Mapping[str, Callable[[Sequence[str]], Iterator[str]]] = {"train": _groups_and_fields, "prune": _pruning}
-"""What the page of a verb lists besides its options, given the other words."""

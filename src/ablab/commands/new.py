@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options.base import read_words
-from ablab.commands.options.tools import NewOptions
+from ablab.commands.options import NewOptions
 from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.files import write_text
+from ablab.tasks.verbs import read_words
 
 TEMPLATE = Path(__file__).parent / "template"
 SUFFIX = ".txt"

@@ -1,19 +1,11 @@
-"""What each verb prints with format=json, as models: docs/outputs.schema.json has their JSON schemas."""
+"""What study, sync and verify print with format=json, as models."""
 
-from collections.abc import Mapping
-from typing import Any
+from pydantic import Field
 
-from pydantic import BaseModel, Field
-
-from ablab.api.card import RunCard
-from ablab.api.differences import RunDifference
-from ablab.api.listing import Listing
-from ablab.api.removal import Removal
-from ablab.judge.document import Document
 from ablab.judge.verify import RunVerified
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
-from ablab.store.records import Curve, Strict
+from ablab.store.records import Strict
 
 
 class StudyRun(Strict):
@@ -48,58 +40,6 @@ class Verified(Strict):
     faults: list[str] = Field(default_factory=list)
 
 
-class PrunedRun(Strict):
-    """A run and its pruning curve. `saved`: folder of the model that was saved, or None."""
-
-    run: str
-    name: str
-    curve: Curve
-    saved: str | None
-
-
-class PrunedRuns(Strict):
-    """Pruning curves. `picture`: of all of them."""
-
-    runs: list[PrunedRun]
-    picture: str
-
-
-class Analysis(Strict):
-    """An artefact of a run: its name, its title with the extreme values, and its file."""
-
-    key: str
-    summary: str
-    file: str
-
-
-class AnalysedRun(Strict):
-    """A run and the artefacts that were asked for."""
-
-    run: str
-    name: str
-    artefacts: list[Analysis]
-
-
-class AnalysedRuns(Strict):
-    """Analyses of runs."""
-
-    runs: list[AnalysedRun]
-
-
-class LawChecked(Strict):
-    """A law, and what breaks it; None where it holds."""
-
-    law: str
-    broken: str | None
-
-
-class PartsChecked(Strict):
-    """The laws of the parts that were named."""
-
-    holds: bool
-    laws: list[LawChecked]
-
-
 class ToSend(Strict):
     """A run or study with events that W&B lacks, and the project that they go to."""
 
@@ -112,29 +52,3 @@ class Unsent(Strict):
 
     dry_run: bool
     missing: list[ToSend]
-
-
-OUTPUTS: Mapping[str, type[BaseModel]] = {
-    "study": StudyState,
-    "report": Document,
-    "prune": PrunedRuns,
-    "analyse": AnalysedRuns,
-    "sync": Unsent,
-    "verify": Verified,
-    "ls": Listing,
-    "show": RunCard,
-    "diff": RunDifference,
-    "rm": Removal,
-    "check": PartsChecked,
-}
-"""The model of each verb's output."""
-
-
-def schemas() -> dict[str, Any]:
-    """Return the JSON schema of each verb's output."""
-    return {verb: model.model_json_schema(mode="serialization") for verb, model in OUTPUTS.items()}
-
-
-def say_json(output: BaseModel) -> None:
-    """Print an output, alone, on standard output."""
-    print(output.model_dump_json(indent=1))  # noqa: T201

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.stored import PackOptions
+from ablab.commands.options import PackOptions
 from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_ad_hoc import of_runs
@@ -14,6 +13,7 @@ from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now
 from ablab.study.definition import define
+from ablab.tasks.verbs import split_words
 from ablab.text import program
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.experiments import ReportOptions
-from ablab.commands.outputs import say_json
+from ablab.commands.options import ReportOptions
 from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices
@@ -36,6 +34,7 @@ from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
 from ablab.sweep.summary import open_study_tracker
+from ablab.tasks.verbs import say_json, split_words
 
 
 def track_report(document: Document, study: Study, say: Callable[[str], None]) -> None:

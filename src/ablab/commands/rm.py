@@ -6,13 +6,12 @@ from ablab.api import Run, Store
 from ablab.api import open as open_store
 from ablab.api.removal import ASIDE, Removal, set_aside
 from ablab.api.superseded import erase, find_superseded, restore, superseded
-from ablab.commands.options.base import read_words
-from ablab.commands.options.stored import RmOptions
-from ablab.commands.outputs import say_json
+from ablab.commands.options import RmOptions
 from ablab.commands.show import size_of
 from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.store.conditions import near_miss
+from ablab.tasks.verbs import read_words, say_json
 
 
 def rm(arguments: Sequence[str]) -> int:

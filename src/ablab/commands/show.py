@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from ablab.api import open as open_store
 from ablab.api.card import RunCard, card
-from ablab.commands.options.base import read_words
-from ablab.commands.options.stored import ShowOptions
-from ablab.commands.outputs import say_json
+from ablab.commands.options import ShowOptions
 from ablab.console import Console, duration
 from ablab.errors import DONE
 from ablab.tasks.registry import known_scores, task_named
 from ablab.tasks.score import Score
 from ablab.tasks.task import written
+from ablab.tasks.verbs import read_words, say_json
 from ablab.text import how_many, program
 
 

@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.experiments import StudyOptions
+from ablab.commands.options import StudyOptions
 from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten
@@ -28,6 +27,7 @@ from ablab.sweep.hydra_words import check_hydra, hydra_words
 from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.sweep.search_show import show_search
 from ablab.sweep.summary import table_lines
+from ablab.tasks.verbs import split_words
 from ablab.text import program
 
 REFRESH = 1.0

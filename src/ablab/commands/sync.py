@@ -5,15 +5,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.commands.options.base import read_words
-from ablab.commands.options.stored import SyncOptions
-from ablab.commands.outputs import ToSend, Unsent, say_json
+from ablab.commands.options import SyncOptions
+from ablab.commands.outputs import ToSend, Unsent
 from ablab.config import compose
 from ablab.console import Console
 from ablab.errors import LostError, UserError
 from ablab.store.heartbeat import read_pulse
 from ablab.store.locks import is_running
 from ablab.store.run_folder import RunFolder
+from ablab.tasks.verbs import read_words, say_json
 from ablab.text import how_many
 from ablab.tracking.card import cards_of
 from ablab.tracking.events import EVENTS, FOLDER

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.stored import VerifyOptions
-from ablab.commands.outputs import Verified, say_json
+from ablab.commands.options import VerifyOptions
+from ablab.commands.outputs import Verified
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.flaws import broken
@@ -19,6 +18,7 @@ from ablab.store.pack import unpack
 from ablab.store.register import REGISTER
 from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define
+from ablab.tasks.verbs import say_json, split_words
 
 
 def verify(arguments: Sequence[str]) -> int:

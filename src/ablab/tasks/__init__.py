@@ -1,1 +1,1 @@
-"""What a run is: the interface of a task, and the scores that it declares. The platform knows a task by these alone."""
+"""What a run is: the interface of a task, the scores that it declares, and the verbs: all the platform knows of it."""

@@ -1,12 +1,12 @@
-"""The options of the verbs that use a trained model: prune, translate, analyse, export."""
+"""The options of the verbs of translation: those that use a trained model, and those that check the program."""
 
 import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ablab.commands.options.base import Options
 from ablab.fields import Count, ReadIf
+from ablab.tasks.verbs import ListedGroup, Options
 
 
 def _save(value: str) -> str:
@@ -34,6 +34,9 @@ class PruneOptions(Options):
         "python prune.py run=<id> [pruning=<strategy>] [key=value ...]",
         "python prune.py runs=<id>,<id>,... [pruning=<strategy>] [key=value ...]",
     )
+    listed = ListedGroup("pruning", "strategy that chooses the layers to keep", "decoding and trainer")
+    takes_settings = True
+    output = "ablab.transformer.translation.verbs.prune.PrunedRuns"
 
     run: str | None = None
     """a finished run: its id, a prefix of its id, its display name, or its path"""
@@ -55,6 +58,7 @@ class TranslateOptions(Options):
     """Translate standard input, one sentence per line, with a run's selected weights."""
 
     usage = ("python translate.py run=<id> [key=value ...] < in.txt > out.txt",)
+    takes_settings = True
 
     run: str
     """a finished run: its id, a prefix of its id, its display name, or its path; or the path of a pruned model"""
@@ -100,6 +104,8 @@ class AnalyseOptions(Options):
     """
 
     usage = ("ablab analyse run=<id> [key=value ...]", "ablab analyse schedule=true [key=value ...]")
+    takes_settings = True
+    output = "ablab.transformer.translation.verbs.analyse.AnalysedRuns"
 
     run: str | None = None
     """a finished run: its id, a prefix of its id, its display name, or its path"""
@@ -144,3 +150,40 @@ class ExportOptions(Options):
     """number of test sentences that both engines translate; 0: no comparison"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
+
+
+class CheckOptions(Options):
+    """Check that a part, yours or any other, keeps the laws of its kind.
+
+    Builds a small model with the parts that the settings choose, which are those of ablab train. Runs it, and trains it
+    twice for a few steps, once stopped and continued. Padding and future tokens must change nothing, evaluation must
+    draw no random numbers, rate 0 must be the identity, all precisions must agree, and the continued run must end with
+    equal weights.
+
+      ablab check norm=dyt
+      ablab check schedule=trapezoid training.max_steps=100
+    """
+
+    usage = ("ablab check group=option [key=value ...]",)
+    takes_settings = True
+    output = "ablab.transformer.translation.verbs.check.PartsChecked"
+
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+
+
+class SelfcheckOptions(Options):
+    """Kill a run again and again, and check that its results are the same, bit for bit.
+
+    Trains a small model on the built-in corpus in a temporary folder: once undisturbed, and once killed (SIGKILL) at
+    random moments and continued. Compares weights, record and translations bit for bit.
+    """
+
+    usage = ("ablab selfcheck resume [key=value ...]",)
+
+    kills: Count = 5
+    """number of times that the run is killed"""
+    seed: Annotated[int, Field(ge=0)] = 1
+    """seed of the random moments"""
+    words: str = ""
+    """more settings for the run, such as words='trainer.threads=4 norm=scalenorm'"""

@@ -1,10 +1,101 @@
-"""The options of the verbs about a store: ls, show, diff and rm, and sync, dashboard, verify and pack."""
+"""The options of each verb, with their types, defaults and descriptions, as its help page has them."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ablab.commands.options.base import Options
+from ablab.study.experiment import Compared
+from ablab.tasks.verbs import Options
+
+
+class TrainOptions(Options):
+    """Train one run, then translate and score the test set; with -m, a sweep or a study.
+
+    The weights are selected on validation. If you repeat the command, it continues an interrupted run, and prints the
+    result of a finished one.
+
+      python train.py                                    the built-in corpus, a minute or two on a laptop
+      python train.py norm=scalenorm layerdrop=0.2       swap parts, set fields
+      python train.py data=multi30k data.path=FOLDER     real text
+      python train.py smoke=true                         every stage in seconds; scores mean nothing
+      python train.py data=text --help                   this page, with the fields of that option
+      python train.py -m norm=pre,post seed=1,2,3        a sweep: arms by seeds; only what is missing runs
+      python train.py -m experiment=norms                a study, declared in experiments/norms.yaml
+      python train.py -m experiment=search               a search of settings: experiments/search.yaml
+
+    Settings of a sweep: hydra.launcher.jobs=N for N runs at a time (they share the cores), hydra.launcher.threads=N
+    for the threads of each, hydra.launcher.gpus=[0,1] with hydra.launcher.per_gpu=N for N runs on each GPU;
+    retry_failed, fail_fast, rerun=stale. On a cluster: hydra/launcher=ray or hydra/launcher=submitit_slurm, which have
+    their own settings (docs/studies.md).
+
+    Settings of a search, used with hydra/sweeper=optuna: keys with several values or interval(),
+    hydra.sweeper.trials=N, hydra.sweeper.stopping=median, hydra.sweeper.objectives=[valid_loss]; also
+    hydra.sweeper.sampler, seed, training_seed and storage.
+    """
+
+    usage = ("python train.py [key=value ...]",)
+    takes_settings = True
+
+
+class StudyOptions(Options):
+    """Show the plan and the state of a study.
+
+    Shows how many runs of experiments/<name>.yaml, or of any sweep given by its settings, are planned, running, failed
+    and finished, and how each arm differs from the baseline. Starts no run.
+    """
+
+    usage = ("python study.py experiment=<name> [key=value ...]",)
+    takes_settings = True
+    output = "ablab.commands.outputs.StudyState"
+
+    check: bool = False
+    """true: build every arm, train it for a few steps and decode a sentence, each in a fresh process; the plan then
+    shows its parameters and the seconds per step"""
+    watch: bool = False
+    """true: show a live view, which includes runs that other processes train"""
+    close: str | None = None
+    """give up the missing runs, for the reason given here; the report then evaluates the claims on the other runs, and
+    repeats the reason"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+
+
+class ReportOptions(Options):
+    """Report what a study has found: statistics, verdicts, pictures, LaTeX.
+
+    Takes a study, any sweep given by its settings, or any finished runs, and reads only the store. Shows arms with
+    intervals over seeds, differences paired by seed, a verdict for each claim, curves and sentences. Writes one
+    self-contained page, Markdown, LaTeX, CSV and JSON to outputs/reports/<name>/.
+    """
+
+    usage = (
+        "python report.py experiment=<name> [key=value ...]",
+        "python report.py runs=<id>,<id>,... [key=value ...]",
+        "python report.py where='model=tiny data=multi30k' [key=value ...]",
+        "python report.py table=results.csv [key=value ...]",
+    )
+    output = "ablab.judge.document.Document"
+
+    runs: str | None = None
+    """finished runs, separated by commas: the id of each, a prefix of its id, or its path; the first is the baseline"""
+    where: str | None = None
+    """conditions key=value, separated by spaces: all finished runs of the store that meet them"""
+    table: str | None = None
+    """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
+    metric: Compared | None = None
+    """metric by which arms are compared: test_bleu, test_chrf, test_loss, test_loss_per_character, valid_bleu,
+    valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, or your own metric; by default that of
+    the experiment, otherwise test_bleu"""
+    baseline: str | None = None
+    """arm with which the others are compared; by default that of the experiment, or the first of runs"""
+    resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000
+    """number of resamples in each resampling test"""
+    verify: bool = False
+    """true: first compute BLEU and chrF again from the stored translations and the raw references"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
 
 
 class LsOptions(Options):
@@ -17,6 +108,7 @@ class LsOptions(Options):
     """
 
     usage = ("ablab ls [where='key=value ...'] [key=value ...]",)
+    output = "ablab.api.listing.Listing"
 
     where: str = ""
     """conditions, separated by spaces: groups, fields, seed, state and scores, with =, !=, <, <=, > or >="""
@@ -40,6 +132,7 @@ class ShowOptions(Options):
     """
 
     usage = ("ablab show run=<id> [key=value ...]",)
+    output = "ablab.api.card.RunCard"
 
     run: str
     """a run: its id, a prefix of its id, its display name, or its path"""
@@ -56,6 +149,7 @@ class DiffOptions(Options):
     """
 
     usage = ("ablab diff <id> <id> [key=value ...]", "ablab diff runs=<id>,<id> [key=value ...]")
+    output = "ablab.api.differences.RunDifference"
 
     runs: str | None = None
     """the two runs, separated by a comma"""
@@ -78,6 +172,7 @@ class RmOptions(Options):
     """
 
     usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
+    output = "ablab.api.removal.Removal"
 
     run: str | None = None
     """a run: its id, a prefix of its id, or its display name"""
@@ -105,6 +200,7 @@ class SyncOptions(Options):
     """
 
     usage = ("ablab sync [key=value ...]",)
+    output = "ablab.commands.outputs.Unsent"
 
     dry_run: bool = False
     """true: only list what W&B does not have yet"""
@@ -126,6 +222,7 @@ class DashboardOptions(Options):
     """
 
     usage = ("ablab dashboard [experiment=<name>] [key=value ...]",)
+    takes_settings = True
 
     dry_run: bool = False
     """true: only print the specification, as JSON; nothing is sent, and no account is needed"""
@@ -150,6 +247,7 @@ class VerifyOptions(Options):
         "ablab verify experiment=<name> [key=value ...]",
         "ablab verify archive=<file>",
     )
+    output = "ablab.commands.outputs.Verified"
 
     run: str | None = None
     """a finished run: its id, a prefix of its id, or its path"""
@@ -187,3 +285,26 @@ class PackOptions(Options):
     """file to write; by default packs/<name>.zip in the folder of outputs"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
+
+
+class NewOptions(Options):
+    """Start your own study: make a folder with a part and an experiment that run.
+
+    The folder holds parts.py, conf/norm/softsign.yaml, experiments/softsign.yaml and tests/test_parts.py. The part is a
+    norm that ablab does not have; replace it with your own part. docs/extending.md describes the kinds of parts.
+    """
+
+    usage = ("ablab new <folder>",)
+
+
+class CompletionOptions(Options):
+    """Let Tab complete verbs, options, fields and values, including those of your own parts.
+
+    Prints a script for the shell. Add the line for your shell to the file that the shell reads when it starts:
+
+      eval "$(ablab completion bash)"        ~/.bashrc
+      eval "$(ablab completion zsh)"         ~/.zshrc, after compinit
+      ablab completion fish | source         ~/.config/fish/config.fish
+    """
+
+    usage = ("ablab completion bash|zsh|fish",)

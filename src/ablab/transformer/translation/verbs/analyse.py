@@ -9,9 +9,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.models import AnalyseOptions
-from ablab.commands.outputs import AnalysedRun, AnalysedRuns, Analysis, say_json
 from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
@@ -19,9 +16,11 @@ from ablab.plan import Planned, reopened
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
-from ablab.store.records import Record
+from ablab.store.records import Record, Strict
+from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
+from ablab.transformer.translation.verbs.options import AnalyseOptions
 
 SENTENCES = 200
 """Validation sentences for head importance, unless `sentences=` sets another number."""
@@ -37,6 +36,28 @@ class _Opened:
     planned: Planned
     record: Record
     wanted: list[Wanted]
+
+
+class Analysis(Strict):
+    """An artefact of a run: its name, its title with the extreme values, and its file."""
+
+    key: str
+    summary: str
+    file: str
+
+
+class AnalysedRun(Strict):
+    """A run and the artefacts that were asked for."""
+
+    run: str
+    name: str
+    artefacts: list[Analysis]
+
+
+class AnalysedRuns(Strict):
+    """Analyses of runs."""
+
+    runs: list[AnalysedRun]
 
 
 def analyse(arguments: Sequence[str]) -> int:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.commands.options.base import read_words
-from ablab.commands.options.models import ExportOptions
 from ablab.console import Console
 from ablab.store.finished import find_model
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
 from ablab.store.stored_text import stored_text
+from ablab.tasks.verbs import read_words
+from ablab.transformer.translation.verbs.options import ExportOptions
 
 
 def export(arguments: Sequence[str]) -> int:

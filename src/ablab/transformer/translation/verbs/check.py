@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ablab.code.load import failure_of
-from ablab.commands.options.base import split_words
-from ablab.commands.options.tools import CheckOptions
-from ablab.commands.outputs import LawChecked, PartsChecked, say_json
 from ablab.config import Config, compose
 from ablab.config.kinds import outside_parts
 from ablab.config.options import OPTIONS
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
+from ablab.store.records import Strict
+from ablab.tasks.verbs import say_json, split_words
+from ablab.transformer.translation.verbs.options import CheckOptions
 
 if TYPE_CHECKING:
     from ablab.transformer.contracts.laws import Law
@@ -24,6 +24,20 @@ SMALL = (
 
 OF_NO_MODEL = ("schedule", "optim", "loss", "data", "pruning", "logger")
 """Groups whose parts are not in the model."""
+
+
+class LawChecked(Strict):
+    """A law, and what breaks it; None where it holds."""
+
+    law: str
+    broken: str | None
+
+
+class PartsChecked(Strict):
+    """The laws of the parts that were named."""
+
+    holds: bool
+    laws: list[LawChecked]
 
 
 def check(arguments: Sequence[str]) -> int:

@@ -5,9 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ablab.commands.export import export_folder
-from ablab.commands.options.base import read_words
-from ablab.commands.options.models import TranslateOptions
 from ablab.config.compose import idle
 from ablab.console import Console
 from ablab.errors import UserError
@@ -15,8 +12,11 @@ from ablab.files import lines_of, text_of
 from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
 from ablab.store.saved_model import SavedModel, as_read
+from ablab.tasks.verbs import read_words
 from ablab.threads import cores
 from ablab.transformer.data.corpus import EXTRA_TOKENS
+from ablab.transformer.translation.verbs.export import export_folder
+from ablab.transformer.translation.verbs.options import TranslateOptions
 
 if TYPE_CHECKING:
     from ablab.transformer.decoding.translator import DecodingConfig

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.commands.options.base import read_words
-from ablab.commands.options.tools import SelfcheckOptions
 from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.files import sha256
 from ablab.store.records import Record
 from ablab.store.run_folder import SELECTED, RunFolder, all_runs
+from ablab.tasks.verbs import read_words
+from ablab.transformer.translation.verbs.options import SelfcheckOptions
 
 LINE = (
     *("layerdrop=0.2", "drophead=vshape", "model.word_dropout=0.1", "trainer.micro_batches=2"),

@@ -3,9 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.commands.options.base import split_words
-from ablab.commands.options.models import PruneOptions
-from ablab.commands.outputs import PrunedRun, PrunedRuns, say_json
 from ablab.config import Config
 from ablab.config.groups import default_choices
 from ablab.config.options import RulePruning, removes_heads
@@ -16,17 +13,35 @@ from ablab.plan import Planned, reopened
 from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
-from ablab.store.records import Curve, Point, Record
+from ablab.store.records import Curve, Point, Record, Strict
 from ablab.store.saved_model import CARD, PRUNED, of_run
+from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.open import open_tracker
 from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import remaining
 from ablab.transformer.pruning.strategies import Depths, targets
+from ablab.transformer.translation.verbs.options import PruneOptions
 
 TOLERANCE = 1.0
 """Loss of validation BLEU that `save=auto` accepts."""
+
+
+class PrunedRun(Strict):
+    """A run and its pruning curve. `saved`: folder of the model that was saved, or None."""
+
+    run: str
+    name: str
+    curve: Curve
+    saved: str | None
+
+
+class PrunedRuns(Strict):
+    """Pruning curves. `picture`: of all of them."""
+
+    runs: list[PrunedRun]
+    picture: str
 
 
 def prune(arguments: Sequence[str]) -> int:
