@@ -12,9 +12,8 @@ from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
 from ablab.report.latex import breakable, escaped
-from ablab.report.made import cost_words
 from ablab.report.plain_words import plain_words
-from ablab.report.sentences import document_of
+from ablab.report.sentences import cost_words, document_of
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define

@@ -14,9 +14,9 @@ from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import Style, styles
 from ablab.report.forest import Forest, forests
-from ablab.report.made import command, cost_words
 from ablab.report.page_tables import page_table
 from ablab.report.plain_words import plain_words
+from ablab.report.sentences import command, cost_words
 from ablab.report.tables import MAKERS, arms_by_effect
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}

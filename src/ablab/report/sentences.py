@@ -1,10 +1,11 @@
-"""A report with its sentences: what was judged, the notes at its top, what is said of each claim, and the methods."""
+"""A report with its sentences: what was judged, the notes at its top, words on each claim, the methods, the cost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from ablab.console import duration
 from ablab.judge.build import findings
-from ablab.judge.document import Document
+from ablab.judge.document import Document, Setup
 from ablab.judge.evidence import chosen
 from ablab.judge.metrics import Measure
 from ablab.judge.selection import SelectedArms
@@ -181,4 +182,24 @@ def _looks(looks: Looks, primary: int, secondary: int) -> str:
         f"{looks.last} after n seeds, with c from simulations (a family of Wang and Tsiatis 1987). Intervals of claims "
         "are repeated confidence intervals (Jennison and Turnbull 1989), which hold at any stop. Seeds are added to "
         "the arms of claims that are open."
+    )
+
+
+def command(made: Setup) -> str:
+    """Return the command that trained the runs."""
+    return f"{program('train')} -m {' '.join(made.typed)}"
+
+
+def cost_words(made: Setup) -> str:
+    """Return sentences on what the runs cost, and on what a fixed number of seeds would have."""
+    spent = made.training_seconds + made.evaluation_seconds
+    words = f"{made.runs} runs took {duration(spent)} of machine time"
+    if made.tuning_runs:
+        words += f", and {made.tuning_runs} runs of tuning another {duration(made.tuning_seconds)}"
+    if made.fixed_seeds is None:
+        return f"{words}."
+    each = spent / made.runs
+    return (
+        f"{words}. A fixed design with {made.fixed_seeds} seeds of each arm would have needed {made.fixed_runs} runs, "
+        f"about {duration(made.fixed_runs * each)}."
     )

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from ablab.judge.document import ClaimLine, Document
-from ablab.report.made import made_lines
 from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
+from ablab.report.sentences import command, cost_words
 from ablab.report.tables import ReportTable, tables
 from ablab.text import counted, how_many
 
@@ -26,8 +26,10 @@ def markdown(document: Document) -> str:
     parts = [(table.title, page_table(table)) for table in tables(document)]
     for title, part in parts:
         lines += [f"## {escaped(title)}", "", *_markdown_part(part), ""]
-    if made := made_lines(document):
-        lines += ["## How it was made", "", *made, ""]
+    if (made := document.setup) is not None:
+        typed = ["```sh", command(made), "```", ""] if made.typed else []
+        cost = f"{cost_words(made)} Machine: {'; '.join(made.machines)}."
+        lines += ["## How it was made", "", *typed, cost, ""]
     for picture in curves(document):
         lines += [f"## {escaped(picture.title)}", "", *_markdown_picture(picture)]
     if more := [(title, part.rest) for title, part in parts if part.rest]:
