@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 320,
-    "lines": 45_898,
+    "files over 12 lines": 319,
+    "lines": 45_882,
     "entries at the top": 30,
     "arrows between rooms": 291,
     "floors": 14,

@@ -4,13 +4,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from ablab.config.groups import groups
 from ablab.judge.document import ClaimLine, Document, SeedDifference, Span
 from ablab.judge.selection_of_study import of_study
 from ablab.report.drawing import drawing
 from ablab.report.forest import published_differences
 from ablab.report.page import page
-from ablab.report.plain_words import plain_words
-from ablab.report.spoken import spoken, spoken_pair
+from ablab.report.plain_words import plain_words, spoken, spoken_pair
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -83,6 +83,20 @@ def test_arms_are_named_as_people_name_them():
         "PreNorm",
         "both with LayerDrop 0.1",
     )
+
+
+def test_an_option_says_in_its_file_what_sentences_call_it(tmp_path, monkeypatch):
+    (tmp_path / "conf/norm").mkdir(parents=True)
+    for option, line in (("named", "# spoken: PowerNorm\n"), ("plain", "# PowerNorm\n"), ("post", "")):
+        (tmp_path / f"conf/norm/{option}.yaml").write_text(f"{line}kind: scalenorm\n")
+    monkeypatch.chdir(tmp_path)
+    assert spoken("norm=named,layerdrop=0") == "PowerNorm without LayerDrop"
+    assert [spoken(f"norm={option}") for option in ("plain", "post", "pre")] == ["norm=plain", "norm=post", "PreNorm"]
+
+
+@pytest.mark.parametrize("group", ["norm", "position", "init", "drophead"])
+def test_sentences_name_every_option_of_ours_without_its_key(group):
+    assert not [option for option in groups()[group] if "=" in spoken(f"{group}={option}")]
 
 
 @pytest.mark.parametrize(

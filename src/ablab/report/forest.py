@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ablab.judge.document import ClaimLine, DifferenceLine, Document, SeedDifference, Span
 from ablab.judge.format import interval_text, signed
-from ablab.report.spoken import spoken, spoken_pair
+from ablab.report.plain_words import spoken, spoken_pair
 from ablab.report.tables import differences_by_effect
 
 COLUMN_ROWS = 14

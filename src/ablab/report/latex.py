@@ -11,8 +11,7 @@ from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.judge.format import interval_text, number, signed
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import Picture, curves, differences
-from ablab.report.plain_words import plain_words
-from ablab.report.spoken import spoken
+from ablab.report.plain_words import plain_words, spoken
 from ablab.report.tables import ReportTable, arms_by_effect, tables
 from ablab.text import how_many
 
