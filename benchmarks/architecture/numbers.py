@@ -16,13 +16,13 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 319,
-    "lines": 45_882,
+    "lines": 45_876,
     "entries at the top": 30,
     "arrows between rooms": 291,
     "floors": 14,
     "files that name a score": 33,
     "modules with one importer": 74,
-    "class names used twice": 12,
+    "class names used twice": 11,
     "files from the command line to the record": 23,
 }
 """The most that each number may be. A change that lowers one lowers its limit, too."""

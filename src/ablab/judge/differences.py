@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ablab.judge.document import DifferenceLine, SeedDifference, SentenceLine, Sentences, Span
+from ablab.judge.document import DifferenceLine, DifferingSentences, SeedDifference, Span
 from ablab.judge.evidence import Pairs, observed, pairs
 from ablab.judge.format import p_words
 from ablab.judge.metrics import Items, Measure
@@ -20,6 +20,7 @@ from ablab.statistics.sentences import ResampledScores, Resamples
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
 from ablab.study.study import marked
+from ablab.tasks.task import Example
 
 SEED = 20190527
 """Seed of the resampling, fixed so that the same records give the same report."""
@@ -114,7 +115,7 @@ def _over_seeds(differences: Sequence[float]) -> dict[str, Any]:
 MOST_ARMS = 8
 
 
-def differing_sentences(selection: SelectedArms) -> list[Sentences]:
+def differing_sentences(selection: SelectedArms) -> list[DifferingSentences]:
     """Return the differing sentences of each arm and the baseline, under the first seed that both have."""
     found = []
     for arm in [arm for arm in selection.rows if arm is not selection.baseline_of(arm)][:MOST_ARMS]:
@@ -123,12 +124,12 @@ def differing_sentences(selection: SelectedArms) -> list[Sentences]:
         if both.arm and (lines := _lines(selection, both.arm[0], both.baseline[0])):
             arm_marked, baseline_marked = (marked(one.name, one.mark(len(one.finished))) for one in (arm, baseline))
             names = {"arm": arm.name, "arm_marked": arm_marked, "baseline_marked": baseline_marked}
-            found.append(Sentences(**names, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
+            found.append(DifferingSentences(**names, seed=both.arm[0].seed, lines=lines, baseline=baseline.name))
     return found
 
 
-def _lines(selection: SelectedArms, arm: ArmRun, baseline: ArmRun) -> list[SentenceLine]:
+def _lines(selection: SelectedArms, arm: ArmRun, baseline: ArmRun) -> list[Example]:
     if arm.evaluation is None or baseline.evaluation is None:
         return []
     evaluations, texts = (arm.evaluation, baseline.evaluation), (arm.hypotheses(), baseline.hypotheses())
-    return [SentenceLine(**one._asdict()) for one in selection.task.differing(evaluations, texts, selection.outputs)]
+    return list(selection.task.differing(evaluations, texts, selection.outputs))

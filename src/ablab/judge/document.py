@@ -8,6 +8,7 @@ from ablab.statistics.interval import Interval
 from ablab.statistics.verdict import Outcome
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked, survivors
+from ablab.tasks.task import Example
 
 TUNING = "tuning"
 """The factor `within` of a study whose arms are compared at usual settings and tuned."""
@@ -368,19 +369,7 @@ class Matrices(Strict):
     alike: int = 0
 
 
-class SentenceLine(Strict):
-    """A sentence on which two arms differ much, under one seed. `arm_score`, `baseline_score`: of it alone."""
-
-    number: int
-    source: str
-    reference: str
-    arm_text: str
-    baseline_text: str
-    arm_score: float
-    baseline_score: float
-
-
-class Sentences(Strict):
+class DifferingSentences(Strict):
     """Sentences on which an arm and the baseline differ most under one seed, in both directions.
 
     `arm_marked`, `baseline_marked`: their names, which say so where other runs diverged.
@@ -390,7 +379,7 @@ class Sentences(Strict):
     arm_marked: str = ""
     baseline_marked: str = ""
     seed: int
-    lines: list[SentenceLine]
+    lines: list[Example]
     baseline: str | None = None
 
 
@@ -498,7 +487,7 @@ class Document(Strict):
     metrics: list[MetricLine]
     series: list[Series]
     artefacts: list[Facets | Matrices]
-    differing: list[Sentences]
+    differing: list[DifferingSentences]
     methods: list[str]
     stamp: str | None = None
     lost_stamps: list[str] = Field(default_factory=list)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked
 
 from ablab.errors import UserError
 from ablab.fields import Role
@@ -47,8 +50,9 @@ class Chart:
     is_flat_without: bool = False
 
 
-class Example(NamedTuple):
-    """An item on which two runs differ: what each gave for it, and the score of each."""
+@checked(config=ConfigDict(extra="forbid", allow_inf_nan=False), frozen=True)
+class Example:
+    """An item on which two runs differ much: what each gave for it, and the score of each for it alone."""
 
     number: int
     source: str
