@@ -13,7 +13,7 @@ from ablab.config import compose
 from ablab.errors import FAILED, UserError
 from ablab.launchers import local, task
 from ablab.launchers.base import Job
-from ablab.launchers.local import Places, Processes, _start_server
+from ablab.launchers.local import LocalProcesses, Places, _start_server
 from ablab.launchers.task import perform
 from ablab.store.failures import kind_of, read_failure, write_failure
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
@@ -64,7 +64,7 @@ def job(folder, *words):
 
 def test_one_that_dies_takes_nobody_along(tmp_path):
     jobs = [job(tmp_path, *words) for words in (["exit", "0"], ["die"], ["exit", "1"], ["exit", "3"])]
-    endings = Processes(Places(2, 1)).run(jobs)
+    endings = LocalProcesses(Places(2, 1)).run(jobs)
     assert {ending.job.words: ending.code for ending in endings} == {
         ("exit", "0"): 0,
         ("die",): -9,
@@ -79,7 +79,7 @@ def test_one_that_dies_takes_nobody_along(tmp_path):
 
 def test_places_bound_what_runs_at_a_time(tmp_path):
     running, most = [], []
-    launcher = Processes(Places(2, 1), on_end=lambda ending: running.remove(ending.job))
+    launcher = LocalProcesses(Places(2, 1), on_end=lambda ending: running.remove(ending.job))
     start = launcher.start
 
     def counting(jobs):
@@ -95,7 +95,7 @@ def test_places_bound_what_runs_at_a_time(tmp_path):
 
 def test_the_next_job_is_asked_for_when_there_is_room(tmp_path):
     ended = []
-    launcher = Processes(Places(1, 1), on_end=ended.append)
+    launcher = LocalProcesses(Places(1, 1), on_end=ended.append)
 
     def jobs():
         for code in range(3):
@@ -107,7 +107,7 @@ def test_the_next_job_is_asked_for_when_there_is_room(tmp_path):
 
 
 def test_asked_twice_it_kills(tmp_path):
-    launcher = Processes(Places(1, 1))
+    launcher = LocalProcesses(Places(1, 1))
     asked = iter([launcher.stop, lambda: None, launcher.stop])
     running = job(tmp_path, "stubborn", "1")
 
@@ -143,13 +143,13 @@ def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
     assert gpus.jobs == 4
     assert [place["CUDA_VISIBLE_DEVICES"] for place in gpus.environments()] == ["0", "1", "0", "1"]
     note = tmp_path / "note"
-    Processes(Places(1, 3, (5,), 1)).run([job(tmp_path, "note", str(note))])
+    LocalProcesses(Places(1, 3, (5,), 1)).run([job(tmp_path, "note", str(note))])
     assert "'CUDA_VISIBLE_DEVICES': '5'" in note.read_text()
     assert "trainer.threads=3" in note.read_text()
 
 
 def test_asked_to_stop_it_asks_the_runs(tmp_path):
-    launcher = Processes(Places(1, 1))
+    launcher = LocalProcesses(Places(1, 1))
     timer = threading.Timer(3.0, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     before = signal.getsignal(signal.SIGINT)
@@ -219,7 +219,7 @@ def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
     """Starting the server is, to a SIGTERM in that moment."""
     started = []
     monkeypatch.setattr(local, "_start_server", lambda words: started.append(1))
-    Processes(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
+    LocalProcesses(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
     assert len(started) == 1
 
 

@@ -14,7 +14,7 @@ from ablab.config import compose
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
 from ablab.launchers import task
 from ablab.launchers.base import Job
-from ablab.launchers.slurm import Queue, SubmititJobs, Work
+from ablab.launchers.slurm import Queue, SubmititJobs, SubmittedWork
 from ablab.plan import plan
 from ablab.store.failures import read_failure
 from ablab.store.heartbeat import read_pulse
@@ -101,7 +101,7 @@ def test_pre_empted_before_it_is_planned_a_run_returns_to_the_queue(tmp_path, mo
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
     signal.signal(signal.SIGUSR2, lambda number, frame: requeued.append(number))
     try:
-        assert Work([], str(tmp_path / "log.txt"))() == INTERRUPTED
+        assert SubmittedWork([], str(tmp_path / "log.txt"))() == INTERRUPTED
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

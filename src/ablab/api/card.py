@@ -38,7 +38,7 @@ class Measured(Strict):
     ended: str
 
 
-class RunCard(Strict):
+class ShownRun(Strict):
     """A run. `differs`: groups and fields that are not the defaults. `selected_steps`: of the selected weights.
     `ceiling`: the validation score that a perfect model could reach with the run's tokenizer; older runs have none.
 
@@ -80,7 +80,7 @@ class RunCard(Strict):
     custody: str | None = None
 
 
-def card(run: Run) -> RunCard:
+def card(run: Run) -> ShownRun:
     """Describe a run, damaged or not."""
     study, arm = run.arm or (None, None)
     what: dict[str, Any] = {
@@ -106,7 +106,7 @@ def card(run: Run) -> RunCard:
             what |= _trained(run) if run.record is not None else {}
         except UserError as error:
             what["damage"] = str(error)
-    return RunCard(**what)
+    return ShownRun(**what)
 
 
 def differs(run: Run) -> dict[str, str]:

@@ -26,7 +26,7 @@ class Removed(Strict):
     erased: str | None = None
 
 
-class Removal(Strict):
+class RemovedRuns(Strict):
     """What was, or with `dry_run` would be, removed or brought back. `freed`: bytes of what was deleted."""
 
     dry_run: bool
@@ -67,7 +67,7 @@ def _began_from(store: Store, run: Run) -> Iterator[Run]:
                 yield other
 
 
-def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Removal:
+def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
     """Move runs to superseded/, under their locks, with an entry in the register; BusyError if one is worked on.
 
     Nothing is moved unless all can be. Error for a run that does not lie in this store.
@@ -81,14 +81,14 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
         busy = next(run.id for run in runs if run.state == "running")
         raise BusyError(f"{busy} is being worked on by another process; wait for it, or stop it")
     if dry_run:
-        return Removal(dry_run=True, runs=removed)
+        return RemovedRuns(dry_run=True, runs=removed)
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(locked(run.folder))
         moved = [
             one.model_copy(update={"to": str(run.folder.set_aside())}) for run, one in zip(runs, removed, strict=True)
         ]
-    return Removal(dry_run=False, runs=moved)
+    return RemovedRuns(dry_run=False, runs=moved)
 
 
 def check_inside(store: Store, path: Path) -> None:

@@ -17,7 +17,7 @@ from ablab.store.run_folder import RunFolder, all_runs
 if TYPE_CHECKING:
     import pandas
 
-    from ablab.api.study import Study
+    from ablab.api.study import LaunchedStudy
 
 
 def open(outputs: str | Path = "outputs") -> "Store":
@@ -93,7 +93,7 @@ class Store:
         folder = find_run(reference, self.path)
         return Run(folder, self._arms().get(folder.run_id))
 
-    def study(self, name: str, *words: str) -> "Study":
+    def study(self, name: str, *words: str) -> "LaunchedStudy":
         """Return the study of an experiment file, by its name or path; `words`: others that it was launched with.
 
         Error where there is no such file, or none of its runs has begun here.

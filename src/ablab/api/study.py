@@ -21,7 +21,7 @@ RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class Study:
+class LaunchedStudy:
     """A study that was launched. Its report is computed when something of it is first asked for; nothing is written."""
 
     selection: SelectedArms
@@ -78,8 +78,8 @@ class Study:
         return latex(self.document)
 
 
-def study_of(words: tuple[str, ...]) -> Study:
+def study_of(words: tuple[str, ...]) -> LaunchedStudy:
     """Open the study that these words define; Error where they define none, or none of its runs has begun."""
     selection = of_study(define(words))
     check_begun(selection)
-    return Study(checked(selection))
+    return LaunchedStudy(checked(selection))

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 
 from ablab.api.card import size
-from ablab.api.removal import ASIDE, Removal, Removed, check_inside
+from ablab.api.removal import ASIDE, Removed, RemovedRuns, check_inside
 from ablab.api.run import Run
 from ablab.api.store import Runs, Store
 from ablab.errors import UserError
@@ -43,7 +43,7 @@ def origin_of(run: Run) -> str:
     return run.id.rpartition("-")[0]
 
 
-def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Removal:
+def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
     """Move runs from superseded/ back to runs/; of one that was set aside several times, the last.
 
     The register is told first, so that the line can be typed again after a kill. Error if a run has been begun again.
@@ -61,10 +61,10 @@ def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remo
         digest = {"digest": file_digest(record)} if record.exists() else {}
         Register(store.path).append("restored", run=one.run, **digest)
         shutil.move(run.path, str(one.to))
-    return Removal(dry_run=dry_run, runs=brought)
+    return RemovedRuns(dry_run=dry_run, runs=brought)
 
 
-def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Removal:
+def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
     """Delete runs in superseded/. The register keeps that they were there; it is told first.
 
     Error for a folder that does not lie there.
@@ -76,11 +76,11 @@ def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remova
         for run in runs
     ]
     if dry_run:
-        return Removal(dry_run=True, runs=removed)
+        return RemovedRuns(dry_run=True, runs=removed)
     for run in runs:
         Register(store.path).append("erased", run=origin_of(run))
         shutil.rmtree(run.path)
-    return Removal(dry_run=False, runs=removed, freed=sum(one.bytes for one in removed))
+    return RemovedRuns(dry_run=False, runs=removed, freed=sum(one.bytes for one in removed))
 
 
 def _number(run: Run) -> int:

@@ -132,7 +132,7 @@ class ShowOptions(Options):
     """
 
     usage = ("ablab show run=<id> [key=value ...]",)
-    output = "ablab.api.card.RunCard"
+    output = "ablab.api.card.ShownRun"
 
     run: str
     """a run: its id, a prefix of its id, its display name, or its path"""
@@ -172,7 +172,7 @@ class RmOptions(Options):
     """
 
     usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
-    output = "ablab.api.removal.Removal"
+    output = "ablab.api.removal.RemovedRuns"
 
     run: str | None = None
     """a run: its id, a prefix of its id, or its display name"""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ablab.api import Run, Store
 from ablab.api import open as open_store
-from ablab.api.removal import ASIDE, Removal, set_aside
+from ablab.api.removal import ASIDE, RemovedRuns, set_aside
 from ablab.api.superseded import erase, find_superseded, restore, superseded
 from ablab.commands.options import RmOptions
 from ablab.commands.show import size_of
@@ -71,7 +71,7 @@ def _distinct(runs: Iterable[Run]) -> list[Run]:
     return list({run.id: run for run in runs}.values())
 
 
-def _say(done: Removal, console: Console, options: RmOptions) -> None:
+def _say(done: RemovedRuns, console: Console, options: RmOptions) -> None:
     what = "brought back" if options.undo else "deleted" if options.forever else "set aside"
     for one in done.runs:
         said = "would be " * done.dry_run + what

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ablab.api import open as open_store
-from ablab.api.card import RunCard, card
+from ablab.api.card import ShownRun, card
 from ablab.commands.options import ShowOptions
 from ablab.console import Console, duration
 from ablab.errors import DONE
@@ -30,7 +30,7 @@ def show(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
+def _lines(told: ShownRun) -> Iterator[tuple[str, str]]:
     yield "run", f"{told.id}  {told.name}"
     yield "state", told.state + ("" if told.reason in (None, "steps") else f": {told.reason}")
     if told.damage is not None:
@@ -59,7 +59,7 @@ def _lines(told: RunCard) -> Iterator[tuple[str, str]]:
         yield "custody", told.custody or "every digest is the one on record"
 
 
-def _known(told: RunCard) -> Iterator[tuple[str, Score]]:
+def _known(told: ShownRun) -> Iterator[tuple[str, Score]]:
     return ((name, score) for name, score in known_scores().items() if name in told.scores)
 
 
@@ -68,7 +68,7 @@ def _in_words(score: Score, value: float) -> str:
     return f"{score.title} {value:,.{score.digits}f}{unit}"
 
 
-def _what_it_has(told: RunCard) -> Iterator[tuple[str, str]]:
+def _what_it_has(told: ShownRun) -> Iterator[tuple[str, str]]:
     for one in told.evaluations:
         search = "".join(f", {key}={value}" for key, value in one.decoding.items())
         unit = "sentences" if one.decoding else "items"
@@ -85,7 +85,7 @@ def _what_it_has(told: RunCard) -> Iterator[tuple[str, str]]:
     yield "on disk", size_of(told.bytes)
 
 
-def _stretches(told: RunCard) -> Iterator[tuple[str, str]]:
+def _stretches(told: ShownRun) -> Iterator[tuple[str, str]]:
     for number, one in enumerate(told.stretches, 1):
         steps = f"steps {one.first_step:,} to {one.last_step:,}"
         yield (

@@ -66,7 +66,7 @@ def _named(gpus: Sequence[int]) -> list[str]:
     return [names[gpu] for gpu in gpus]
 
 
-class Processes(Launcher):
+class LocalProcesses(Launcher):
     """Forks each run from a server process that has imported the heavy libraries."""
 
     def __init__(

@@ -97,8 +97,8 @@ class SubmititJobs(Launcher):
             raise UserError(f"hydra.launcher: the jobs were refused: {' '.join(str(error).split())[:300]}") from None
         self._submitted.update(zip(handles, jobs, strict=True))
 
-    def _work(self, job: Job) -> "Work":
-        return Work(job.line(self.queue.threads), str(job.folder.log.resolve()))
+    def _work(self, job: Job) -> "SubmittedWork":
+        return SubmittedWork(job.line(self.queue.threads), str(job.folder.log.resolve()))
 
     def ended(self) -> Iterator[Ending]:
         """Yield jobs that have ended; submitit polls Slurm at growing intervals."""
@@ -142,7 +142,7 @@ def _raised(error: Exception) -> str:
 
 
 @dataclass
-class Work:
+class SubmittedWork:
     """The function that a job executes.
 
     Shortly before the time limit, or on preemption, the run writes a checkpoint at its next step, and the job goes back

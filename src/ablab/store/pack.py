@@ -50,7 +50,7 @@ class Contents(BaseModel):
         return self.text or not any(fnmatch(place, shown) for shown in TEXT)
 
 
-class Index(Contents):
+class PackIndex(Contents):
     """What an archive holds. `stamp`: the end of the register. `files`: SHA-256 of each."""
 
     pack: Literal[1] = 1
@@ -68,7 +68,7 @@ class Index(Contents):
 
 def pack(
     path: Path, name: str, made: str, runs: Sequence[RunFolder], folders: Sequence[Path], contents: Contents
-) -> Index:
+) -> PackIndex:
     """Write an archive of the runs of one store, of the folders of their study and report, and of the register.
 
     Raises UserError for what is in several stores.
@@ -79,7 +79,7 @@ def pack(
             raise UserError(f"{folder} is not in {outputs}; allowed: an archive of what is in one store (outputs=)")
     found = ((_absolute(file).relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
     files = {place: file for place, file in found if contents.has(place)}
-    index = Index(
+    index = PackIndex(
         **contents.model_dump(),
         name=name,
         made=made,
@@ -99,7 +99,7 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-def unpack(path: Path, folder: Path) -> Index:
+def unpack(path: Path, folder: Path) -> PackIndex:
     """Unpack an archive that may come from anyone into an empty folder; UserError names the first file that is wrong.
 
     Files that the index does not name are refused, as are names that lead out of the folder.
@@ -111,7 +111,7 @@ def unpack(path: Path, folder: Path) -> Index:
             infos = {info.filename: info for info in archive.infolist()}
             if sum(info.file_size for info in infos.values()) > LARGEST * path.stat().st_size:
                 raise UserError(f"{path}: not an archive of ablab pack (it says that it unpacks to far more)")
-            index = Index.model_validate_json(archive.read(INDEX))
+            index = PackIndex.model_validate_json(archive.read(INDEX))
             for odd in sorted({*infos} ^ {INDEX, *index.files}):
                 raise UserError(f"{path}: {odd} is {'missing' if odd in index.files else 'not in its index'}")
             for place, digest in index.files.items():

@@ -144,10 +144,10 @@ class LocalLauncher(StudyLauncher):
     def make(
         self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
     ) -> "RunLauncher":
-        from ablab.launchers.local import Processes
+        from ablab.launchers.local import LocalProcesses
 
         jobs = min(self.places.jobs, at_most or self.places.jobs)
-        return Processes(replace(self.places, jobs=jobs), on_end, on_poll)
+        return LocalProcesses(replace(self.places, jobs=jobs), on_end, on_poll)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalConfig, provider="ablab")
