@@ -169,6 +169,28 @@ def test_one_that_diverges_is_a_result(folder, capsys):
     assert "above 1,000,000" in run.record.reason
 
 
+def test_runs_of_several_tasks_are_not_compared(swept, capsys):
+    (run,) = open_store("outputs").runs("task.rate=0.3 seed=1")
+    record = json.loads((run.path / "record.json").read_text())
+    other = run.path.with_name("r0123456789a")
+    shutil.copytree(run.path, other)
+    record["config"]["task"] = {"kind": "translation"}
+    record["choices"]["task"] = "translation"
+    (other / "record.json").write_text(json.dumps({**record, "run_id": other.name}))
+    try:
+        assert main(["report", f"runs={run.id},{other.name}"]) == 2
+        assert main(["report", "where=state=finished"]) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert [line.partition(": these are runs of ")[2] for line in told] == [
+            "task=toy and task=translation; allowed: runs of one task",
+            "task=translation and task=toy; allowed: runs of one task",
+        ]
+        assert main(["train", "-m", "task=toy,translation", *QUIET]) == 2
+        assert "the arms are runs of task=toy and task=translation; allowed: one task" in capsys.readouterr().err
+    finally:
+        shutil.rmtree(other)
+
+
 DRAFT = """
 from toy_task import Tested, Toy
 

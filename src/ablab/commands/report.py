@@ -34,6 +34,7 @@ from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
 from ablab.sweep.summary import open_study_tracker
+from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
 
 
@@ -111,9 +112,12 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> SelectedArms:
         if options.verify:
             raise UserError("verify=true: a table has no translations; allowed with runs of a store")
         return of_table(Path(options.table), store)
-    if options.runs is not None:
-        return of_runs(options.runs, store)
-    return where(options.where or "", store)
+    chosen = of_runs(options.runs, store) if options.runs is not None else where(options.where or "", store)
+    records = [run.record for run in ended_of(chosen) if run.record is not None]
+    if len({task_named(record.task).name for record in records}) > 1:
+        named = dict.fromkeys(f"task={record.choices.get('task', record.task)}" for record in records)
+        raise UserError(f"{chosen.question}: these are runs of {' and '.join(named)}; allowed: runs of one task")
+    return chosen
 
 
 def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:

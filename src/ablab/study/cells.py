@@ -82,6 +82,9 @@ def check_differ(arms: Sequence[Arm], cells: Sequence[Cell], metrics: Collection
         if before != unseen:
             words = [word for word in unseen if word not in before] or before
             raise UserError(_null_arm(other, arm, words, metrics, task.primary))
+    if len({cell.planned.task.name for cell in first.values()}) > 1:
+        named = dict.fromkeys(f"task={cell.planned.composed.choices['task']}" for cell in cells)
+        raise UserError(f"the arms are runs of {' and '.join(named)}; allowed: one task for all arms")
     if len(stores := {str(cell.planned.outputs) for cell in first.values()}) > 1:
         raise UserError(f"outputs: the arms lie in {' and '.join(sorted(stores))}; allowed: one store for all arms")
 
