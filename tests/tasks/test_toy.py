@@ -254,7 +254,15 @@ def test_it_is_packed_and_verified(swept, capsys):
     assert "10 evaluations scored again from their hypotheses: none differ" in capsys.readouterr().out
     assert main(["pack", "experiment=rates"]) == 0
     assert main(["verify", "archive=outputs/packs/rates.zip"]) == 0
-    run = open_store("outputs").runs("task.rate=0.6")[0]
+    run, other = open_store("outputs").runs("task.rate=0.6")[:2]
+    state = other.folder.checkpoints / "state.json"
+    before = state.read_text()
+    for text, fault in ((before.replace("1", "2"), "is not what was left by training"), (None, "is gone")):
+        state.unlink() if text is None else state.write_text(text)
+        assert main(["verify", "experiment=rates"]) == 1
+        assert f"{other.id}/checkpoints/state.json {fault}" in capsys.readouterr().out
+    state.write_text(before)
+    assert main(["verify", "experiment=rates"]) == 0
     (path,) = run.folder.path.glob("evaluations/*.json")
     content = json.loads(path.read_text())
     content["scores"]["near"] += 1

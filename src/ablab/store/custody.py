@@ -15,7 +15,7 @@ from ablab.identity import run_id
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.records import Evaluation, Record
 from ablab.store.register import REGISTER, file_digest
-from ablab.store.run_folder import LAST, SELECTED, RunFolder
+from ablab.store.run_folder import LAST, SELECTED, STATE, RunFolder
 from ablab.store.stored_code import DIGEST, is_stored_code, place_of
 from ablab.store.stored_text import REFERENCES, is_stored_text
 
@@ -95,6 +95,8 @@ def _of_code(folder: RunFolder, record: Record) -> Iterator[Link]:
 def _of_weights(folder: RunFolder, record: Record) -> Iterator[Link]:
     if record.selected is not None and record.selected.sha256 is not None:
         yield _file(folder, folder.checkpoints / SELECTED, record.selected.sha256, "selected")
+    if (state := record.data.get("state")) is not None:
+        yield _file(folder, folder.checkpoints / STATE, state, "left by training")
     sums: Mapping[str, str] = record.data.get("sha256", {})
     for name in TOKENIZERS:
         if name in sums:

@@ -16,7 +16,7 @@ from ablab.files import replacing, sha256
 from ablab.store.chain import Chain
 from ablab.store.custody import TOKENIZERS
 from ablab.store.register import REGISTER
-from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.store.run_folder import SELECTED, STATE, RunFolder
 from ablab.store.stored_code import DIGEST, place_of
 from ablab.store.stored_text import REFERENCES, SOURCES
 
@@ -25,7 +25,7 @@ INDEX = "pack.json"
 
 OF_A_RUN = (
     *("recipe.yaml", "record.json", "metrics.csv", "evaluations", "curves", "artefacts", "parts", "failure.json"),
-    *(f"checkpoints/{name}" for name in (SELECTED, *TOKENIZERS)),
+    *(f"checkpoints/{name}" for name in (SELECTED, STATE, *TOKENIZERS)),
 )
 
 TEXT = ("corpora/*", "runs/*/evaluations/*.txt", "runs/*/evaluations/*.tsv", "runs/*/artefacts/*", "reports/*")

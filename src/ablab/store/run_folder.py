@@ -22,6 +22,8 @@ from ablab.store.register import Register, is_waiting, waited_for
 from ablab.store.stored_code import with_definitions, without_definitions
 
 SELECTED = "selected.safetensors"
+STATE = "state.json"
+"""What training leaves of a task of one's own, in place of weights."""
 """File of the selected weights, in the folder of checkpoints."""
 
 LAST = "last.pt"

@@ -18,11 +18,9 @@ from ablab.fields import Role
 from ablab.files import read_json, sha256, write_json
 from ablab.store.metrics import MetricsFile
 from ablab.store.records import Cost, Evaluation, Record, Selected, now
+from ablab.store.run_folder import STATE
 from ablab.tasks.score import Place
 from ablab.tasks.task import Task
-
-STATE = "state.json"
-"""File of the training state, in the folder of checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +191,7 @@ class OwnTask(Task, ABC):
 
 def _record(planned: Any, loop: Loop, diverged: str | None) -> Record:
     made = provenance(planned.recipe)
+    state = planned.folder.checkpoints / STATE
     last = loop.validations[-1] if loop.validations else {}
     return Record(
         run_id=planned.run_id,
@@ -207,7 +206,7 @@ def _record(planned: Any, loop: Loop, diverged: str | None) -> Record:
         else Selected(steps=[loop.step], scores={key: value for key, value in last.items() if key != "step"}),
         validations=loop.validations,
         cost=Cost(steps=loop.step, seconds=loop.seconds, train_seconds=loop.seconds, peak_memory_bytes=_peak_memory()),
-        data={"sha256": {}},
+        data={"sha256": {}, **({"state": sha256(state)} if state.exists() else {})},
         runtime={**planned.config.part(Role.RUNTIME), "device": "cpu"},
         provenance=made,
         config=planned.config.model_dump(serialize_as_any=True),
