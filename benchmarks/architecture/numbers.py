@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 319,
-    "lines": 45_886,
+    "lines": 45_887,
     "entries at the top": 30,
     "arrows between rooms": 291,
     "floors": 14,

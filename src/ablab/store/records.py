@@ -11,12 +11,7 @@ from ablab.code.differences import RecordedCode, comparable, same_code
 from ablab.config.former import of_schema_1
 from ablab.files import one_line
 from ablab.tasks.registry import DEFAULT
-
-SCHEMA: Literal[2] = 2
-"""Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
-
-Records of SCHEMA 1 can be read, but their runs cannot be continued.
-"""
+from ablab.tasks.task import SCHEMA as SCHEMA
 
 NOTHING_LEARNT = 0.02
 """A run has diverged if its validation loss never was at least this fraction below the unigram loss."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked
@@ -12,6 +12,12 @@ from pydantic.dataclasses import dataclass as checked
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.tasks.score import Recipe, Score, Scores
+
+SCHEMA: Literal[2] = 2
+"""Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
+
+Records of SCHEMA 1 can be read, but their runs cannot be continued.
+"""
 
 
 @dataclass(frozen=True)
@@ -105,11 +111,11 @@ class Task:
 
     def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
         """Return everything that decides the result of training, as plain values: here the task and its settings."""
-        return {"task": config.task.part(Role.RECIPE), "seed": config.seed, "schema": 2}
+        return {"task": config.task.part(Role.RECIPE), "seed": config.seed, "schema": SCHEMA}
 
     def evaluation(self, config: Any) -> dict[str, Any]:
         """Return the settings that decide an evaluation besides the recipe."""
-        return {"task": config.task.part(Role.EVALUATION), "schema": 2}
+        return {"task": config.task.part(Role.EVALUATION), "schema": SCHEMA}
 
     def curve(self, config: Any) -> dict[str, Any]:
         """Return the settings of further curves; empty where there are none."""
