@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 319,
-    "lines": 45_887,
+    "lines": 45_968,
     "entries at the top": 30,
-    "arrows between rooms": 291,
+    "arrows between rooms": 292,
     "floors": 14,
     "files that name a score": 33,
     "modules with one importer": 74,

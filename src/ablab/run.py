@@ -10,6 +10,7 @@ from ablab.config.kinds import outside_parts
 from ablab.console import Console
 from ablab.errors import OtherCodeError, PartError, UserError
 from ablab.plan import Planned
+from ablab.search.stopping import Stopping
 from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record
@@ -55,10 +56,12 @@ def _blaming_parts(planned: Planned) -> Iterator[None]:
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
     task = planned.task
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
+    trial = planned.config.search_trial
+    stops = None if work is None or trial is None else Stopping(trial, console.say)
     with open_tracker(planned, console.say) as tracker:
         callbacks = task.callbacks(planned, console, beating, tracker)
         if work is not None:
-            record = task.train(work, callbacks)
+            record = task.train(work, callbacks, stops)
         if record is None:
             return None  # interrupted; the same command continues it
         if planned.lacks_evaluation(record):

@@ -191,6 +191,46 @@ def test_runs_of_several_tasks_are_not_compared(swept, capsys):
         shutil.rmtree(other)
 
 
+def test_every_arm_is_tried_out_and_nothing_of_it_kept(folder, capsys):
+    words = ["task=toy", "task.rate=0.1,0.2", "outputs=tried"]
+    assert main(["study", *words, "check=true"]) == 0
+    said = capsys.readouterr().out
+    assert [line.split(",")[0].split(":")[0] for line in said.splitlines() if " s a step" in line] == [
+        "works  task.rate=0.1",
+        "works  task.rate=0.2",
+    ]
+    assert "About " in said  # as the number of steps is known
+    (tried,) = Path("tried/studies").glob("*/tried.json")
+    assert [(one["parameters"], one["total_steps"]) for one in json.loads(tried.read_text()).values()] == [
+        (None, 60)
+    ] * 2
+    assert not Path("tried/runs").exists()
+
+
+SEARCH = """
+question: Which rate?
+common: [task=toy, task.steps=40]
+seeds: [1, 2]
+search: {trials: 12, sampler: random, stopping: median, objectives: [valid_error], training_seed: 9,
+         space: {task.rate: {low: 0.001, high: 0.5, log: true}}}
+"""
+
+
+def test_a_search_stops_its_poor_trials_and_alone_they_go_on(folder, capsys):
+    (folder / "experiments" / "search_rate.yaml").write_text(SEARCH)
+    assert main(["train", "-m", "experiment=search_rate", "outputs=searched", *QUIET]) == 0
+    assert "trials stopped early" in capsys.readouterr().out
+    (table,) = Path("searched/studies/search_rate").glob("trials.csv")
+    stopped = [row for row in csv.DictReader(table.read_text().splitlines()) if row["outcome"] == "stopped"]
+    assert stopped
+    assert all(40 / 3 <= int(row["steps"]) < 40 == int(row["total_steps"]) for row in stopped)
+    poor = stopped[0]
+    assert not Path("searched/runs", poor["run_id"], "record.json").exists()
+    words = ["task=toy", "task.steps=40", f"task.rate={poor['task.rate']}", "seed=9", "outputs=searched"]
+    assert main(["train", *words, *QUIET]) == 0
+    assert f"{poor['run_id']} continues from step {poor['steps']}" in capsys.readouterr().out
+
+
 DRAFT = """
 from toy_task import Tested, Toy
 

@@ -40,13 +40,13 @@ class Toy(OwnTask):
 
     def train_on(self, loop: Loop):
         slope = random.Random(loop.seed).gauss(0, 1) if loop.state is None else loop.state
-        for step in range(loop.step, self.steps):
+        for step in loop.steps(self.steps):
             batch = points(f"{loop.seed} {step}", 8)
             slope -= self.rate * sum(2 * x * (slope * x - y) for x, y in batch) / len(batch)
             if abs(slope) > 1e6:
                 raise DivergedError(f"the slope is above 1,000,000 at step {step + 1}")
             if (step + 1) % 5 == 0 or step + 1 == self.steps:
-                loop.validate(step + 1, {"error": error(slope, points("valid", 64))}, slope, self.steps)
+                loop.validate(step + 1, {"error": error(slope, points("valid", 64))}, slope)
 
     def test(self, state, seed):
         found = points("test", 200)

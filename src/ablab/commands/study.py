@@ -170,11 +170,11 @@ def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str,
         states = count([entries[cell.key] for cell in cells])
         known = next((e.record.cost.parameters for c in cells if (e := entries[c.key]).record), None)
         trial = trials.get(condition_id(cells[0].planned.recipe), {})
-        parameters = known or trial.get("parameters")
+        parameters = known or trial.get("parameters", "?")
         rows.append(
             [
                 arm.name + (" (baseline)" if arm.name == found.baseline_of(arm.name) else ""),
-                "?" if parameters is None else f"{parameters:,}",
+                parameters if isinstance(parameters, str) else "-" if parameters is None else f"{parameters:,}",
                 _difference(recipes[found.baseline_of(arm.name)], recipes[arm.name]) or "-",
                 ", ".join(f"{states[state]} {state.value}" for state in State if states[state]),
             ]

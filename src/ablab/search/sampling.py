@@ -65,7 +65,7 @@ class StatelessSampler(BaseSampler):
         self._fresh(trial).after_trial(study, trial, state, values)
 
 
-def stopping_rule(kind: str, *, first_step: int, last_step: int | None) -> BasePruner:
+def stopping_rule(kind: str, *, first_step: int | None, last_step: int | None) -> BasePruner:
     """Return the rule that finds poor trials by their validations at equal steps.
 
     `median`: worse than the median of the finished trials, once there are five; no trial is judged before a third of
@@ -75,7 +75,7 @@ def stopping_rule(kind: str, *, first_step: int, last_step: int | None) -> BaseP
     if kind == "median":
         return MedianPruner(n_startup_trials=5, n_warmup_steps=(last_step or 0) // 3)
     if kind == "hyperband":
-        return HyperbandPruner(min_resource=first_step, max_resource=last_step or "auto", reduction_factor=3)
+        return HyperbandPruner(min_resource=first_step or 1, max_resource=last_step or "auto", reduction_factor=3)
     return NopPruner()
 
 

@@ -2,15 +2,16 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.search.settings import validated
 from ablab.search.storage import masked, open_storage
+from ablab.tasks.task import ScoredValidation
 
 FILE = "optuna.json"
 
@@ -18,30 +19,19 @@ STOPPED = "stopped"
 """Attribute of a trial that has to end: [step, planned steps]. Once written it is never removed."""
 
 
-class Scored(Protocol):
-    """The scores of one validation."""
-
-    @property
-    def step(self) -> int:
-        """Optimiser steps."""
-
-    @property
-    def scores(self) -> Mapping[str, float]:
-        """By their keys in a record's validations, those that there are."""
-
-
 @dataclass(frozen=True)
 class TrialHandle:
     """The facts that a run needs to report its validations.
 
-    They are stored in the study's folder in a file that only its owner can read, because of `storage`.
+    They are stored in the study's folder in a file that only its owner can read, because of `storage`. `first_step`,
+    `last_step`: None where only the run knows them.
     """
 
     study: str
     storage: str | None
     stopping: str
     objective: str
-    first_step: int
+    first_step: int | None
     last_step: int | None
 
     def write(self, folder: Path) -> None:
@@ -62,26 +52,20 @@ class Stopping:
     def __init__(self, trial: str, say: Callable[[str], None] = lambda _: None) -> None:
         from optuna import load_study
 
-        from ablab.search.sampling import stopping_rule
-
         folder, number = _parts(trial)
         try:
-            handle = TrialHandle.read(folder)
+            self._handle = handle = TrialHandle.read(folder)
             self._storage = open_storage(handle.storage, folder)
-            self._study: Any = load_study(
-                study_name=handle.study,
-                storage=self._storage,
-                pruner=stopping_rule(handle.stopping, first_step=handle.first_step, last_step=handle.last_step),
-            )
+            self._study: Any = load_study(study_name=handle.study, storage=self._storage)
             study_id = self._storage.get_study_id_from_name(handle.study)
             self._trial = self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"search_trial={trial}: no such trial ({' '.join(str(error).split())})") from None
         self._by = validated().get(handle.objective)
         self._several = len(self._study.directions) > 1
-        self._rule, self._say = handle.stopping, say
+        self._say = say
 
-    def __call__(self, validations: Sequence[Scored], total_steps: int | None) -> str | None:
+    def __call__(self, validations: Sequence[ScoredValidation], total_steps: int | None) -> str | None:
         """Report new validations; return the reason if the run must end now. Errors of the storage end no training."""
         try:
             return self._asked(validations, total_steps)
@@ -89,7 +73,10 @@ class Stopping:
             self._say(f"The search cannot be asked, and the run goes on: {masked(' '.join(str(error).split()))[:300]}")
             return None
 
-    def _asked(self, validations: Sequence[Scored], total_steps: int | None) -> str | None:
+    def _asked(self, validations: Sequence[ScoredValidation], total_steps: int | None) -> str | None:
+        from ablab.search.sampling import stopping_rule
+
+        handle = self._handle
         trial = self._storage.get_trial(self._trial)
         if trial.state.is_finished() or self._by is None or self._several:
             return None
@@ -99,10 +86,13 @@ class Stopping:
                 self._storage.set_trial_intermediate_value(self._trial, validation.step, value)
         if STOPPED not in trial.user_attrs:
             trial = self._storage.get_trial(self._trial)
-            if not self._study.pruner.prune(self._study, trial):
+            first = min(trial.intermediate_values, default=None) if handle.first_step is None else handle.first_step
+            last = total_steps if handle.last_step is None else handle.last_step
+            rule = self._study.pruner = stopping_rule(handle.stopping, first_step=first, last_step=last)
+            if not rule.prune(self._study, trial):
                 return None
             self._storage.set_trial_user_attr(self._trial, STOPPED, [validations[-1].step, total_steps])
-        return f"stopped by the search ({self._rule}) at step {validations[-1].step:,}"
+        return f"stopped by the search ({handle.stopping}) at step {validations[-1].step:,}"
 
     @property
     def has_stopped(self) -> bool:

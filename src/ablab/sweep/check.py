@@ -1,7 +1,7 @@
 """A check of every distinct arm before the first run: it builds, trains a few steps and decodes a sentence."""
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -10,10 +10,9 @@ from ablab.console import Console
 from ablab.files import read_json, write_json
 from ablab.identity import condition_id
 from ablab.study.study import Cell, Study
-from ablab.tasks.registry import DEFAULT, task_named
 
 Tried = dict[str, Any]
-"""parameters, seconds_per_step, total_steps; or error."""
+"""parameters, seconds_per_step, total_steps, None for what a task does not know; or error."""
 
 FILE = "tried.json"
 
@@ -38,7 +37,7 @@ def check(study: Study, console: Console) -> bool:
     found: dict[str, Tried] = {}
     cells = distinct(study)
     with console.counting_bar("arms tried", len(cells)) as bar:
-        for condition, cell, result in _try_all(cells):
+        for condition, cell, result in _try_all(cells, study.task.modules):
             found[condition] = result
             result_line = result.get("error") or _in_words(result)
             console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {result_line}")
@@ -48,12 +47,13 @@ def check(study: Study, console: Console) -> bool:
 
 
 def _in_words(result: Tried) -> str:
-    return f"{result['parameters']:,} parameters, {result['seconds_per_step']:.3f} s a step"
+    counted = "" if result["parameters"] is None else f"{result['parameters']:,} parameters, "
+    return f"{counted}{result['seconds_per_step']:.3f} s a step"
 
 
-def _try_all(cells: dict[str, Cell]) -> Iterator[tuple[str, Cell, Tried]]:
+def _try_all(cells: dict[str, Cell], modules: Sequence[str]) -> Iterator[tuple[str, Cell, Tried]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*task_named(DEFAULT).modules, "ablab.sweep.check", "ablab.config.values"])
+    context.set_forkserver_preload([*modules, "ablab.sweep.check", "ablab.config.values"])
     for condition, cell in cells.items():
         with ProcessPoolExecutor(1, context) as pool:
             try:

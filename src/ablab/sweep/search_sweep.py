@@ -67,15 +67,8 @@ def known_trials(search: SearchStudy) -> Trials | None:
 
 
 def _handle_of(search: SearchStudy) -> TrialHandle:
-    settings, training = search.settings, search.base.config.training
-    return TrialHandle(
-        search.study_name,
-        settings.storage,
-        settings.stopping,
-        settings.objectives[0],
-        training.valid_every,
-        training.max_steps,
-    )
+    settings, steps = search.settings, search.base.task.first_and_last_step(search.base.config)
+    return TrialHandle(search.study_name, settings.storage, settings.stopping, settings.objectives[0], *steps)
 
 
 class _SearchSweep:

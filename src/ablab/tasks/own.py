@@ -2,11 +2,13 @@
 
 import math
 import resource
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ablab import identity
@@ -20,7 +22,10 @@ from ablab.store.metrics import MetricsFile
 from ablab.store.records import Cost, Evaluation, Record, Selected, now
 from ablab.store.run_folder import STATE
 from ablab.tasks.score import Place
-from ablab.tasks.task import Task
+from ablab.tasks.task import ScoredValidation, Stops, Task
+
+TRIED = 3
+"""Steps of a dry run. The first may be slow; only the others are timed."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +40,24 @@ class DivergedError(Exception):
     """Training has failed, and would fail again: the run ends as diverged. Its text is the reason."""
 
 
+class EndedEarly(BaseException):
+    """Training is ended from outside, as by Ctrl-C, so that no `except Exception` of a task goes on with it."""
+
+
 class Loop:
     """What training is given. `seed`: the only source of chance. `state`: None at first, else what the last validation
     left; `step`: after which it was left. `folder`: of the run.
     """
 
-    def __init__(self, planned: Any, told: "RunCallbacks") -> None:
-        self._planned, self._told = planned, told
+    def __init__(self, planned: Any, told: "RunCallbacks", stops: Stops | None = None) -> None:
+        self._planned, self._told, self._stops = planned, told, stops
         self.seed: int = planned.config.seed
         self.folder = planned.folder.path
         self._path = planned.folder.checkpoints / STATE
         kept: dict[str, Any] = read_json(self._path) if self._path.exists() else {}
         self.step: int = kept.get("step", 0)
         self.state: Any = kept.get("state")
+        self.total: int | None = kept.get("total")
         self.validations: list[dict[str, float]] = kept.get("validations", [])
         self._before: float = kept.get("seconds", 0.0)
         self._began = time.perf_counter()
@@ -57,19 +67,66 @@ class Loop:
         """Of training so far, those of earlier processes included."""
         return self._before + time.perf_counter() - self._began
 
+    def steps(self, total: int) -> Iterator[int]:
+        """Yield the number of each step that is left, from 0. `total`: steps of the whole training."""
+        self.total = total
+        yield from range(self.step, total)
+
     def validate(self, step: int, scores: Mapping[str, float], state: Any, total: int | None = None) -> None:
         """Note the scores of validation after a step, and keep the state, which JSON must hold, to go on from.
 
-        `total`: steps of the whole training. A score that is not a number ends the run as diverged.
+        `total`: steps of the whole training, where `steps` has not said them. A score that is not a number ends the run
+        as diverged; a search whose trial it is may end it here too.
         """
-        check_keys(self._planned.task, "validation", scores)
-        if (lost := next((key for key, value in scores.items() if not math.isfinite(value)), None)) is not None:
-            raise DivergedError(f"the validation {lost} is not a number at step {step:,}")
+        check_scores(self._planned.task, step, scores)
         self.step, self.state = step, state
+        self.total = self.total if total is None else total
         self.validations.append({"step": float(step), **scores})
         kept = {"step": step, "state": state, "validations": self.validations, "seconds": self.seconds}
-        write_json(self._path, kept)
-        self._told.validated(step, scores, total)
+        write_json(self._path, {**kept, "total": self.total})
+        self._told.validated(step, scores, self.total)
+        self.ask()
+
+    def ask(self) -> None:
+        """Tell the search of all validations. Raise EndedEarly if it ends the trial, which after the last step is none.
+
+        They are told each time, since a process may have been killed before it told its last.
+        """
+        if self._stops is None or not self.validations:
+            return
+        told = [ScoredValidation(int(one["step"]), {**one}) for one in self.validations]
+        reason = self._stops(told, self.total)
+        if reason is not None and self.step != self.total:
+            raise EndedEarly(reason)
+
+
+class TriedLoop(Loop):
+    """Training in a dry run: it begins anew, keeps nothing, and is ended after a few steps.
+
+    Where `steps` says nothing of these, the first validation ends it.
+    """
+
+    def __init__(self, planned: Any, folder: Path) -> None:
+        self._planned = planned
+        self.seed, self.folder = planned.config.seed, folder
+        self.step, self.state, self.validations, self.total = 0, None, [], None
+        self._before, self._began = 0.0, time.perf_counter()
+        self.seconds_per_step: float | None = None
+
+    def steps(self, total: int) -> Iterator[int]:
+        self.total, times = total, [time.perf_counter()]
+        for step in range(min(total, TRIED)):
+            yield step
+            times.append(time.perf_counter())
+            counted = times[1:] if len(times) > 2 else times
+            self.seconds_per_step = (counted[-1] - counted[0]) / (len(counted) - 1)
+        raise EndedEarly
+
+    def validate(self, step: int, scores: Mapping[str, float], state: Any, total: int | None = None) -> None:
+        check_scores(self._planned.task, step, scores)
+        if self.total is None and step > 0:
+            self.total, self.seconds_per_step = total, self.seconds / step
+            raise EndedEarly
 
 
 class RunCallbacks:
@@ -108,6 +165,13 @@ class RunCallbacks:
         if evaluation is not None:
             figures |= {f"test/{key}": value for key, value in evaluation.scores.items()}
         self.tracker.summary(figures)
+
+
+def check_scores(task: Task, step: int, scores: Mapping[str, float]) -> None:
+    """Raise UserError for other validation scores than those declared, DivergedError for one that is no number."""
+    check_keys(task, "validation", scores)
+    if (lost := next((key for key, value in scores.items() if not math.isfinite(value)), None)) is not None:
+        raise DivergedError(f"the validation {lost} is not a number at step {step:,}")
 
 
 def check_keys(task: Task, place: Place, scores: Mapping[str, float]) -> None:
@@ -150,22 +214,39 @@ class OwnTask(Task, ABC):
     def callbacks(self, planned: Any, console: Any, beating: Any, tracker: Any) -> RunCallbacks:
         return RunCallbacks(planned, console, beating, tracker)
 
-    def train(self, work: Any, callbacks: RunCallbacks) -> Record | None:
-        loop = Loop(work, callbacks)
+    def train(self, work: Any, callbacks: RunCallbacks, stops: Stops | None = None) -> Record | None:
+        loop = Loop(work, callbacks, stops)
         if loop.step:
             callbacks.console.say(f"{work.run_id} continues from step {loop.step:,}")
         diverged: str | None = None
         with callbacks.training(loop.step, loop.validations):
             try:
+                loop.ask()  # it may have been killed after the search had decided
                 self.train_on(loop)
             except DivergedError as error:
                 diverged = str(error)
+            except EndedEarly as ended:
+                callbacks.tracker.summary({"state": "stopped", "reason": str(ended)})
+                callbacks.console.say(f"{work.run_id} {ended}; the same line, typed again, continues from there")
+                return None
         if diverged is None and not loop.validations:
-            raise UserError(f"task={self.name}: training ended without a validation; allowed: at least one, at the end")
+            raise self._unvalidated()
         record = _record(work, loop, diverged)
         work.folder.write_record(record)
         work.folder.tidy()
         return record
+
+    def _unvalidated(self) -> UserError:
+        return UserError(f"task={self.name}: training ended without a validation; allowed: at least one, at the end")
+
+    def dry_run(self, planned: Any) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            loop = TriedLoop(planned, Path(folder))
+            try:
+                self.train_on(loop)
+            except EndedEarly:
+                return {"parameters": None, "seconds_per_step": loop.seconds_per_step, "total_steps": loop.total}
+        raise self._unvalidated()
 
     def evaluate(self, planned: Any, record: Record, callbacks: RunCallbacks) -> None:
         callbacks.beating.tell(stage="evaluating")

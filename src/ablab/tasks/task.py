@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked
@@ -17,6 +17,19 @@ SCHEMA: Literal[2] = 2
 """Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
 
 Records of SCHEMA 1 can be read, but their runs cannot be continued.
+"""
+
+
+class ScoredValidation(NamedTuple):
+    """The scores of one validation, after so many steps, by their keys in a record's validations."""
+
+    step: int
+    scores: Mapping[str, float]
+
+
+Stops = Callable[[Sequence[ScoredValidation], int | None], str | None]
+"""Asks a search, of the validations so far and the steps of the whole training, if these are known: the reason to end a
+trial now, or None.
 """
 
 
@@ -117,6 +130,10 @@ class Task:
         """Return the settings that decide an evaluation besides the recipe."""
         return {"task": config.task.part(Role.EVALUATION), "schema": SCHEMA}
 
+    def first_and_last_step(self, config: Any) -> tuple[int | None, int | None]:
+        """Return the steps of the first validation and of the end of training, as far as the settings say them."""
+        return None, None
+
     def curve(self, config: Any) -> dict[str, Any]:
         """Return the settings of further curves; empty where there are none."""
         return {}
@@ -133,8 +150,11 @@ class Task:
         """Return what training and evaluation tell of themselves to; at least `on_result(record, evaluation)`."""
         raise NotImplementedError
 
-    def train(self, work: Any, callbacks: Any) -> Any:
-        """Train what was prepared and write the record; return it, or None if training was interrupted."""
+    def train(self, work: Any, callbacks: Any, stops: Stops | None = None) -> Any:
+        """Train what was prepared and write the record; return it, or None if training was interrupted.
+
+        `stops`: where the run is a trial of a search, asked after every validation.
+        """
         raise NotImplementedError
 
     def evaluate(self, planned: Any, record: Any, callbacks: Any) -> None:
@@ -157,8 +177,8 @@ class Task:
         return UserError(f"torchrun: a run of task={self.name} is one process; allowed: without torchrun")
 
     def dry_run(self, planned: Any) -> dict[str, Any]:
-        """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`."""
-        raise UserError(f"dry=true: task={self.name} cannot be tried out; allowed: task=translation")
+        """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`, None for what is not known."""
+        raise UserError(f"check=true: task={self.name} cannot be tried out; allowed: task=translation")
 
     def draw_curves(self, curves: Mapping[str, Any], title: str, path: Path) -> None:
         """Draw a further curve of each arm."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ from torch import Tensor
 
 from ablab.console import Console
 from ablab.plan import Planned
-from ablab.search.stopping import Stopping
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.store.custody import TOKENIZERS
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.analysis import cross_attention, draw_attention
@@ -231,25 +231,17 @@ class AttentionMapCallback(Callback):
         return path
 
 
-@dataclass(frozen=True)
-class ScoredValidation:
-    """A validation with the scores that a search may be told of."""
-
-    step: int
-    scores: Mapping[str, float]
-
-
 class SearchCallback(Callback):
     """Asks the search after each validation whether to continue the trial.
 
     `tokens_per_character`: of the validation set; None where it has no loss per character.
     """
 
-    def __init__(self, trial: str, tokens_per_character: float | None, say: Callable[[str], None]) -> None:
-        self.stopping, self.tokens_per_character = Stopping(trial, say), tokens_per_character
+    def __init__(self, ask: Stops, tokens_per_character: float | None) -> None:
+        self.ask, self.tokens_per_character = ask, tokens_per_character
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
-        return self.stopping([self._scored(validation) for validation in validations], total_steps)
+        return self.ask([self._scored(validation) for validation in validations], total_steps)
 
     def _scored(self, found: Validation) -> ScoredValidation:
         scores = {"loss": found.loss, "bleu": found.bleu}

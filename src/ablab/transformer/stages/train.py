@@ -23,6 +23,7 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import Cost, Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
 from ablab.store.saved_model import SavedModel
+from ablab.tasks.task import Stops
 from ablab.transformer.build import (
     Start,
     begin_stretch,
@@ -62,11 +63,11 @@ class Work(Start):
     prepared: Prepared
 
 
-def train(work: Work, callbacks: Callbacks) -> Record | None:
-    """Train from the start or from the last checkpoint; return None if interrupted or stopped."""
+def train(work: Work, callbacks: Callbacks, stops: Stops | None = None) -> Record | None:
+    """Train from the start or from the last checkpoint; return None if interrupted, or if `stops` says so."""
     planned = work.planned
     callbacks.on_stage("training")
-    outcome = _fit(work, callbacks)
+    outcome = _fit(work, callbacks, stops)
     if outcome.state in ("interrupted", "stopped"):
         callbacks.on_summary({"state": outcome.state, "reason": outcome.reason})
         callbacks.on_message(f"{planned.run_id} {outcome.reason}; the same line, typed again, continues from there")
@@ -140,7 +141,7 @@ def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
         )
 
 
-def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
+def _fit(work: Work, callbacks: Callbacks, stops: Stops | None) -> TrainingResult:
     """Train from `work.state` until training ends for any reason."""
     planned, state = work.planned, work.state
     config = planned.config
@@ -151,10 +152,8 @@ def _fit(work: Work, callbacks: Callbacks) -> TrainingResult:
             attention.complete(state)
         return TrainingResult("finished", end)
     all_callbacks = Callbacks([*callbacks.callbacks, attention])
-    if config.search_trial is not None:
-        all_callbacks.callbacks.append(
-            SearchCallback(config.search_trial, work.prepared.valid_tokens_per_character, callbacks.on_message)
-        )
+    if stops is not None:
+        all_callbacks.callbacks.append(SearchCallback(stops, work.prepared.valid_tokens_per_character))
     # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (reason := all_callbacks.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", reason)

@@ -13,7 +13,7 @@ from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.store.saved_model import SavedModel
 from ablab.tasks.score import Recipe, Scores
-from ablab.tasks.task import Chart, Example, OfCurve, Task
+from ablab.tasks.task import Chart, Example, OfCurve, Stops, Task
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
 from ablab.transformer.pruning.plot import draw, lines_of
@@ -70,6 +70,9 @@ class Translation(Task):
     def evaluation(self, config: Config) -> dict[str, Any]:
         return evaluation(config)
 
+    def first_and_last_step(self, config: Config) -> tuple[int | None, int | None]:
+        return config.training.valid_every, config.training.max_steps
+
     def curve(self, config: Config) -> dict[str, Any]:
         return curve(config)
 
@@ -86,10 +89,10 @@ class Translation(Task):
 
         return run_callbacks(planned.folder, console, beating, tracker)
 
-    def train(self, work: "Work", callbacks: "Callbacks") -> Record | None:
+    def train(self, work: "Work", callbacks: "Callbacks", stops: Stops | None = None) -> Record | None:
         from ablab.transformer.stages.train import train
 
-        return train(work, callbacks)
+        return train(work, callbacks, stops)
 
     def evaluate(self, planned: Planned, record: Record, callbacks: "Callbacks") -> None:
         from ablab.transformer.stages.evaluate import evaluate
