@@ -131,9 +131,6 @@ KNOW_THE_WING = {
     "ablab.config.compose",
     "ablab.config.kinds",
     "ablab.config.schema",
-    "ablab.api.run",
-    "ablab.store.former",
-    "ablab.store.saved_model",
 }
 """Modules outside the transformer that import from it: only ever fewer. Verbs and tasks are registered by name."""
 

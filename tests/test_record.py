@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from ablab.errors import UserError
 from ablab.files import one_line, read_lines, replacing
-from ablab.store.finished import find_model, find_run, open_run, open_runs
+from ablab.store.finished import find_run, open_run, open_runs
 from ablab.store.records import Cost, Evaluation, Record, Selected, Stretch
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.transformer.pruning.saved_model import find_model
 
 
 def _record(run_id="rabc00000000", name="norm=post,s1", **changes) -> Record:

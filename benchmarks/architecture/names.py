@@ -185,7 +185,11 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where does run=<id> become a run?",
-        ("ablab.store.finished.find_run", "ablab.store.finished.open_run", "ablab.store.finished.find_model"),
+        (
+            "ablab.store.finished.find_run",
+            "ablab.store.finished.open_run",
+            "ablab.transformer.pruning.saved_model.find_model",
+        ),
     ),
     (
         "Where is it decided what an analysis makes, and where is it made?",

@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 319,
-    "lines": 45_968,
+    "files over 12 lines": 320,
+    "lines": 45_999,
     "entries at the top": 30,
-    "arrows between rooms": 292,
+    "arrows between rooms": 289,
     "floors": 14,
     "files that name a score": 33,
-    "modules with one importer": 74,
+    "modules with one importer": 75,
     "class names used twice": 5,
     "files from the command line to the record": 23,
 }

@@ -15,14 +15,13 @@ from ablab.errors import UserError
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import SavedModel
 from ablab.tasks.registry import task_of_option
 from ablab.tasks.task import Task
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A planned run: its configuration, name, folder, identity and, if any, the model that training starts from."""
+    """A planned run: its configuration, name, folder and identity. `origin`: what training starts from, if anything."""
 
     composed: Composed
     name: str
@@ -30,7 +29,7 @@ class Planned:
     recipe: dict[str, Any]
     evaluation: dict[str, Any]
     curve: dict[str, Any]
-    origin: SavedModel | None
+    origin: Any
 
     @property
     def config(self) -> Config:

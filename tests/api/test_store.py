@@ -90,10 +90,11 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
 
     for lowercase in (False, True):
         saved = SimpleNamespace(lowercase=lowercase, extra_tokens=50)
-        monkeypatch.setattr("ablab.api.run.find_model", lambda *_, saved=saved: saved)
+        monkeypatch.setattr("ablab.transformer.translation.translating.find_model", lambda *_, saved=saved: saved)
         monkeypatch.setattr("ablab.transformer.build.load_model", lambda *_: ())
         monkeypatch.setattr("ablab.transformer.decoding.translator.Translator", Fake)
-        Run.translate(SimpleNamespace(path="r1", folder=SimpleNamespace(outputs=Path())), ["A Man."])
+        folder = SimpleNamespace(path="r1", outputs=Path())
+        Run.translate(SimpleNamespace(task="translation", folder=folder), ["A Man."])
     assert seen == ["A Man.", "a man."]
 
 
@@ -109,7 +110,7 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
     ],
 )
 def test_a_bad_setting_of_a_translation_is_refused_in_one_line(key, value, allowed):
-    run = SimpleNamespace(path="nowhere", folder=SimpleNamespace(outputs=Path()))
+    run = SimpleNamespace(task="translation", path="nowhere", folder=SimpleNamespace(outputs=Path()))
     with pytest.raises(ablab.Error, match=f"^{key}={value}: allowed: {allowed}$"):
         Run.translate(run, ["a"], **{key: value})
 

@@ -13,11 +13,11 @@ from ablab.cli import main
 from ablab.files import read_json
 from ablab.judge.comparisons import pictured
 from ablab.judge.selection_ad_hoc import of_runs
-from ablab.store.finished import find_model
-from ablab.store.saved_model import CARD, ModelCard, of_run
+from ablab.store.run_folder import CARD
 from ablab.transformer.build import load_model
 from ablab.transformer.pruning.curve_files import HEAD_COLUMNS
 from ablab.transformer.pruning.heads import Heads
+from ablab.transformer.pruning.saved_model import ModelCard, find_model, of_run
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.stages.callbacks import TrackerCallback
 from ablab.transformer.training.validation import Validator

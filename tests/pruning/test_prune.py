@@ -10,9 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.cli import main
-from ablab.store.finished import find_model
-from ablab.store.saved_model import of_run
 from ablab.transformer.build import load_model
+from ablab.transformer.pruning.saved_model import find_model, of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.pruning.surgery import prune
 from tests.pruning.conftest import DEEPER, pruned, the_run

@@ -13,10 +13,10 @@ from ablab.plan import reopened
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import all_runs
-from ablab.store.saved_model import of_run
 from ablab.transformer.analysis import attentions, masked
 from ablab.transformer.build import load_model
 from ablab.transformer.data.prepared import prepare
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages import analyse as look
 from ablab.transformer.stages.analyses import SITES
 from ablab.transformer.training.callbacks import Callback

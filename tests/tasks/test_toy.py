@@ -17,6 +17,7 @@ import pytest
 
 from ablab.api import open as open_store
 from ablab.cli import main
+from ablab.errors import UserError
 
 RATES = """
 question: Does a higher rate fit better?
@@ -92,6 +93,12 @@ def test_verbs_of_translation_refuse_its_runs_in_a_line(swept, capsys, verb):
     run = open_store("outputs").runs("state=finished")[0]
     assert main([verb, f"run={run.id}"]) == 2
     assert "allowed: runs of task=translation" in capsys.readouterr().err
+
+
+def test_the_api_translates_only_runs_of_translation(swept):
+    run = open_store("outputs").runs("state=finished")[0]
+    with pytest.raises(UserError, match=r"is a run of task=toy_task\.Toy; allowed: runs of task=translation$"):
+        run.translate(["a"])
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])

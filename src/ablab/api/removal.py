@@ -11,6 +11,7 @@ from ablab.errors import BusyError, UserError
 from ablab.files import read_json
 from ablab.store.locks import locked
 from ablab.store.records import Strict
+from ablab.store.run_folder import CARD
 
 ASIDE = "superseded"
 
@@ -58,7 +59,7 @@ def _began_from(store: Store, run: Run) -> Iterator[Run]:
     try:
         selected = run.record.selected if run.record is not None else None
         digests = {selected.sha256} if selected is not None else set()
-        digests |= {read_json(card)["sha256"] for card in run.folder.pruned.glob("*/model.json")}
+        digests |= {read_json(card)["sha256"] for card in run.folder.pruned.glob(f"*/{CARD}")}
     except (UserError, OSError, LookupError, TypeError):
         digests = set()
     for other in store.runs():

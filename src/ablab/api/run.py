@@ -6,21 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from ablab.api.tables import Rows
-from ablab.config.schema import Decoding
-from ablab.errors import UserError, first_error
-from ablab.fields import Count, flatten
+from ablab.errors import UserError
+from ablab.fields import flatten
 from ablab.store.conditions import typed, values_of
 from ablab.store.failures import Failure, read_failure
-from ablab.store.finished import find_model
 from ablab.store.heartbeat import read_pulse
 from ablab.store.index import Index
 from ablab.store.metrics import read_metrics
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import as_read
 from ablab.study.ledger import State, state_of
 from ablab.tasks.registry import DEFAULT, task_named
 
@@ -194,18 +189,14 @@ class Run:
         """
         if isinstance(sentences, str):
             raise UserError(f"translate({sentences!r}): allowed: a list of sentences")
-        asked = _Asked.of(
-            beam_size=beam_size, length_penalty=length_penalty, max_extra_tokens=max_extra_tokens, device=device
+        return task_named(self.task).outputs_for(
+            self.folder,
+            sentences,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_extra_tokens=max_extra_tokens,
+            device=device,
         )
-        saved = find_model(str(self.path), self.folder.outputs)
-        from ablab.transformer.build import device_of, load_model
-        from ablab.transformer.decoding.translator import DecodingConfig, Translator
-
-        translator = Translator(*load_model(saved, device_of(asked.device)))
-        extra = saved.extra_tokens if asked.max_extra_tokens is None else asked.max_extra_tokens
-        search = DecodingConfig(asked.beam_size, asked.length_penalty, extra)
-        found = translator.hypotheses(translator.encode(as_read(saved, sentences)), search, lambda count: None)
-        return [translator.texts(beams[:1])[0][1] for beams in found]
 
     @cached_property
     def values(self) -> dict[str, str]:
@@ -228,21 +219,6 @@ class Run:
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
         return {**head, **self.scores, **self.record.choices, **self.settings}
-
-
-class _Asked(Decoding):
-    """The settings of `Run.translate`, in the ranges that `decoding` has for a test set."""
-
-    n_best: Count = 1
-    device: Literal["cpu", "gpu"]
-
-    @classmethod
-    def of(cls, **settings: object) -> "_Asked":
-        """Return the settings, NumPy's numbers as Python's; UserError in one line for one out of range."""
-        try:
-            return cls.model_validate(settings, strict=False)
-        except ValidationError as error:
-            raise UserError(first_error(error, settings)) from None
 
 
 def _groups(recipe: dict[str, Any]) -> dict[str, str]:

@@ -113,6 +113,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.tracking": "watches",
     "ablab.transformer.analysis.plot": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
+    "ablab.transformer.pruning.saved_model": "finds the weights of a run or of a pruned model, and reads what they are",
     "ablab.transformer.stages.train._cost": "measures time and memory",
     "ablab.transformer.training.cost": "counts and measures what a model takes",
     "ablab.transformer.training.callbacks": "watches",

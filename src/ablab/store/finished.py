@@ -1,4 +1,4 @@
-"""Finding finished runs, and models, by what a user types: a run id, a prefix of one, a display name, or a path."""
+"""Finding finished runs by what a user types: a run id, a prefix of one, a display name, or a path."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -6,8 +6,7 @@ from pathlib import Path
 
 from ablab.errors import UserError
 from ablab.store.records import Record
-from ablab.store.run_folder import RunFolder, all_runs
-from ablab.store.saved_model import CARD, SavedModel, of_card, of_run
+from ablab.store.run_folder import CARD, RunFolder, all_runs
 
 LISTED = 10
 """Maximum number of runs that a message lists."""
@@ -54,16 +53,6 @@ def open_run(reference: str, outputs: Path, *, key: str = "run", selected: bool 
     if selected and record.selected is None:
         raise UserError(f"{typed} diverged ({record.reason}); it has no weights to use")
     return FinishedRun(folder, record)
-
-
-def find_model(reference: str, outputs: Path, *, key: str = "run") -> SavedModel:
-    """Return the model that a path to a pruned model, or any reference to a run, names; UserError if there is none."""
-    folder = Path(reference)
-    run = None if (folder / CARD).exists() else open_run(reference, outputs, key=key, selected=True)
-    try:
-        return of_card(folder) if run is None else of_run(run.folder, run.record)
-    except UserError as error:
-        raise UserError(f"{key}={reference}: {error}") from None
 
 
 def _name(run: RunFolder) -> str | None:

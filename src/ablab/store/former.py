@@ -8,7 +8,6 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.store.records import Record
-from ablab.transformer.model.tokens import UNK
 
 Content = dict[str, Any]
 
@@ -87,6 +86,9 @@ def completed(record: Record, store: Path) -> Record:
 
 PER_CHARACTER = "loss_per_character"
 
+UNKNOWN = 0
+"""The token that stands for what a vocabulary lacks."""
+
 
 @cache
 def _tokens_per_character(corpus: Path) -> float | None:
@@ -95,7 +97,7 @@ def _tokens_per_character(corpus: Path) -> float | None:
 
     try:
         tokens = np.load(corpus / "valid.tgt.tokens.npy", mmap_mode="r")
-        if (tokens == UNK).any():
+        if (tokens == UNKNOWN).any():
             return None
         return float(tokens.size / sum(map(len, read_lines(corpus / "valid.tgt.txt"))))
     except (OSError, ValueError, ZeroDivisionError, UserError):

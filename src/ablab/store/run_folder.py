@@ -26,6 +26,9 @@ STATE = "state.json"
 """What training leaves of a task of one's own, in place of weights."""
 """File of the selected weights, in the folder of checkpoints."""
 
+CARD = "model.json"
+"""File that describes a model cut out of a run, in a folder of its own."""
+
 LAST = "last.pt"
 """File of the training state from which a run resumes."""
 

@@ -119,7 +119,7 @@ class Task:
         raise UserError(f"{folder.run_id} is a run of task={self.name}; allowed: runs of task=translation")
 
     def origin(self, config: Any) -> Any:
-        """Return the saved model that training starts from; None for random weights."""
+        """Return what training starts from, with `digest()` of its bytes for the recipe; None for random weights."""
         return None
 
     def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
@@ -175,6 +175,13 @@ class Task:
 
     def _alone(self) -> UserError:
         return UserError(f"torchrun: a run of task={self.name} is one process; allowed: without torchrun")
+
+    def outputs_for(self, folder: Any, inputs: Sequence[str], **settings: object) -> list[str]:
+        """Return what the selected weights of a run make of each input, such as a translation."""
+        known = folder.record().task  # a task whose option is gone has another name here
+        raise UserError(
+            f"run={folder.path}: {folder.run_id} is a run of task={known}; allowed: runs of task=translation"
+        )
 
     def dry_run(self, planned: Any) -> dict[str, Any]:
         """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`, None for what is not known."""

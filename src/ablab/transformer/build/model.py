@@ -17,7 +17,6 @@ from ablab.config.options import Option
 from ablab.config.schema import Architecture, Trainer
 from ablab.errors import MachineError, UserError
 from ablab.seeding import derive
-from ablab.store.saved_model import SavedModel
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.transformer.model.attention import CrossAttention, SelfAttention
 from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
@@ -32,6 +31,7 @@ from ablab.transformer.model.positions import AttentionPosition
 from ablab.transformer.model.residual import Residual
 from ablab.transformer.model.streams import reseed, seed_default
 from ablab.transformer.model.transformer import Decoder, Encoder, Transformer
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.training.compile import check_compiler
 
 

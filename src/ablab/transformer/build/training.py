@@ -12,13 +12,13 @@ from ablab.code.code import code
 from ablab.code.load import construct
 from ablab.config import Config
 from ablab.config.kinds import chosen_part
-from ablab.store.saved_model import SavedModel
 from ablab.transformer.build.model import build_model, start_from
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.decoding.translator import DecodingConfig
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.recipe import recipe
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.compile import compile_layers

@@ -13,11 +13,11 @@ from ablab.code.code import code_digest
 from ablab.errors import UserError
 from ablab.files import read_json, sha256, write_json
 from ablab.store.records import Curve, Point, now
-from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import CARD, PRUNED, ModelCard, SavedModel
+from ablab.store.run_folder import CARD, RunFolder
 from ablab.transformer.model.heads import SITES, fewer, with_heads
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.heads import Heads
+from ablab.transformer.pruning.saved_model import PRUNED, ModelCard, SavedModel
 from ablab.transformer.pruning.strategies import STACKS, Kept
 
 

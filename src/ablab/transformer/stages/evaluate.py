@@ -8,7 +8,6 @@ from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.plan import Planned
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
-from ablab.store.saved_model import of_run
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.transformer.build import build_search, load_model, set_threads
 from ablab.transformer.data.batches import Sentences
@@ -17,6 +16,7 @@ from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap
 from ablab.transformer.data.prepared import Prepared, characters, lacks_characters
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.scoring import Scoring, looks_tokenised, score
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.validation import spread_loss

@@ -11,7 +11,6 @@ from torch import Tensor
 from ablab.plan import Planned
 from ablab.store.artefacts import Axis
 from ablab.store.records import Record
-from ablab.store.saved_model import of_run
 from ablab.text import Say
 from ablab.transformer.analysis import attentions
 from ablab.transformer.build import load_model, set_threads
@@ -20,6 +19,7 @@ from ablab.transformer.data.prepared import nested_subsample, prepare
 from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.model.tokens import BOS, EOS
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.training.validation import true_loss
 
 BEGIN, END = "<s>", "</s>"

@@ -13,7 +13,6 @@ from ablab.config.options import GreedyPruning, Pruning, RandomPruning, RulePrun
 from ablab.files import read_json, write_json
 from ablab.plan import Planned
 from ablab.store.records import Curve, Evaluation, Point, Record, now
-from ablab.store.saved_model import of_run
 from ablab.transformer.build import build_head_strategy, build_strategy, load_model, set_threads
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
@@ -22,6 +21,7 @@ from ablab.transformer.model.heads import attentions
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.curve_files import picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, Importance, head_counts
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Depths, Kept, targets
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.recipe import evaluation as evaluation_of

@@ -22,7 +22,6 @@ from ablab.plan import Planned
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Cost, Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
-from ablab.store.saved_model import SavedModel
 from ablab.tasks.task import Stops
 from ablab.transformer.build import (
     Start,
@@ -38,6 +37,7 @@ from ablab.transformer.data.ceiling import remarks
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.transformer.data.tokenizer import load_tokenizers, save_tokenizers
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.callbacks import AttentionMapCallback, SearchCallback
 from ablab.transformer.stages.console_callback import epochs_line
 from ablab.transformer.stages.worker import WorkerSpec

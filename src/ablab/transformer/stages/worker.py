@@ -9,9 +9,9 @@ from typing import NoReturn
 import torch
 
 from ablab.config import Config
-from ablab.store.saved_model import SavedModel
 from ablab.transformer.build import build_objective, build_start, trainer_options
 from ablab.transformer.data.prepared import Prepared
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.training.module import TranslationModule
 from ablab.transformer.training.trainer import fit_worker
 from ablab.transformer.training.workers import Worker, follow

@@ -6,10 +6,9 @@ from ablab.config import Composed, Config
 from ablab.errors import UserError
 from ablab.fields import Group, flatten
 from ablab.plan import Planned
-from ablab.store.finished import find_model
 from ablab.store.records import SCHEMA, Record
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import SavedModel
+from ablab.transformer.pruning.saved_model import SavedModel, find_model
 
 
 def check_asked(composed: Composed) -> None:

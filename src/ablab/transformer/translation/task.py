@@ -11,12 +11,12 @@ from ablab.plan import Planned
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
-from ablab.store.saved_model import SavedModel
 from ablab.tasks.score import Recipe, Scores
 from ablab.tasks.task import Chart, Example, OfCurve, Stops, Task
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
 from ablab.transformer.pruning.plot import draw, lines_of
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.recipe import curve, evaluation, recipe
 from ablab.transformer.translation import planning, said, texts
 from ablab.transformer.translation.scores import (
@@ -29,6 +29,7 @@ from ablab.transformer.translation.scores import (
     VALID_LOSS_PER_CHARACTER,
     chosen_by,
 )
+from ablab.transformer.translation.translating import translated
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
@@ -113,6 +114,9 @@ class Translation(Task):
         from ablab.transformer.stages.worker import run_worker
 
         run_worker()
+
+    def outputs_for(self, folder: RunFolder, inputs: Sequence[str], **settings: object) -> list[str]:
+        return translated(folder, inputs, **settings)
 
     def dry_run(self, planned: Planned) -> dict[str, Any]:
         from ablab.transformer.stages.dry_run import dry_run

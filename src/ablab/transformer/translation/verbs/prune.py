@@ -14,13 +14,14 @@ from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
-from ablab.store.saved_model import CARD, PRUNED, of_run
+from ablab.store.run_folder import CARD
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.open import open_tracker
 from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import remaining
+from ablab.transformer.pruning.saved_model import PRUNED, of_run
 from ablab.transformer.pruning.strategies import Depths, targets
 from ablab.transformer.translation.verbs.options import PruneOptions
 

@@ -9,12 +9,11 @@ from ablab.config.compose import idle
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import lines_of, text_of
-from ablab.store.finished import find_model
 from ablab.store.records import n_best_lines
-from ablab.store.saved_model import SavedModel, as_read
 from ablab.tasks.verbs import read_words
 from ablab.threads import cores
 from ablab.transformer.data.corpus import EXTRA_TOKENS
+from ablab.transformer.pruning.saved_model import SavedModel, as_read, find_model
 from ablab.transformer.translation.verbs.export import export_folder
 from ablab.transformer.translation.verbs.options import TranslateOptions
 

@@ -11,14 +11,14 @@ from ablab.config.former import of_schema_1
 from ablab.config.schema import Architecture, with_options
 from ablab.errors import MissingPartError, UserError, reason
 from ablab.files import read_json, sha256
+from ablab.store.finished import open_run
 from ablab.store.former import reshaped
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
-from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.store.run_folder import CARD, SELECTED, RunFolder
 from ablab.tasks.registry import DEFAULT
 from ablab.transformer.data.corpus import EXTRA_TOKENS, extra_tokens
 
 PRUNED = "model.safetensors"
-CARD = "model.json"
 
 
 class ModelCard(Strict):
@@ -77,6 +77,16 @@ class SavedModel:
                 f"{self.weights}: damaged or changed (it is not the file that {self.name} was scored with); allowed: "
                 "the file as it was written, or the run's train line with rerun=true"
             )
+
+
+def find_model(reference: str, outputs: Path, *, key: str = "run") -> SavedModel:
+    """Return the model that a path to a pruned model, or any reference to a run, names; UserError if there is none."""
+    folder = Path(reference)
+    run = None if (folder / CARD).exists() else open_run(reference, outputs, key=key, selected=True)
+    try:
+        return of_card(folder) if run is None else of_run(run.folder, run.record)
+    except UserError as error:
+        raise UserError(f"{key}={reference}: {error}") from None
 
 
 def of_run(folder: RunFolder, record: Record) -> SavedModel:
