@@ -16,9 +16,9 @@ from ablab.commands.help import option_lines
 from ablab.config.groups import default_choices, groups, option_files, option_values
 from ablab.config.kinds import class_of
 from ablab.config.listing import fields_of_group, listed_fields
-from ablab.config.schema import Config
 from ablab.fields import Group, is_group
 from ablab.tasks.verbs import VERBS, options_of
+from ablab.transformer.config.schema import TranslationConfig
 
 EXIT_CODES = {
     "DONE": "the command did what was asked",
@@ -63,9 +63,9 @@ def settings_page() -> str:
     lines = [
         *("# Settings", "", "Typed as `group=option` and `group.field=value`. *Recipe* fields decide the weights and"),
         *("make the run id; *evaluation* fields decide how they are judged; *runtime* fields name nothing.", ""),
-        *("## Without a group", "", *_table(Config, _written("")), ""),
+        *("## Without a group", "", *_table(TranslationConfig, _written("")), ""),
     ]
-    for name, field in Config.model_fields.items():
+    for name, field in TranslationConfig.model_fields.items():
         if name not in groups() and is_group(kind := field.annotation):
             lines += [f"## {name}", "", *_table(kind, _written(name)), ""]
     for group, options in sorted(groups().items()):
@@ -80,7 +80,7 @@ def settings_page() -> str:
 def _option(group: str, option: str) -> Iterator[str]:
     """Yield the description of an option, and a table of its fields."""
     kind = option_values(group, option).get("kind")
-    found = class_of(group, kind) or Config.model_fields[group].annotation
+    found = class_of(group, kind) or TranslationConfig.model_fields[group].annotation
     comments = [
         line[1:].strip()
         for path in option_files(group, option)

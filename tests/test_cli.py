@@ -15,10 +15,10 @@ from ablab.cli import main
 from ablab.commands.completion import candidates
 from ablab.commands.help import option_lines, overview, summary
 from ablab.commands.options import ReportOptions
-from ablab.config import Config
 from ablab.config.groups import default_choices, groups
 from ablab.fields import as_typed
 from ablab.tasks.verbs import VERBS, Options, command_of, options_of
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.numbers import Numbers
 from benchmarks import outputs
 
@@ -77,7 +77,7 @@ def test_the_help_of_train_names_every_group_option_and_field(capsys, monkeypatc
         shown = [word.strip(" ,") for word in line.split()[1:]]
         assert sorted(shown) == sorted([*set(options) - {default_choices()[group]}, default_choices()[group] + "*"])
     words = {line.split(":")[0].strip() for line in lines}
-    fields = {name for name, _ in Config.walk()} | {f"data.{name}" for name, _ in Numbers.walk()}
+    fields = {name for name, _ in TranslationConfig.walk()} | {f"data.{name}" for name, _ in Numbers.walk()}
     assert {field.rpartition(".")[2] for field in fields} <= words
 
 

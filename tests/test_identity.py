@@ -13,7 +13,7 @@ import pytest
 from ablab import identity
 from ablab.config import compose
 from ablab.config.groups import default_choices
-from ablab.config.schema import all_fields
+from ablab.config.keys import all_fields
 from ablab.fields import Role, flatten
 from ablab.transformer.data.numbers import Numbers
 from tests.variants import variants

@@ -130,7 +130,7 @@ ADDITIONS = (
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does an option's class come from, and what is it handed?",
-        ("ablab.code.find.find_part", "ablab.code.load.construct", "ablab.config.kinds.SUPPLIED"),
+        ("ablab.code.find.find_part", "ablab.code.load.construct", "ablab.config.schemas.part_groups"),
     ),
     (
         "Where is ScaleNorm's g set?",
@@ -177,7 +177,11 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Which settings exist, and what are their ranges?",
-        ("ablab.config.schema.Config", "ablab.config.options.OPTIONS", "ablab.code.signature.signature"),
+        (
+            "ablab.config.schema.Config",
+            "ablab.transformer.config.schema.TranslationConfig",
+            "ablab.code.signature.signature",
+        ),
     ),
     (
         "What goes into a run id?",
@@ -204,7 +208,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ablab.run.run",
             "ablab.store.run_folder.RunFolder.record",
-            "ablab.plan.Planned.lacks_evaluation",
+            "ablab.plan.PlannedRun.lacks_evaluation",
         ),
     ),
     (

@@ -15,11 +15,11 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 320,
-    "lines": 45_999,
+    "files over 12 lines": 324,
+    "lines": 46_200,
     "entries at the top": 30,
-    "arrows between rooms": 289,
-    "floors": 14,
+    "arrows between rooms": 290,
+    "floors": 13,
     "files that name a score": 33,
     "modules with one importer": 75,
     "class names used twice": 5,

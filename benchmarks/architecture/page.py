@@ -193,8 +193,8 @@ def page() -> str:
         graph="\n".join(_graph(fewer)),
         imports="\n".join(_imports(edges)),
         steps="\n".join(_steps()),
-        options=_link("ablab.config.options.OPTIONS"),
-        architecture=_link("ablab.config.schema.Architecture"),
+        options=_link("ablab.transformer.config.options.PARTS"),
+        architecture=_link("ablab.transformer.config.schema.Architecture"),
         additions="\n".join(_additions()),
         questions="\n".join(_questions()),
     )

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import torch
 
-from ablab.config import Config, compose
+from ablab.config import compose
 from ablab.console import Console, aligned
 from ablab.transformer.build import build_model
 from ablab.transformer.build.training import build_steps
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.prepared import Prepared, prepare
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.model.dropout import DropHead
@@ -52,7 +53,7 @@ DEEP = {
 class Trained:
     """A model in training."""
 
-    def __init__(self, config: Config, prepared: Prepared, steps: TrainingSteps) -> None:
+    def __init__(self, config: TranslationConfig, prepared: Prepared, steps: TrainingSteps) -> None:
         src, tgt = (len(tokenizer) for tokenizer in prepared.tokenizers)
         torch.manual_seed(1)
         self.model: Transformer = build_model(config, src_vocab=src, tgt_vocab=tgt).train()

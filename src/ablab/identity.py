@@ -6,7 +6,7 @@ from typing import Any
 
 from ablab.config import Composed, Config
 from ablab.config.groups import TARGET, implied_choices
-from ablab.config.schema import all_fields
+from ablab.config.keys import fields_beside
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
 from ablab.tasks.registry import task_of_option
@@ -64,7 +64,7 @@ def curve_id(settings: dict[str, Any]) -> str:
 
 def display_name(composed: Composed, defaults: dict[str, str]) -> str:
     """Return the differences from a plain `python train.py` and the seed: `norm=scalenorm,layerdrop=0.2,s1`."""
-    fields = all_fields(type(composed.config.data))
+    fields = fields_beside(composed.config)
     implied: dict[str, str] = {}
     for group, option in composed.choices.items():
         if option != defaults.get(group):

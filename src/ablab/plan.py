@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from ablab import identity
 from ablab.config import Composed, Config
@@ -18,10 +18,15 @@ from ablab.store.run_folder import RunFolder
 from ablab.tasks.registry import task_of_option
 from ablab.tasks.task import Task
 
+C = TypeVar("C", bound=Config, covariant=True)
+
 
 @dataclass(frozen=True)
-class Planned:
-    """A planned run: its configuration, name, folder and identity. `origin`: what training starts from, if anything."""
+class PlannedRun(Generic[C]):
+    """A planned run: its configuration, name, folder and identity. `origin`: what training starts from, if anything.
+
+    `C`: the schema of its task's settings.
+    """
 
     composed: Composed
     name: str
@@ -32,8 +37,8 @@ class Planned:
     origin: Any
 
     @property
-    def config(self) -> Config:
-        return self.composed.config
+    def config(self) -> C:
+        return cast(C, self.composed.config)
 
     @property
     def task(self) -> Task:
@@ -55,7 +60,7 @@ class Planned:
         """The id derived from the settings of pruning."""
         return identity.curve_id(self.curve)
 
-    def reseeded(self, seed: int) -> "Planned":
+    def reseeded(self, seed: int) -> "PlannedRun[C]":
         """Return the plan of the same run under another seed, which decides nothing but the recipe's seed and the name.
 
         For settings that do not refer to the seed; `plan` would return the same, and takes longer.
@@ -78,6 +83,10 @@ class Planned:
     @property
     def outputs(self) -> Path:
         return Path(self.config.outputs)
+
+
+Planned = PlannedRun[Config]
+"""The plan of a run of any task."""
 
 
 def plan(composed: Composed) -> Planned:

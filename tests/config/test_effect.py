@@ -7,7 +7,7 @@ from ablab.cli import main
 from ablab.config import compose, compose_arm
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import class_of, fields_of_options, readers
-from ablab.config.options import OPTIONS
+from ablab.config.schemas import part_groups
 from ablab.errors import UserError
 from ablab.fields import Role
 
@@ -88,7 +88,7 @@ def test_and_stays_the_plain_run(typed):
     assert identity.recipe(compose(typed.split()).config) == identity.recipe(compose([]).config)
 
 
-@pytest.mark.parametrize("group", OPTIONS)
+@pytest.mark.parametrize("group", part_groups())
 def test_an_option_has_no_field_of_another(group):
     """The recipe and the YAML hold what the kind reads, and nothing else."""
     for name in groups()[group]:

@@ -7,14 +7,15 @@ import pytest
 from omegaconf import OmegaConf
 
 from ablab.code.folders import shipped_conf
-from ablab.config import Config, compose
+from ablab.config import compose
 from ablab.config.compose import validate
 from ablab.config.groups import TARGET, default_choices, file_of, groups, kinds, option_values
+from ablab.config.keys import all_fields
 from ablab.config.kinds import class_of
-from ablab.config.options import OPTIONS
-from ablab.config.schema import all_fields
+from ablab.config.schemas import part_groups
 from ablab.errors import UserError
 from ablab.fields import Group, Role
+from ablab.transformer.config.schema import TranslationConfig
 from tests.shipped import shipped
 
 RUNTIME = {
@@ -100,8 +101,8 @@ def test_a_role_in_two_places_would_be_noticed():
             if isinstance(field.annotation, type) and issubclass(field.annotation, Group):
                 yield from classes(field.annotation)
 
-    options = [class_of(group, kind) for group in (*OPTIONS, "data") for kind in kinds(group)]
-    for kind in [*classes(Config), *options]:
+    options = [class_of(group, kind) for group in part_groups() for kind in kinds(group)]
+    for kind in [*classes(TranslationConfig), *options]:
         for name, field in kind.model_fields.items():
             assert sum(isinstance(mark, Role) for mark in field.metadata) <= 1, (kind, name)
 
@@ -116,8 +117,8 @@ def test_every_option_composes_and_validates(group, option, tmp_path):
 
 @pytest.mark.parametrize(("group", "option"), CHOICES)
 def test_a_yaml_file_sets_every_field_of_its_group_and_nothing_else(group, option):
-    kind = class_of(group, option_values(group, option).get("kind")) if group in (*OPTIONS, "data") else None
-    kind = kind or Config.model_fields[group].annotation
+    kind = class_of(group, option_values(group, option).get("kind")) if group in part_groups() else None
+    kind = kind or TranslationConfig.model_fields[group].annotation
     keys = _yaml(group, option)
     own = {key for key in keys if key.startswith(f"{group}.") and not key.endswith(TARGET)}
     fields = {f"{group}.{name}" for name, _ in kind.walk()}
@@ -135,7 +136,7 @@ def test_the_schema_needs_every_key(tmp_path):
     config = compose([]).config
     values = config.model_dump(serialize_as_any=True)
     leaves = list(_flat(values))
-    assert set(leaves) >= {name for name, _ in Config.walk() if not name.startswith("data.")}
+    assert set(leaves) >= {name for name, _ in TranslationConfig.walk() if not name.startswith("data.")}
     for leaf in leaves:
         *path, last = leaf.split(".")
         broken = {key: dict(value) if isinstance(value, dict) else value for key, value in values.items()}
@@ -180,7 +181,7 @@ def test_the_rates_of_the_schema_are_those_of_the_registry():
 
     from ablab.transformer.model.layerdrop import RATES
 
-    assert set(get_args(Config.model_fields["layerdrop_rates"].annotation)) == set(RATES)
+    assert set(get_args(TranslationConfig.model_fields["layerdrop_rates"].annotation)) == set(RATES)
 
 
 def test_no_file_asks_the_clock_or_a_die():

@@ -9,9 +9,9 @@ from omegaconf import OmegaConf
 from ablab.config import compose
 from ablab.config.grammar import literal, quoted, spelled
 from ablab.config.groups import file_of, groups, is_shipped
+from ablab.config.keys import text_fields
 from ablab.config.overrides import parse
 from ablab.config.plain_yaml import read_yaml
-from ablab.config.schema import text_fields
 from ablab.errors import UserError
 from ablab.fields import Text, as_typed, text_type
 from ablab.study.design import arms_of

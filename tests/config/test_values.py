@@ -7,8 +7,8 @@ from omegaconf import OmegaConf
 
 from ablab.code.folders import shipped_conf
 from ablab.config.kinds import class_of
-from ablab.config.options import OPTIONS
 from ablab.config.overrides import parse
+from ablab.config.schemas import part_groups
 from ablab.config.values import BEHAVIOUR, values_of
 
 LINES = [
@@ -30,9 +30,9 @@ def test_values_are_those_of_hydra(words):
     with initialize_config_dir(str(shipped_conf()), **BEHAVIOUR):
         theirs = hydra_compose("ablab", overrides=words)
     OmegaConf.set_struct(theirs, False)
-    for group in (*OPTIONS, "data"):
+    for group in part_groups():
         theirs[group].pop("_target_", None)
-    for group in OPTIONS:  # what one option suggests and the chosen one does not read is left out
+    for group in part_groups():  # what one option suggests and the chosen one does not read is left out
         for field in set(theirs[group]) - set(class_of(group, theirs[group].kind).model_fields):
             del theirs[group][field]
     ours = values_of(parse(words))

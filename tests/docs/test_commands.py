@@ -8,8 +8,9 @@ import pytest
 
 from ablab.config import compose
 from ablab.config.groups import groups
+from ablab.config.keys import all_fields
 from ablab.config.overrides import parse
-from ablab.config.schema import OF_A_SWEEP, all_fields
+from ablab.config.schema import OF_A_SWEEP
 from ablab.tasks.verbs import VERBS, options_of, read_words, split_words
 from tests.docs.pages import PAGES, ROOT, commands, files, quick, typed
 

@@ -8,7 +8,7 @@ import pytest
 
 from ablab import errors
 from ablab.config.groups import default_choices, groups
-from ablab.config.schema import all_fields
+from ablab.config.keys import all_fields
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import VERBS, options_of
 from benchmarks.reference import settings_page, verbs_page

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from hypothesis import given
 
-from ablab.config.former import GONE, WORDS
 from ablab.config.groups import groups
 from ablab.errors import BAD_INPUT
+from ablab.transformer.config.former import GONE, WORDS
 from tests.input.conftest import examples
 from tests.input.forked import Ended, typed
 from tests.input.laws import assert_no_fault_of_ours, assert_told_in_one_line, tree

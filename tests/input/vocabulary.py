@@ -5,7 +5,7 @@ from functools import cache
 from hypothesis import strategies as st
 
 from ablab.config.groups import groups
-from ablab.config.schema import all_fields
+from ablab.config.keys import all_fields
 from ablab.tasks.verbs import VERBS, options_of
 
 HOSTILE = (

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ablab.config import Config, compose
+from ablab.config import compose
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import option
 from ablab.transformer.build import build_model
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer
@@ -91,12 +92,12 @@ EVALUATED_ARMS = [*(Arm(norm, 0.2, 0.3, {"model.word_dropout": 0.1}) for norm in
 
 
 @cache
-def composed(*words: str) -> Config:
+def composed(*words: str) -> TranslationConfig:
     """What a user would type, of a small size."""
     return compose([*SIZE, *words]).config
 
 
-def vary(config: Config, changes: Mapping[str, Any]) -> Config:
+def vary(config: TranslationConfig, changes: Mapping[str, Any]) -> TranslationConfig:
     """The same with some fields changed, by dotted name; much faster than composing again."""
     for key, value in changes.items():
         group, _, field = key.rpartition(".")

@@ -59,15 +59,15 @@ def test_a_part_of_each_kind_works_as_the_page_says(title, wheel, tmp_path):
 
 
 def test_the_page_has_every_kind_and_every_name_that_is_given():
-    from ablab.config.kinds import SUPPLIED
+    from ablab.config.schemas import part_groups
 
     titles = " ".join(SECTIONS).lower()
     for kind in ("norm", "placement", "position", "feed-forward", "initial", "learning-rate", "drophead", "optimiser"):
         assert kind in titles
     for kind in ("loss", "corpus", "pruning", "metric"):
         assert kind in titles
-    for names in SUPPLIED.values():
-        for name in names:
+    for parts in part_groups().values():
+        for name in parts.supplied:
             assert f"`{name}`" in SECTIONS["How it works"], name
 
 

@@ -5,8 +5,9 @@ import pickle
 import pytest
 
 from ablab.config import compose
-from ablab.config.kinds import SUPPLIED, defaults_of, fields_of
+from ablab.config.kinds import defaults_of, fields_of
 from ablab.config.listing import listed_fields, typed_choices
+from ablab.config.schemas import part_groups
 from ablab.errors import UserError
 from ablab.plan import plan
 from ablab.transformer.build import build_model
@@ -25,7 +26,7 @@ IN_THE_MODEL = {
 @pytest.mark.parametrize("group", IN_THE_MODEL)
 def test_a_part_may_ask_for_all_that_its_group_supplies(study, group):
     target, name, given = IN_THE_MODEL[group]
-    asked = SUPPLIED[group]
+    asked = part_groups()[group].supplied
     study(
         f"from {target.rpartition('.')[0]} import {name}\n\n\nclass Part({name}):\n"
         f"    def __init__(self, {', '.join(asked)}, *, extra: int = 3):\n        super().__init__({given})\n"

@@ -27,7 +27,8 @@ from ablab.code.folders import shipped_conf
 from ablab.code.machine import provenance
 from ablab.code.modules import Package
 from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
-from ablab.config import Config, compose
+from ablab.config import compose
+from ablab.transformer.config.schema import TranslationConfig
 
 RECIPE = identity.recipe(compose(["pruning=none"]).config)
 
@@ -142,7 +143,7 @@ def test_the_rates_of_layers_that_never_drop_are_part_of_it(copy):
 
 
 def test_a_kind_that_recipes_leave_out_is_known():
-    marked = {group: Config.marks()[group].formerly for groups in GROUPS.values() for group in groups}
+    marked = {group: TranslationConfig.marks()[group].formerly for groups in GROUPS.values() for group in groups}
     assert {group: mark.value["kind"] for group, mark in marked.items() if mark is not None} == FORMERLY
 
 

@@ -23,7 +23,7 @@ OWN = [
     Fault(
         "own part: its code is no part of the recipe",
         "config/kinds.py",
-        '        filled["code"] = _checked_code(group, str(kind), values.get("code"))\n',
+        '        filled["code"] = _checked_code(group, str(values["kind"]), values.get("code"))\n',
         '        filled["code"] = "0" * 12\n',
         OUTSIDE,
     ),
@@ -57,9 +57,9 @@ OWN = [
     ),
     Fault(
         "own part: what it needs of others is not asked for",
-        "config/rules.py",
-        "    yield from _needs(config)\n",
-        "",
+        "config/compose.py",
+        "chain(config.violations(), unmet_needs(config))",
+        "config.violations()",
         OUTSIDE,
     ),
     Fault(

@@ -16,7 +16,7 @@ STEPS = [
     ),
     Fault(
         "optim.lr=null: the peak is d^-0.5, whatever the warm-up",
-        "config/schema.py",
+        "transformer/config/schema.py",
         'return float((self.model.d_model * self.schedule.own["warmup_steps"]) ** -0.5)',
         "return float(self.model.d_model**-0.5)",
         WHOLE,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ablab.api.tables import Rows
+from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.store.conditions import typed, values_of
@@ -17,7 +18,7 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
-from ablab.tasks.registry import DEFAULT, task_named
+from ablab.tasks.registry import task_named
 
 Scores = dict[str, float]
 

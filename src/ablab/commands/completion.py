@@ -100,12 +100,12 @@ def _fields(typed: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     from ablab.config.groups import option_values
     from ablab.config.kinds import class_of
     from ablab.config.listing import typed_choices
-    from ablab.config.schema import Config
+    from ablab.config.schemas import schema_of
     from ablab.fields import is_group
 
     found: dict[str, Mapping[str, Any]] = {}
     chosen = typed_choices(typed)
-    for name, field in Config.model_fields.items():
+    for name, field in schema_of(option_values("task", chosen["task"]).get("kind")).model_fields.items():
         kind: Any = class_of(name, option_values(name, chosen[name]).get("kind")) if name in chosen else None
         kind = kind or field.annotation
         if is_group(kind):

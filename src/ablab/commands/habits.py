@@ -99,16 +99,16 @@ def _configuration(words: Sequence[str], shown: Shown) -> Iterator[str]:
 
     from ablab.config import compose
     from ablab.config.overrides import parse
-    from ablab.config.smoke import shrink
+    from ablab.config.schemas import own_values
     from ablab.config.values import values_of
 
     if shown.cfg == "hydra":
         raise UserError("--cfg hydra: a single run has no settings of Hydra's; allowed: --cfg job")
-    compose(words)  # an invalid configuration is refused here as everywhere
+    schema = type(compose(words).config)  # an invalid configuration is refused here as everywhere
     typed = values_of(parse(words))
-    job: Any = typed.written
-    if shown.resolve:
-        job = shrink(typed.resolved) if typed.resolved["smoke"] else typed.resolved
+    job: Any = own_values(schema, typed.resolved if shown.resolve else typed.written)
+    if shown.resolve and job["smoke"]:
+        job = schema.shrink(job)
     for part in () if shown.package is None else shown.package.split("."):
         if not isinstance(job, dict) or part not in job:
             raise UserError(f"--package {shown.package}: {choices(part, job if isinstance(job, dict) else ())}")

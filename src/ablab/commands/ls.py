@@ -13,12 +13,13 @@ from ablab.api import open as open_store
 from ablab.api.listing import Listed, check_columns, listing, table_of
 from ablab.api.run import DAMAGED, Run
 from ablab.commands.options import LsOptions
+from ablab.config.schema import DEFAULT
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.identity import parts_of
 from ablab.store.conditions import near_miss
 from ablab.store.garbage import uncollected
-from ablab.tasks.registry import DEFAULT, known_scores, task_named
+from ablab.tasks.registry import known_scores, task_named
 from ablab.tasks.verbs import read_words, say_json
 
 BEFORE, AFTER = ("id", "state", "seed"), ("ended", "name")

@@ -3,17 +3,17 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ablab.config.kinds import HANDED, askers, readers, unasked
-from ablab.config.rules import violations
-from ablab.config.schema import OF_EVERY_TASK, Config, all_fields, with_options
-from ablab.config.smoke import shrink
+from ablab.config.keys import all_fields
+from ablab.config.kinds import askers, handed, readers, unasked, unmet_needs, with_options
+from ablab.config.schema import Config
+from ablab.config.schemas import having, own_values, schema_of
 from ablab.errors import UserError, first_error
 from ablab.fields import Group, as_typed, flatten, unsigned
-from ablab.transformer.data.corpus import Corpus
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -32,7 +32,7 @@ class Composed:
     choices: dict[str, str]
     changes: dict[str, Any]
     unread: dict[str, str] = field(default_factory=dict)
-    asked: Corpus | None = None
+    asked: Any = None
     has_seed: bool = False
 
     def reseeded(self, seed: int) -> "Composed":
@@ -64,26 +64,38 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     base, written, resolved = (flatten(values) for values in (typed.base, typed.written, meant))
     # A field may have become a mapping, by an interpolation; validation refuses it.
     changes = {key: resolved.get(key) for key, value in written.items() if base.get(key) != value}
-    values = shrink(meant) if meant["smoke"] else meant
-    config = validate(values)
-    unread = dict(_without_effect(overrides, typed.unread, typed.choices, config))
+    config = validate(_schema(meant).shrink(meant) if meant["smoke"] else meant)
+    chosen = {group: option for group, option in typed.choices.items() if _is_of(config, group)}
+    unread = dict(_without_effect(overrides, typed.unread, chosen, config))
     idle = {override.key_or_group for override in overrides if override.input_line in unread}
     changes = {key: value for key, value in changes.items() if key not in idle}
-    asked = with_options(Config, meant)["data"] if config.smoke else None
+    asked = with_options(type(config), meant).get("data") if config.smoke and _is_of(config, "data") else None
     has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in written.values())
-    return Composed(config, typed.choices, changes, unread, asked, has_seed)
+    return Composed(config, chosen, changes, unread, asked, has_seed)
 
 
 def validate(values: Mapping[str, Any]) -> Config:
     """Return a plain nested mapping as the typed configuration; UserError for an invalid value or combination."""
-    filled = with_options(Config, values)
+    schema = _schema(values)
+    filled = with_options(schema, own_values(schema, values))
     try:
-        config = Config.model_validate(filled)
+        config = schema.model_validate(filled)
     except ValidationError as error:
         raise UserError(first_error(error, filled)) from None
-    for violation in violations(config):
+    for violation in chain(config.violations(), unmet_needs(config)):
         raise UserError(violation)
     return config
+
+
+def _schema(values: Mapping[str, Any]) -> type[Config]:
+    """Return the schema of the task that these values choose."""
+    task = values.get("task")
+    return schema_of(task.get("kind")) if isinstance(task, Mapping) else schema_of()
+
+
+def _is_of(config: Config, key: str) -> bool:
+    """Return whether the task of a configuration has the group or field of a key."""
+    return key.partition(".")[0] in type(config).model_fields
 
 
 def _without_effect(
@@ -91,15 +103,14 @@ def _without_effect(
 ) -> Iterator[tuple[str, str]]:
     """Yield each word that changes nothing, with an error message."""
     typed = {override.key_or_group for override in overrides}
-    is_own = config.task.kind != "translation"
     for override in overrides:
         key, line = override.key_or_group, str(override.input_line)
         group = key.partition(".")[0]
-        if is_own and group not in OF_EVERY_TASK:
-            yield line, f"{line} has no effect with task={chosen['task']}; allowed with task=translation"
+        if not _is_of(config, group):
+            yield line, f"{line} has no effect with task={chosen['task']}; allowed with task={', '.join(having(group))}"
         elif key in unread:
-            having = ", ".join(readers(key))
-            yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={having}"
+            options = ", ".join(readers(key))
+            yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={options}"
         elif (why := idle(config, key) or _unasked(config, chosen, key)) is not None:
             yield line, f"{line} has no effect with {why}"
         elif key == "layerdrop" and {"layerdrop_encoder", "layerdrop_decoder"} <= typed:
@@ -113,7 +124,7 @@ def _unasked(config: Config, chosen: Mapping[str, str], key: str) -> str | None:
     """Return the option whose part does not ask for the field, and those whose parts do; None for any other field."""
     if key not in unasked(config):
         return None
-    group = HANDED[key]
+    group = handed()[key]
     return f"{group}={chosen[group]}; allowed with {group}={', '.join(askers(key))}"
 
 

@@ -17,9 +17,8 @@ from hydra.errors import HydraException
 from hydra.grammar.gen.OverrideLexer import OverrideLexer
 from hydra.grammar.gen.OverrideParser import OverrideParser
 
-from ablab.config.former import key_of_now
 from ablab.config.groups import groups
-from ablab.config.schema import text_of
+from ablab.config.keys import key_of_now, text_of
 from ablab.fields import Text, as_typed
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}

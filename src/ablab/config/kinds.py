@@ -18,40 +18,11 @@ from ablab.code.folders import shipped_targets, user_confs
 from ablab.code.load import load
 from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kinds, option_values
-from ablab.config.options import OPTIONS, Option
+from ablab.config.options import Option
+from ablab.config.schema import Config
+from ablab.config.schemas import part_groups
 from ablab.errors import MissingPartError, UserError, choices, first_error
 from ablab.fields import Group, Role, Text, text_type
-from ablab.transformer.data.corpus import Corpus
-
-MODEL = ("d_model", "d_ff", "num_heads", "d_head", "encoder_layers", "decoder_layers")
-"""Dimensions of the model."""
-
-PLACE = ("stack", "layer", "sublayer")
-"""Where a part stands: `encoder` or `decoder`; the number of its layer, from 1, or 0 outside the layers; and
-`self_attention`, `cross_attention`, `feed_forward`, `input` or `final`."""
-
-SUPPLIED: Mapping[str, tuple[str, ...]] = {
-    "task": (),
-    "norm": (*MODEL, *PLACE),
-    "placement": (*MODEL, *PLACE, "norm", "make_norm", "dropout"),
-    "embedding": (*MODEL, "vocab_size"),
-    "attention_norm": (*MODEL, *PLACE),
-    "feed_forward": (*MODEL, *PLACE, "dropout"),
-    "init": MODEL,
-    "position": (*MODEL, *PLACE),
-    "drophead": (*MODEL, *PLACE, "step"),
-    "schedule": (*MODEL, "step", "peak", "total"),
-    "optim": (*MODEL, "parameters"),
-    "loss": (*MODEL, "model", "batch", "label_smoothing"),
-    "pruning": ("encoder_layers", "decoder_layers", "judge", "rates"),
-    "data": (),
-    "logger": ("card", "folder", "say"),
-}
-"""By group, the parameters that are no fields. `peak`: the largest learning rate. `total`: `training.max_steps`."""
-
-
-HANDED: Mapping[str, str] = {"training.label_smoothing": "loss"}
-"""Fields outside a group that have an effect only where its part asks for them, and the group."""
 
 
 class Made(Group):
@@ -83,12 +54,11 @@ def class_of(group: str, kind: object) -> type[Group] | None:
 @cache
 def _class_of(group: str, kind: str, confs: Sequence[Path]) -> type[Group]:
     part = part_of(group, kind)
-    if group == "data":
-        assert part is not None
-        return _corpus(part)
-    base = OPTIONS[group].get(kind, OPTIONS[group][""])
+    base = part_groups()[group].base(kind)
     if part is None:
         return base
+    if part_groups()[group].is_declared:
+        return _declared(group, base, part)
     for name in _fields(part, group):
         if name in ("kind", "code") or name.startswith("_") or (name not in base.model_fields and hasattr(base, name)):
             raise UserError(f"_target_={part.target}: {name}: no field can have this name; allowed: another name")
@@ -134,14 +104,20 @@ def asks_for(option: Option, name: str) -> bool:
     return part is not None and name in part.signature.parameters
 
 
+def handed() -> Mapping[str, str]:
+    """Return the fields outside a group that have an effect only where its part asks for them, and the group."""
+    return {key: group for group, parts in part_groups().items() for key in parts.handed}
+
+
 def unasked(config: Group) -> list[str]:
-    """Return the fields of HANDED that have no effect, as the chosen part does not ask for them."""
-    return [key for key, group in HANDED.items() if not asks_for(getattr(config, group), key.rpartition(".")[2])]
+    """Return the fields of a configuration that have no effect, as the part that could read them does not ask."""
+    chosen = {key: getattr(config, group, None) for key, group in handed().items()}
+    return [key for key, part in chosen.items() if part is not None and not asks_for(part, key.rpartition(".")[2])]
 
 
 def _fields(part: Part, group: str) -> Iterator[str]:
     """Yield the parameters of a part that are fields: all that the builder does not supply."""
-    yield from (name for name in part.signature.parameters if name not in SUPPLIED[group])
+    yield from (name for name in part.signature.parameters if name not in part_groups()[group].supplied)
 
 
 def _type(part: Part, group: str, name: str) -> Any:
@@ -150,29 +126,26 @@ def _type(part: Part, group: str, name: str) -> Any:
     except SignatureError as error:
         raise UserError(
             f"_target_={part.target}: {error}; allowed: a type such as float, Positive, Count or Literal, "
-            f"or a name that {group} parts are given: {', '.join(SUPPLIED[group])}"
+            f"or a name that {group} parts are given: {', '.join(part_groups()[group].supplied)}"
         ) from None
 
 
-def _corpus(part: Part) -> type[Corpus]:
-    """Import a corpus, which reads text and needs no torch: its fields are declared as a pydantic model's are."""
+def _declared(group: str, base: type[Group], part: Part) -> type[Group]:
+    """Import a part that declares its fields itself, as a pydantic model does: corpora read text and need no torch."""
     found = load(part)
-    if not (isinstance(found, type) and issubclass(found, Corpus)):
+    if not (isinstance(found, type) and issubclass(found, base)):
         raise UserError(
-            f"_target_={part.target}: no corpus; allowed: a class that derives from "
-            f"ablab.transformer.data.corpus.Corpus"
+            f"_target_={part.target}: no {base.__name__.lower()}; allowed: a class that derives from "
+            f"{base.__module__}.{base.__qualname__}"
         )
-    if part.is_own:
-        return found
-    return cast(type[Corpus], _made("data", found, part, {}))
+    return found if part.is_own else _made(group, found, part, {})
 
 
-def corpus_class(values: Mapping[str, Any]) -> type[Corpus]:
-    """Return the class of a recorded corpus; UserError if no option here names it."""
-    found = class_of("data", values.get("kind"))
+def class_recorded(group: str, values: Mapping[str, Any]) -> type[Group]:
+    """Return the class of a recorded option; UserError if no option here names it."""
+    found = class_of(group, values.get("kind"))
     if found is None:
-        raise _unknown("data", values.get("kind"), values.get("code"))
-    assert issubclass(found, Corpus)
+        raise _unknown(group, values.get("kind"), values.get("code"))
     return found
 
 
@@ -181,13 +154,13 @@ def defaults_of(group: str, kind: str) -> dict[str, Any]:
 
     Of a corpus, those of its class and of all fields that came later. Those of the YAML file go before.
     """
-    if group == "data":
+    if part_groups()[group].is_declared:
         found = class_of(group, kind)
         return {} if found is None else _defaults_in(found)
     part = part_of(group, kind)
     if part is None:
         return {}
-    marks = OPTIONS[group].get(kind, OPTIONS[group][""]).marks()
+    marks = part_groups()[group].base(kind).marks()
     late = {name: mark.formerly.value for name, mark in marks.items() if mark.formerly and mark.role is Role.RUNTIME}
     parameters = part.signature.parameters
     own = {name: parameters[name].default for name in _fields(part, group) if parameters[name].default is not MISSING}
@@ -210,17 +183,28 @@ def _is_computed(field: FieldInfo) -> bool:
 
 def option(group: str, values: Mapping[str, Any]) -> Group:
     """Return plain values as the option that their `kind` names; UserError for a bad kind or field."""
-    kind = values.get("kind")
-    found = class_of(group, kind)
-    if found is None:
-        raise _unknown(group, kind, values.get("code"))
+    found = class_recorded(group, values)
     filled = dict(values)
     if issubclass(found, Outside):
-        filled["code"] = _checked_code(group, str(kind), values.get("code"))
+        filled["code"] = _checked_code(group, str(values["kind"]), values.get("code"))
     try:
         return found.model_validate(filled)
     except ValidationError as error:
         raise UserError(first_error(error, values, f"{group}.")) from None
+
+
+def with_options(kind: type[Group], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace each option's plain values by an instance of its kind's class; UserError for a bad kind or field."""
+    filled = dict(values)
+    for group in part_groups():
+        if group not in kind.model_fields:
+            continue
+        formerly = kind.marks()[group].formerly
+        if group not in filled and formerly is not None:
+            filled[group] = formerly.value
+        if isinstance(filled.get(group), Mapping):
+            filled[group] = option(group, filled[group])
+    return filled
 
 
 def _unknown(group: str, kind: object, code: object) -> UserError:
@@ -248,16 +232,32 @@ def _checked_code(group: str, kind: str, recorded: object) -> str:
     return part.code
 
 
+def unmet_needs(config: Config) -> Iterator[str]:
+    """Yield what a chosen part needs of another group: it says so in a class constant `needs`, kinds by group."""
+    for group in config.parts:
+        option = getattr(config, group)
+        part = part_of(group, option.kind)
+        if part is None:
+            continue
+        needs = part.signature.constants.get("needs", {})
+        if not isinstance(needs, dict) or not needs.keys() <= {*config.parts}:
+            yield f"{group}={option.kind}: needs = {needs}; allowed: kinds by group, of {', '.join(config.parts)}"
+            continue
+        for other, kind in needs.items():
+            if config.is_read(other) and (other_kind := getattr(config, other).kind) != kind:
+                yield f"{group}={option.kind}: needs {other}={kind}, got {other}={other_kind}; allowed: {other}={kind}"
+
+
 def outside_parts(config: Group) -> dict[str, Part]:
     """Return the parts of a configuration that are not ablab's, by group."""
-    chosen = ((group, getattr(config, group)) for group in (*OPTIONS, "data") if group in type(config).model_fields)
+    chosen = ((group, getattr(config, group)) for group in part_groups() if group in type(config).model_fields)
     parts = {group: part_of(group, option.kind) for group, option in chosen if isinstance(option, Outside)}
     return {group: part for group, part in parts.items() if part is not None}
 
 
 def fields_of(group: str, option: str) -> Collection[str] | None:
     """Return the names of the fields that an option reads; None for groups whose options all read the same."""
-    if group not in (*OPTIONS, "data"):
+    if group not in part_groups():
         return None
     found = class_of(group, option_values(group, option).get("kind"))
     return None if found is None else [name for name in found.model_fields if name != "code"]
@@ -272,7 +272,7 @@ def fields_of_options() -> Mapping[str, Role]:
 def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
     return {
         name: role
-        for group in (*OPTIONS, "data")
+        for group in part_groups()
         for kind in sorted(kinds(group))
         if (found := _readable_class_of(group, kind)) is not None
         for name, role in found.walk(f"{group}.")
@@ -284,7 +284,7 @@ def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
 def texts_of_options(confs: Sequence[Path]) -> Mapping[str, Text]:
     """Return the dotted name of every field that takes text under every kind that has it, and which text."""
     found: dict[str, Text | None] = {}
-    for group, kind in [(each, kind) for each in (*OPTIONS, "data") for kind in sorted(kinds(each))]:
+    for group, kind in [(each, kind) for each in part_groups() for kind in sorted(kinds(each))]:
         kind_class = _readable_class_of(group, kind)
         for name, annotation in () if kind_class is None else kind_class.types(f"{group}."):
             text = text_type(annotation)
@@ -308,8 +308,8 @@ def readers(key: str) -> tuple[str, ...]:
 
 
 def askers(key: str) -> tuple[str, ...]:
-    """Return the options whose parts ask for a field of HANDED."""
-    group, name = HANDED[key], key.rpartition(".")[2]
+    """Return the options whose parts ask for a field outside their group."""
+    group, name = handed()[key], key.rpartition(".")[2]
     return tuple(option for option in groups()[group] if name in _readable_parameters_of(group, option))
 
 

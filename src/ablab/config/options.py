@@ -1,4 +1,4 @@
-"""Groups whose options have fields of their own: what the options of each have in common.
+"""Groups of parts: what the options of each have in common. Here are those that runs of every task have.
 
 The fields of a part stand in its signature, and kinds.py adds them. There are no defaults here; the YAML files hold
 them, each in one place, or the signature does.
@@ -6,11 +6,33 @@ them, each in one place, or the signature does.
 
 import os
 import re
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
-from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, Positive, ReadIf, Role
+from ablab.fields import RUNTIME, Formerly, Group, Role
+
+
+@dataclass(frozen=True)
+class PartGroup:
+    """A group whose options name parts.
+
+    `bases`: for each kind, what it has in common with others of the group; "" stands for all kinds that are not named.
+    `supplied`: the parameters that are no fields, since what builds the part fills them in. `handed`: fields of other
+    groups that have an effect only where the part asks for them. `is_declared`: a part is a class that declares its
+    fields itself, and derives from the base.
+    """
+
+    bases: Mapping[str, type[Group]]
+    supplied: tuple[str, ...] = ()
+    handed: tuple[str, ...] = ()
+    is_declared: bool = False
+
+    def base(self, kind: str) -> type[Group]:
+        """Return what the options of a kind have in common with others."""
+        return self.bases.get(kind, self.bases[""])
 
 
 class Option(Group):
@@ -29,165 +51,6 @@ class TaskOption(Option):
     """What a run is. A task of one's own reads its own fields and those that every run has."""
 
     of_group = "task"
-
-
-class Norm(Option):
-    """The normalisation of one vector per token. The placement group decides where it is applied."""
-
-    of_group = "norm"
-
-
-class Placement(Option):
-    """The position of the norm around a sublayer."""
-
-    of_group = "placement"
-
-
-class Embedding(Option):
-    """The scaling of word vectors, at the input and at the output."""
-
-    of_group = "embedding"
-
-
-class AttentionNorm(Option):
-    """Normalisation inside attention, such as that of queries and keys."""
-
-    of_group = "attention_norm"
-
-
-class FeedForward(Option):
-    """The feed-forward network of a layer. Every kind has about the parameters of `relu` with `model.d_ff`."""
-
-    of_group = "feed_forward"
-
-
-class Init(Option):
-    """The scheme of initial weights."""
-
-    of_group = "init"
-
-
-class Position(Option):
-    """The encoding of a token's position."""
-
-    of_group = "position"
-
-
-Site = Literal["encoder", "decoder", "cross"]
-SITES = get_args(Site)
-
-
-class DropHead(Option):
-    """Rate, sites and schedule of DropHead; this kind never drops."""
-
-    of_group = "drophead"
-
-
-class ScheduledDropHead(DropHead):
-    """A rate that follows the step. `sites`: the kinds of attention whose heads are dropped."""
-
-    sites: Annotated[list[Site], AfterValidator(lambda sites: [site for site in SITES if site in sites])]
-
-    def effective(self) -> Group:
-        """Return DropHead `none` at rate 0 or without a site."""
-        return self if self.sites and self.own.get("p") != 0 else DropHead(kind="none")
-
-
-class Schedule(Option):
-    """The learning rate as a function of the step, or of validation."""
-
-    of_group = "schedule"
-
-
-class Loss(Option):
-    """What training minimises. Validation measures plain cross-entropy under each."""
-
-    of_group = "loss"
-
-
-class Optim(Option):
-    """The optimiser and the batch size. `lr`: peak learning rate. `batch_tokens`: padded tokens of the longer side."""
-
-    of_group = "optim"
-    lr: Positive | None
-    clip: Positive | None
-    batch_tokens: Count
-
-
-class Pruning(Option):
-    """The choice of layers or heads for pruning curves; this kind makes no curve."""
-
-    of_group = "pruning"
-    role: ClassVar[Role] = EVALUATION
-
-
-class RulePruning(Pruning):
-    """The curves to make. `depths`: numbers of remaining layers; None: every number."""
-
-    curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1)]
-    depths: list[Count] | None
-
-
-What = Literal["layers", "heads"]
-
-OF_LAYERS = ReadIf(("what",), lambda what: what == "layers", "pruning.what=layers")
-OF_HEADS = ReadIf(("what",), lambda what: what == "heads", "pruning.what=heads")
-
-HeadCounts = Annotated[list[Count] | None, Formerly(None), OF_HEADS]
-"""Numbers of remaining heads of the whole model; None: eighths of all."""
-
-
-class ImportancePruning(Pruning):
-    """Removal of heads by their importance on validation."""
-
-    what: Annotated[What, Formerly("layers")]
-    heads: HeadCounts
-
-
-class EitherPruning(RulePruning):
-    """Curves of layers or of heads."""
-
-    what: Annotated[What, Formerly("layers")]
-    curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1), OF_LAYERS]
-    depths: Annotated[list[Count] | None, OF_LAYERS]
-    heads: HeadCounts
-
-
-class RandomPruning(EitherPruning):
-    """Random choice of layers or heads. `seed` decides the draws."""
-
-    seed: Annotated[int, Field(ge=0, lt=2**63)]
-
-
-class GreedyPruning(EitherPruning):
-    """`together`: shrink both stacks at once; otherwise each while the other stays whole.
-
-    `budget`: most sets of heads that may be scored; layers are few enough to score all.
-    """
-
-    together: Annotated[
-        bool,
-        ReadIf(
-            ("curves", "what"),
-            lambda curves, what: what == "layers" and "both" in curves,
-            "pruning.what=layers and both in pruning.curves",
-        ),
-    ]
-    budget: Annotated[Count, Formerly(200), OF_HEADS]
-
-
-class SearchPruning(GreedyPruning):
-    """The size of the search over sets of layers or heads."""
-
-    exhaustive: Annotated[int, Field(ge=0), OF_LAYERS]
-    beam: Count
-    budget: Count
-    finalists: Count
-
-
-def removes_heads(pruning: Pruning) -> bool:
-    """Return whether curves count the heads that remain, not the layers."""
-    return getattr(pruning, "what", None) == "heads"
 
 
 class Logger(Option):
@@ -276,27 +139,8 @@ class WandbLogger(TrackerLogger):
         return {**super().about(), "project": self.project, "entity": self.entity}
 
 
-OPTIONS: dict[str, dict[str, type[Option]]] = {
-    "task": {"": TaskOption},
-    "norm": {"": Norm},
-    "placement": {"": Placement},
-    "embedding": {"": Embedding},
-    "attention_norm": {"": AttentionNorm},
-    "feed_forward": {"": FeedForward},
-    "init": {"": Init},
-    "position": {"": Position},
-    "drophead": {"": ScheduledDropHead, "none": DropHead},
-    "schedule": {"": Schedule},
-    "optim": {"": Optim},
-    "loss": {"": Loss},
-    "pruning": {
-        "": RulePruning,
-        "none": Pruning,
-        "importance": ImportancePruning,
-        "random": RandomPruning,
-        "greedy": GreedyPruning,
-        "search": SearchPruning,
-    },
-    "logger": {"": TrackerLogger, "none": Logger, "wandb": WandbLogger},
+PARTS: Mapping[str, PartGroup] = {
+    "task": PartGroup({"": TaskOption}),
+    "logger": PartGroup({"": TrackerLogger, "none": Logger, "wandb": WandbLogger}, ("card", "folder", "say")),
 }
-"""For each group whose options have fields of their own, what its kinds have in common; "" stands for all others."""
+"""The groups of parts that runs of every task have."""

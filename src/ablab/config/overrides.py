@@ -10,9 +10,10 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
 from ablab.code.folders import user_confs
-from ablab.config.former import GONE, MEANT, key_of_now
 from ablab.config.grammar import Grammar, malformed
 from ablab.config.groups import groups, implied_choices
+from ablab.config.keys import key_of_now
+from ablab.config.schemas import schemas
 from ablab.errors import UserError, check_text, choices
 from ablab.text import program
 
@@ -71,8 +72,8 @@ def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
     _check_implied(overrides)
     for override in overrides:
         key, line = override.key_or_group, override.input_line
-        if key in GONE:
-            raise UserError(f"{line}: no such key; allowed: {GONE[key]}")
+        if gone := next((schema.gone[key] for schema in schemas() if key in schema.gone), None):
+            raise UserError(f"{line}: no such key; allowed: {gone}")
         if key not in groups() and key not in fields:
             raise UnknownKeyError(_unknown(f"{line}", key, fields), key)
         if override.is_add() or override.is_force_add():
@@ -118,7 +119,7 @@ def _check_option(override: Override) -> None:
 
 
 def _unknown_option(line: str, value: object, group: str) -> str:
-    meant = MEANT.get((group, str(value).lower()))
+    meant = next((found for schema in schemas() if (found := schema.meant.get((group, str(value).lower())))), None)
     if meant is not None:
         return f"{line}: unknown option; allowed: {', '.join(groups()[group])}; did you mean {meant}?"
     return f"{line}: unknown option; {choices(str(value).lower(), groups()[group], likeness=0.8)}"

@@ -6,10 +6,12 @@ from typing import Any
 
 from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
-from ablab.config.kinds import class_of, corpus_class, defaults_of, readers
-from ablab.config.options import OPTIONS, Logger
+from ablab.config.keys import all_fields, text_of
+from ablab.config.kinds import class_of, class_recorded, defaults_of, readers
+from ablab.config.options import Logger
 from ablab.config.plain_yaml import read_yaml, take_for_text
-from ablab.config.schema import OF_A_SWEEP, Config, all_fields, text_of
+from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config
+from ablab.config.schemas import own_values, part_groups, schema_of
 from ablab.errors import UserError, check_text, choices
 from ablab.fields import Role, unsigned
 
@@ -29,14 +31,14 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
             if value not in groups()[key]:
                 raise UserError(f"{key}={value}: unknown option; {choices(value, groups()[key])}")
             values[key], chosen[key] = _option(key, value), value
-    fields = open_fields(values["data"])
+    fields = open_fields(values)
     for key, value in typed:
         if key in OPEN_GROUPS:
             continue
         if key not in fields:
             raise UserError(f"{key}={value}: no such key here; {choices(key, [*OPEN_GROUPS, *fields])}")
         group, _, field = key.rpartition(".")
-        if group in OPTIONS and not _reads(group, values[group]["kind"], field):
+        if group in part_groups() and not _reads(group, values[group]["kind"], field):
             option = chosen.get(group, values[group]["kind"])
             having = ", ".join(readers(key))
             raise UserError(f"{key}={value} has no effect with {group}={option}; allowed with {group}={having}")
@@ -51,7 +53,7 @@ def reopen(recorded: Mapping[str, Any], words: Sequence[str]) -> Config:
 def _option(group: str, option: str) -> dict[str, Any]:
     """Return the values of an option, with those that only the signature of its part has."""
     values = option_values(group, option)
-    return {**(defaults_of(group, values["kind"]) if group in OPTIONS else {}), **values}
+    return {**(defaults_of(group, values["kind"]) if group in part_groups() else {}), **values}
 
 
 def _resolved(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str, Any]:
@@ -79,11 +81,13 @@ def _with_news(recorded: Mapping[str, Any]) -> dict[str, Any]:
     This applies only within the option that was chosen: fields that only another kind reads are not added.
     """
     values = deepcopy(dict(recorded))
-    usual = compose([]).config.model_dump(serialize_as_any=True)
-    fields = all_fields(corpus_class(values["data"]))
+    task = values.get("task", {}).get("kind", DEFAULT)
+    schema = schema_of(task)
+    values, usual = own_values(schema, values), own_values(schema, compose([]).config.model_dump(serialize_as_any=True))
+    fields = _fields(values)
     for group, content in usual.items():
         if not isinstance(content, dict):
-            if Config.marks()[group].role is not Role.RECIPE:
+            if schema.marks()[group].role is not Role.RECIPE:
                 values.setdefault(group, content)
         elif group not in values or values[group].get("kind") == content.get("kind"):
             for name in content:
@@ -115,13 +119,17 @@ def _option_of(group: str, kind: str) -> dict[str, Any] | None:
     return next((_option(group, name) for name in names), None)
 
 
-def open_fields(data: Mapping[str, Any]) -> list[str]:
+def open_fields(recorded: Mapping[str, Any]) -> list[str]:
     """Return the fields that do not decide a run's weights; of `data`, those of the recorded corpus."""
     return [
         name
-        for name, role in all_fields(corpus_class(data)).items()
+        for name, role in _fields(recorded).items()
         if role is not Role.RECIPE and name not in ("smoke", "experiment", "search_trial", *OF_A_SWEEP)
     ]
+
+
+def _fields(recorded: Mapping[str, Any]) -> Mapping[str, Role]:
+    return all_fields(class_recorded("data", recorded["data"]) if "data" in recorded else None)
 
 
 def _parsed(key: str, value: str) -> Any:

@@ -24,7 +24,7 @@ from ablab.code.folders import PRIMARY, shipped_conf, user_confs
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.kinds import class_of, defaults_of
-from ablab.config.options import OPTIONS
+from ablab.config.schemas import part_groups
 from ablab.errors import UserError
 from ablab.fields import flatten
 
@@ -156,7 +156,7 @@ class _Base(NamedTuple):
     def reads(self, key: str) -> bool:
         """Return whether the chosen option of the key's group has this field."""
         group, _, field = key.partition(".")
-        return group not in (*OPTIONS, "data") or field in self.plain[group]
+        return group not in part_groups() or field in self.plain[group]
 
 
 BEHAVIOUR: Mapping[str, str] = {"version_base": "1.3"} if hydra_version.startswith("1.3") else {}
@@ -197,7 +197,7 @@ def _compose_options(options: tuple[tuple[str, str], ...], confs: Sequence[Path]
     }
     with open_dict(composed):
         composed.pop("hydra")
-        for group in (*OPTIONS, "data"):
+        for group in part_groups():
             _settle(composed[group], group, chosen[group])
     plain = _plain(composed)
     return _Base(pickle.dumps(composed), plain, chosen, Plain.of(plain))

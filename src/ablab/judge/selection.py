@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
 from ablab.judge.failures import SHARE
@@ -19,7 +20,7 @@ from ablab.study.claims import Settled, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, same_runs, united
 from ablab.study.tuning import Tuned
-from ablab.tasks.registry import DEFAULT, task_named
+from ablab.tasks.registry import task_named
 from ablab.tasks.task import FAILURES, Task
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ablab.config.options import removes_heads
 from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
 from ablab.files import json_digest
@@ -252,9 +251,8 @@ def _curves(folder: RunFolder) -> list[Curve]:
 
 
 def _is_comparable(curve: Curve, planned: Planned) -> bool:
-    asked = not removes_heads(planned.config.pruning) or curve.curve_id == planned.curve_id
     judged_so = {key: value for key, value in curve.settings.items() if key != "pruning"} == planned.evaluation
-    return curve.of_heads and asked and judged_so
+    return curve.of_heads and judged_so and planned.task.may_judge_by(curve, planned)
 
 
 def _runs_of(study: Study, arm: str, heads: str) -> Iterator[ArmRun]:

@@ -6,9 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ablab.config import compose_arm
-from ablab.config.former import key_of, key_of_now
 from ablab.config.groups import groups
-from ablab.config.schema import all_fields
+from ablab.config.keys import all_fields, key_of, key_of_now
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.search.settings import ValueRange

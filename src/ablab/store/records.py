@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ablab.code.differences import RecordedCode, comparable, same_code
-from ablab.config.former import of_schema_1
+from ablab.config.schema import DEFAULT
+from ablab.config.schemas import schema_of
 from ablab.files import one_line
-from ablab.tasks.registry import DEFAULT
 from ablab.tasks.task import SCHEMA as SCHEMA
 
 NOTHING_LEARNT = 0.02
@@ -186,7 +186,7 @@ class Record(Strict):
     @property
     def settings(self) -> dict[str, Any]:
         """The configuration in the fields of the current schema."""
-        return of_schema_1(self.config) if self.schema_version == 1 else self.config
+        return schema_of(self.task).of_schema_1(self.config) if self.schema_version == 1 else self.config
 
     @property
     def task(self) -> str:

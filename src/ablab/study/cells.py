@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ablab.config import Composed, compose_arm
-from ablab.config.former import key_of
-from ablab.config.schema import all_fields
+from ablab.config.keys import all_fields, fields_beside, key_of
 from ablab.errors import UserError
 from ablab.fields import Role, flatten
 from ablab.plan import plan
@@ -75,7 +74,7 @@ def check_differ(arms: Sequence[Arm], cells: Sequence[Cell], metrics: Collection
     found: dict[tuple[object, ...], tuple[Arm, list[str]]] = {}
     for arm in arms:
         planned = first[arm.name].planned
-        unseen = [word for word in arm.words if _is_unseen(key_of(word), all_fields(type(planned.config.data)), judged)]
+        unseen = [word for word in arm.words if _is_unseen(key_of(word), fields_beside(planned.config), judged)]
         others = tuple(word for word in arm.words if word not in unseen)
         ids = (planned.run_id, planned.evaluation_id, planned.curve_id) if judged else (planned.run_id,)
         other, before = found.setdefault((ids, others), (arm, unseen))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 
-from ablab.config.schema import all_fields, text_of
+from ablab.config.keys import all_fields, text_of
 from ablab.errors import UserError, choices
 from ablab.fields import as_typed
 from ablab.study.experiment import Experiment, Level

@@ -9,8 +9,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ablab.code.folders import part_folders, shipped_experiments
+from ablab.config.keys import text_of
 from ablab.config.plain_yaml import read_yaml, take_for_text
-from ablab.config.schema import text_of
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import alternatives
 from ablab.study.experiment import Declared, Experiment

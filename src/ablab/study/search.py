@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config import compose_arm
-from ablab.config.schema import all_fields
+from ablab.config.keys import all_fields
 from ablab.errors import UserError
 from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json

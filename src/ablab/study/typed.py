@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ablab.config.former import key_of
+from ablab.config.keys import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.statistics.looks import Looks

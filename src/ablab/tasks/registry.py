@@ -10,12 +10,10 @@ from ablab.code.load import construct, load
 from ablab.config.groups import groups, kinds, option_values
 from ablab.config.kinds import chosen_part, part_of
 from ablab.config.options import Option
+from ablab.config.schema import DEFAULT
 from ablab.errors import UserError, choices
 from ablab.tasks.score import Score
 from ablab.tasks.task import FAILURES, Task, UnknownTask
-
-DEFAULT = "translation"
-"""The kind of the task of runs that name none."""
 
 
 def task_of_option(option: Option) -> Task:

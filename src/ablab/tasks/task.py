@@ -232,6 +232,10 @@ class Task:
         """Return the measure of a claim about a further curve; None for any other claim."""
         return None
 
+    def may_judge_by(self, curve: Any, planned: Any) -> bool:
+        """Return whether a claim about further curves may read this one, whose evaluation is that of the plan."""
+        return True
+
     def check_measured(self, claim: Any, planned: Any) -> None:
         """Raise UserError unless a planned run measures the further curve that a claim is about."""
 

@@ -20,7 +20,7 @@ BASELINE = "baseline"
 def card_of_run(planned: Planned, logger: Logger) -> RunCard:
     """Return the card of a run; the config has the arms at its top level, to group by."""
     config = planned.config
-    arms = {**planned.composed.choices, "layerdrop": config.layerdrop, "seed": config.seed}
+    arms = {**planned.composed.choices, **{name: getattr(config, name) for name in config.grouped}}
     named = {} if logger.arm is None else {"arm": logger.arm}
     studies = {} if logger.study is None else {STUDIES: {key_of(logger.study): logger.arm}}
     return card(

@@ -11,12 +11,12 @@ from safetensors.torch import load_file
 from torch import nn
 
 from ablab.code.load import construct, load
-from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.config.options import Option
-from ablab.config.schema import Architecture, Trainer
+from ablab.config.schema import Trainer
 from ablab.errors import MachineError, UserError
 from ablab.seeding import derive
+from ablab.transformer.config.schema import Architecture, TranslationConfig
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.transformer.model.attention import CrossAttention, SelfAttention
 from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
@@ -35,7 +35,7 @@ from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.training.compile import check_compiler
 
 
-def build_model(config: Config, *, src_vocab: int, tgt_vocab: int) -> Transformer:
+def build_model(config: TranslationConfig, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """Build the Transformer of this configuration, with its initial weights."""
     model = ModelBuilder(config, config.seed).transformer(src_vocab, tgt_vocab)
     initialise(model, construct(chosen_part(config.init), {**config.model.sizes, **config.init.own}), config.seed)

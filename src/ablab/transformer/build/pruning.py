@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
-from ablab.config.options import Pruning
+from ablab.transformer.config.options import Pruning
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.heads import Heads, HeadStrategy, Importance, Removal, at_random, by_importance
 from ablab.transformer.pruning.search import HeadJudge, HeadSearch, Judge

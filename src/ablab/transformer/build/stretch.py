@@ -9,19 +9,21 @@ import torch
 from ablab.code.code import code_digest
 from ablab.code.differences import RecordedCode, numerical_versions, of_other_version, other_code, other_versions
 from ablab.code.machine import processor
-from ablab.config import Config
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
 from ablab.store.records import Stretch
 from ablab.text import Say
 from ablab.transformer.build.model import set_threads
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.training.checkpoints import load_last
 from ablab.transformer.training.state import TrainingState
 
 WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)"
 
 
-def begin_stretch(config: Config, run_id: str, recipe: Mapping[str, Any], checkpoints: Path, say: Say) -> Stretch:
+def begin_stretch(
+    config: TranslationConfig, run_id: str, recipe: Mapping[str, Any], checkpoints: Path, say: Say
+) -> Stretch:
     """Set the number of threads and return the stretch of training that begins.
 
     The threads are those of the checkpoint unless the configuration gives a number. Raises OtherCodeError if the

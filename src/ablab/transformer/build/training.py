@@ -10,16 +10,16 @@ from torch.optim import Optimizer
 
 from ablab.code.code import code
 from ablab.code.load import construct
-from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.transformer.build.model import build_model, start_from
+from ablab.transformer.config.recipe import recipe
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.decoding.translator import DecodingConfig
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
-from ablab.transformer.recipe import recipe
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.compile import compile_layers
 from ablab.transformer.training.loss import TrainingLoss
@@ -32,7 +32,7 @@ UNBOUNDED = 1 << 40
 """Number of steps of a training that neither steps nor epochs limit."""
 
 
-def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
+def build_steps(config: TranslationConfig, prepared: Prepared) -> TrainingSteps:
     """Build the training data by step, with as many steps as the limits on steps and epochs allow."""
     src, tgt = prepared.train
     steps = TrainingSteps(
@@ -50,7 +50,7 @@ def build_steps(config: Config, prepared: Prepared) -> TrainingSteps:
     return steps
 
 
-def build_objective(config: Config, state: TrainingState) -> StepConfig:
+def build_objective(config: TranslationConfig, state: TrainingState) -> StepConfig:
     """Build the settings of an optimiser step: loss, optimiser, gradient clipping and rates by step."""
     return StepConfig(
         seed=config.seed,
@@ -62,20 +62,20 @@ def build_objective(config: Config, state: TrainingState) -> StepConfig:
     )
 
 
-def _loss(config: Config) -> TrainingLoss:
+def _loss(config: TranslationConfig) -> TrainingLoss:
     facts = {**config.model.sizes, "label_smoothing": config.training.label_smoothing}
     loss: TrainingLoss = construct(chosen_part(config.loss), {**facts, **config.loss.own})
     return loss
 
 
-def _optimizer(config: Config, parameters: Named) -> Optimizer:
+def _optimizer(config: TranslationConfig, parameters: Named) -> Optimizer:
     facts = {**config.model.sizes, "parameters": parameters}
     made = construct(chosen_part(config.optim), {**facts, **config.optim.own})
     optimizer: Optimizer = made if isinstance(made, Optimizer) else made()
     return optimizer
 
 
-def _drophead_rate(config: Config) -> Callable[[int, Place], float]:
+def _drophead_rate(config: TranslationConfig) -> Callable[[int, Place], float]:
     """Return the rate by step and place, made once for each place."""
     part = chosen_part(config.drophead)
 
@@ -88,21 +88,21 @@ def _drophead_rate(config: Config) -> Callable[[int, Place], float]:
     return lambda step, place: at(place)(step)
 
 
-def _learning_rate(config: Config, state: TrainingState) -> Callable[[int], float]:
+def _learning_rate(config: TranslationConfig, state: TrainingState) -> Callable[[int], float]:
     schedule = _schedule(config)
     if isinstance(schedule, ValidationSchedule):
         return lambda step: schedule.rate(step, state.validations)
     return schedule
 
 
-def _schedule(config: Config) -> ValidationSchedule | Callable[[int], float]:
+def _schedule(config: TranslationConfig) -> ValidationSchedule | Callable[[int], float]:
     facts = {**config.model.sizes, "peak": config.peak_rate, "total": config.training.max_steps}
     own = config.schedule.own
     schedule: ValidationSchedule | Callable[[int], float] = construct(chosen_part(config.schedule), {**facts, **own})
     return schedule
 
 
-def build_ends(config: Config, steps: TrainingSteps) -> StopCriteria:
+def build_ends(config: TranslationConfig, steps: TrainingSteps) -> StopCriteria:
     """Build the criteria that end training."""
     training, schedule = config.training, _schedule(config)
     return StopCriteria(
@@ -114,7 +114,7 @@ def build_ends(config: Config, steps: TrainingSteps) -> StopCriteria:
     )
 
 
-def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
+def build_checkpoints(config: TranslationConfig, folder: Path) -> Checkpoints:
     """Build the run's checkpoints in `folder`, with their selection rule."""
     training = config.training
     every = training.average_every or training.valid_every
@@ -127,13 +127,13 @@ def build_checkpoints(config: Config, folder: Path) -> Checkpoints:
     )
 
 
-def build_search(config: Config) -> DecodingConfig:
+def build_search(config: TranslationConfig) -> DecodingConfig:
     """Build the decoding settings for the test set."""
     decoding = config.decoding
     return DecodingConfig(decoding.beam_size, decoding.length_penalty, config.test_extra_tokens)
 
 
-def trainer_options(config: Config, rank: int = 0) -> dict[str, Any]:
+def trainer_options(config: TranslationConfig, rank: int = 0) -> dict[str, Any]:
     """Return Lightning's Trainer arguments: precision, and the one device of process `rank`."""
     precision = {"fp32": "32-true", "bf16": "bf16-mixed"}[config.training.precision]
     return {
@@ -154,7 +154,7 @@ class Start:
     optimizer_state: dict[str, Any] | None
 
 
-def build_start(config: Config, prepared: Prepared, folder: Path, origin: SavedModel | None) -> Start:
+def build_start(config: TranslationConfig, prepared: Prepared, folder: Path, origin: SavedModel | None) -> Start:
     """Start from the last checkpoint in `folder`, else from the weights of `origin`, else from initial weights."""
     src_vocab, tgt_vocab = prepared.manifest["vocab"]
     model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)

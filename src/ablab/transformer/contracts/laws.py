@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ablab.config import Config
+from ablab.transformer.config.schema import TranslationConfig
 
 
 class BrokenError(Exception):
@@ -17,7 +17,7 @@ class Law:
     """What must hold of a configuration's parts. `check` raises BrokenError if it does not."""
 
     sentence: str
-    check: Callable[[Config], None]
+    check: Callable[[TranslationConfig], None]
 
 
 def require(holds: bool, why: str) -> None:

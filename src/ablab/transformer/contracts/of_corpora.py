@@ -2,12 +2,12 @@
 
 import re
 
-from ablab.config import Config
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.contracts.laws import Law, require
 from ablab.transformer.data.corpus import Split
 
 
-def digests(config: Config) -> None:
+def digests(config: TranslationConfig) -> None:
     """Ask twice for each digest."""
     corpus = config.data
     for name in ("train_digest", "test_digest"):
@@ -18,7 +18,7 @@ def digests(config: Config) -> None:
     require(reverse.train_digest() != corpus.train_digest(), "train_digest is the same for the other direction")
 
 
-def splits(config: Config) -> None:
+def splits(config: TranslationConfig) -> None:
     """Read each split twice."""
     corpus = config.data
     for name in ("train", "valid", "test"):
@@ -34,7 +34,7 @@ def splits(config: Config) -> None:
     require(names == corpus.test_names, f"test_names is {corpus.test_names}, and the splits are {names}")
 
 
-def _pairs(config: Config, split: str) -> Split:
+def _pairs(config: TranslationConfig, split: str) -> Split:
     found: Split = getattr(config.data, f"{split}_split")()
     return found
 

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ablab.config import Config
 from ablab.transformer.build.training import build_objective
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.contracts.laws import Law, require, require_close, require_equal
 from ablab.transformer.contracts.of_model import ROUNDING, built, sentences
 from ablab.transformer.data.batches import Batch
@@ -18,7 +18,7 @@ from ablab.transformer.training.state import TrainingState
 Gradients = dict[str, Tensor]
 
 
-def gradients(config: Config) -> None:
+def gradients(config: TranslationConfig) -> None:
     """Compute the loss of a training step and its gradients, in all precisions."""
     for dtype, bf16 in ((torch.float64, False), (torch.float32, False), (torch.float32, True)):
         model = built(config).to(dtype).train()
@@ -35,7 +35,7 @@ def gradients(config: Config) -> None:
     require(not missed, f"no gradient reaches {', '.join(sorted(missed))}")
 
 
-def truth(config: Config) -> None:
+def truth(config: TranslationConfig) -> None:
     """Compare with cross-entropy of the model in evaluation."""
     model, batch = _model(config), _batch()
     loss, plain = _loss(config, model, batch), token_loss(model, batch, 0.0)
@@ -43,7 +43,7 @@ def truth(config: Config) -> None:
     require_close(loss.true, plain.true, ROUNDING * batch.tokens, "true, from plain cross-entropy summed over tokens,")
 
 
-def padding(config: Config) -> None:
+def padding(config: TranslationConfig) -> None:
     """Add padding to every sentence."""
     model, batch = _model(config), _batch()
     wider = Batch.of(*(F.pad(side, (0, 3), value=PAD) for side in batch[:3]))
@@ -51,7 +51,7 @@ def padding(config: Config) -> None:
     require_close(padded.total, loss.total, ROUNDING * batch.tokens, "the loss with more padding")
 
 
-def micro_batches(config: Config) -> None:
+def micro_batches(config: TranslationConfig) -> None:
     """Compute the loss and its gradients of a batch, and of its sentences one by one."""
     model, batch = _model(config), _batch()
     parts = [Batch.of(*(side[row : row + 1] for side in batch[:3])) for row in range(len(batch.src))]
@@ -64,7 +64,7 @@ def micro_batches(config: Config) -> None:
         require_close(found[name], gradient, ROUNDING * batch.tokens, f"the gradient of {name}, over micro-batches,")
 
 
-def draws(config: Config) -> None:
+def draws(config: TranslationConfig) -> None:
     """Compute the loss twice with the same seed, another step between."""
     model, batch = built(config).double().train(), _batch()
     loss = build_objective(config, TrainingState()).loss
@@ -83,7 +83,7 @@ LAWS = (
 )
 
 
-def _model(config: Config) -> Transformer:
+def _model(config: TranslationConfig) -> Transformer:
     return built(config).double().eval()
 
 
@@ -92,7 +92,7 @@ def _reseeded(model: Transformer) -> Transformer:
     return model
 
 
-def _loss(config: Config, model: Transformer, batch: Batch) -> TokenLoss:
+def _loss(config: TranslationConfig, model: Transformer, batch: Batch) -> TokenLoss:
     loss = build_objective(config, TrainingState()).loss(model, batch)
     require(isinstance(loss, TokenLoss), f"the loss is a {type(loss).__name__}; allowed: a TokenLoss")
     return loss

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ablab.config import Config
 from ablab.transformer.build import build_model
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.contracts.laws import Law, require, require_close, require_equal
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.streams import reseed
@@ -24,7 +24,7 @@ NO_RATES: Mapping[str, float] = dict.fromkeys(
 )
 
 
-def shapes(config: Config) -> None:
+def shapes(config: TranslationConfig) -> None:
     """Compute logits and gradients."""
     model = _model(config).train()
     src, tgt = sentences(5, 2, 6)
@@ -39,7 +39,7 @@ def shapes(config: Config) -> None:
     require(not unused or _drops_layers(config), f"no gradient reaches {', '.join(unused)}")
 
 
-def padding(config: Config) -> None:
+def padding(config: TranslationConfig) -> None:
     """Translate sentences together and alone."""
     model = _model(config).eval()
     lengths = (5, 2, 8)
@@ -50,7 +50,7 @@ def padding(config: Config) -> None:
         require_close(together[row : row + 1, :length], alone, ROUNDING, f"a sentence of {length} tokens with padding")
 
 
-def future(config: Config) -> None:
+def future(config: TranslationConfig) -> None:
     """Change target tokens and look at the logits before them."""
     model = _model(config).eval()
     src, tgt = sentences(6, 6)
@@ -63,7 +63,7 @@ def future(config: Config) -> None:
         )
 
 
-def decoding(config: Config) -> None:
+def decoding(config: TranslationConfig) -> None:
     """Decode token by token, and all at once."""
     model = _model(config).eval()
     src, tgt = sentences(5, 3)
@@ -74,7 +74,7 @@ def decoding(config: Config) -> None:
         require_close(step[:, 0], whole[:, position], ROUNDING, f"decoding step {position + 1}")
 
 
-def evaluation(config: Config) -> None:
+def evaluation(config: TranslationConfig) -> None:
     """Evaluate twice, with random numbers between."""
     model = _model(config).eval()
     src, tgt = sentences(5, 2, 6)
@@ -86,7 +86,7 @@ def evaluation(config: Config) -> None:
     require_equal(model(src, tgt), first, "a second evaluation")
 
 
-def rate_zero(config: Config) -> None:
+def rate_zero(config: TranslationConfig) -> None:
     """Train at rate 0 and evaluate."""
     model = _model(_without_rates(config))
     src, tgt = sentences(5, 2, 6)
@@ -94,7 +94,7 @@ def rate_zero(config: Config) -> None:
     require_equal(trained, model.eval()(src, tgt), "training at rate 0")
 
 
-def streams(config: Config) -> None:
+def streams(config: TranslationConfig) -> None:
     """Draw twice from the same seed."""
     model = _model(config).train()
     for module in model.modules():
@@ -109,7 +109,7 @@ def streams(config: Config) -> None:
     require_equal(results[1], results[0], "a training step with the same seed")
 
 
-def weights(config: Config) -> None:
+def weights(config: TranslationConfig) -> None:
     """Build twice from one seed; save and load."""
     first, second = _model(config), _model(config)
     for name, tensor in first.state_dict().items():
@@ -122,7 +122,7 @@ def weights(config: Config) -> None:
     require_equal(second.eval()(src, tgt), first.eval()(src, tgt), "a model with loaded weights")
 
 
-def precisions(config: Config) -> None:
+def precisions(config: TranslationConfig) -> None:
     """Compute in float32, and with matrix products in bfloat16, both as a run does: nothing casts its buffers.
 
     Attention weights are dropped in training, as they then take another way on the CPU.
@@ -158,11 +158,11 @@ LAWS = (
 )
 
 
-def _model(config: Config) -> Transformer:
+def _model(config: TranslationConfig) -> Transformer:
     return built(config).double()
 
 
-def built(config: Config) -> Transformer:
+def built(config: TranslationConfig) -> Transformer:
     """Build the small model that is checked."""
     return build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB)
 
@@ -171,16 +171,16 @@ def _size(logits: Tensor) -> float:
     return max(1.0, logits.abs().max().item())
 
 
-def _drops_layers(config: Config) -> bool:
+def _drops_layers(config: TranslationConfig) -> bool:
     return config.layerdrop_encoder > 0 or config.layerdrop_decoder > 0
 
 
-def _without_rates(config: Config) -> Config:
+def _without_rates(config: TranslationConfig) -> TranslationConfig:
     calm: dict[str, Any] = {"layerdrop_encoder": 0.0, "layerdrop_decoder": 0.0}
     return config.model_copy(update={**calm, "model": config.model.model_copy(update=NO_RATES)})
 
 
-def _dropping_weights(config: Config) -> Config:
+def _dropping_weights(config: TranslationConfig) -> TranslationConfig:
     dropping = {"attention_dropout": config.model.attention_dropout or 0.1}
     return config.model_copy(update={"model": config.model.model_copy(update=dropping)})
 

@@ -1,8 +1,8 @@
 """The laws of pruning strategies."""
 
-from ablab.config import Config
-from ablab.config.options import removes_heads
 from ablab.transformer.build import build_head_strategy, build_model, build_strategy
+from ablab.transformer.config.options import removes_heads
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.contracts.laws import Law, require
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.strategies import Depths, Kept, targets
@@ -20,7 +20,7 @@ class EvenJudge:
         return 10.0 - self.loss(kept)
 
 
-def choices(config: Config) -> None:
+def choices(config: TranslationConfig) -> None:
     """Shrink either stack, and both, to every depth; or remove heads, down to one in each attention."""
     if removes_heads(config.pruning):
         _of_heads(config)
@@ -47,7 +47,7 @@ class EvenHeads:
         return 10.0 - self.loss(kept)
 
 
-def _of_heads(config: Config) -> None:
+def _of_heads(config: TranslationConfig) -> None:
     model = config.model
     full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
     importance = {site: [[1.0 / (1 + head) for head in heads] for heads in at] for site, at in full.sites.items()}

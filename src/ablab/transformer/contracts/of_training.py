@@ -6,12 +6,14 @@ import tempfile
 from math import isfinite
 from pathlib import Path
 
-from ablab.config import Config, compose
+from ablab.config import compose
 from ablab.console import Console
 from ablab.files import sha256
 from ablab.plan import plan
 from ablab.store.run_folder import SELECTED
 from ablab.transformer.build.training import build_objective
+from ablab.transformer.config.planned import plan_of_translation
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.contracts.laws import BrokenError, Law, require
 from ablab.transformer.model.place import Place
 from ablab.transformer.stages.callbacks import MetricsCallback
@@ -23,7 +25,7 @@ from ablab.transformer.training.validation import Validation
 PLACES = (Place("encoder", 1, "self_attention"), Place("decoder", 2, "cross_attention"))
 
 
-def rates(config: Config) -> None:
+def rates(config: TranslationConfig) -> None:
     """Ask for the rates of every step up to the last, and of some after it."""
     objective = build_objective(config, TrainingState(validations=[Validation(1, loss=3.0, bleu=1.0)]))
     last = config.training.max_steps or 1000
@@ -48,7 +50,7 @@ class LawOfResume:
     def __init__(self, words: list[str]) -> None:
         self.words = words
 
-    def __call__(self, config: Config) -> None:
+    def __call__(self, config: TranslationConfig) -> None:
         with tempfile.TemporaryDirectory(prefix="ablab-check-") as folder:
             whole = self._trained(Path(folder) / "whole", stops=0)
             stopped = self._trained(Path(folder) / "stopped", stops=1)
@@ -56,7 +58,7 @@ class LawOfResume:
 
     def _trained(self, outputs: Path, stops: int) -> str:
         """Train, stopped so many times in the middle; return a digest of the selected weights."""
-        planned = plan(compose([*self.words, f"outputs={outputs}"]))
+        planned = plan_of_translation(plan(compose([*self.words, f"outputs={outputs}"])))
         steps = planned.config.training.max_steps or 2
         for left in range(stops, -1, -1):
             work = prepare_training(planned, SilentConsole())

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ablab.config.options import RulePruning, removes_heads
 from ablab.errors import UserError
-from ablab.plan import Planned
 from ablab.store.records import Curve, Point
 from ablab.tasks.task import Chart, OfCurve
+from ablab.transformer.config.options import RulePruning, removes_heads
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import remaining
 from ablab.transformer.pruning.strategies import Depths, targets
@@ -29,7 +29,7 @@ def of_curve(claim: Any) -> OfCurve | None:
     return None if claim.heads is None else fewer_heads_measure(claim.heads)
 
 
-def check_measured(claim: Any, planned: Planned) -> None:
+def check_measured(claim: Any, planned: PlannedTranslation) -> None:
     """Raise UserError unless the planned run measures what a claim about its pruning curve is about."""
     if claim.heads is not None:
         _check_heads(claim.heads, planned)
@@ -47,7 +47,7 @@ def check_measured(claim: Any, planned: Planned) -> None:
         raise UserError(f"claims.layers={claim.layers}: measured are {', '.join(map(str, depths))} decoder layers")
 
 
-def _check_heads(heads: int, planned: Planned) -> None:
+def _check_heads(heads: int, planned: PlannedTranslation) -> None:
     pruning, model = planned.config.pruning, planned.config.model
     if not removes_heads(pruning):
         raise UserError(

@@ -7,15 +7,16 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from ablab.config.former import of_schema_1
-from ablab.config.schema import Architecture, with_options
+from ablab.config.kinds import with_options
+from ablab.config.schema import DEFAULT
 from ablab.errors import MissingPartError, UserError, reason
 from ablab.files import read_json, sha256
 from ablab.store.finished import open_run
 from ablab.store.former import reshaped
 from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
 from ablab.store.run_folder import CARD, SELECTED, RunFolder
-from ablab.tasks.registry import DEFAULT
+from ablab.transformer.config.former import of_schema_1
+from ablab.transformer.config.schema import Architecture
 from ablab.transformer.data.corpus import EXTRA_TOKENS, extra_tokens
 
 PRUNED = "model.safetensors"

@@ -9,7 +9,6 @@ import torch
 
 from ablab.code.code import code_digest
 from ablab.files import json_digest
-from ablab.plan import Planned
 from ablab.store.artefacts import Artefact, Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Record, now
 from ablab.transformer.analysis import attention_maps, attentions, cross_attention, importance, learned_scales
@@ -18,6 +17,7 @@ from ablab.transformer.analysis.next_token import TOP, distributions, table, unc
 from ablab.transformer.analysis.plot import draw
 from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities
 from ablab.transformer.build import build_search
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.tokens import EOS
 from ablab.transformer.stages.analyses import SITES, Wanted, evaluated, read_test_text
@@ -31,7 +31,7 @@ Maker = Callable[[Opened, Mapping[str, Any], Progress], Artefact]
 """A function of the run, the artefact's settings and a progress bar."""
 
 
-def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
+def add_artefacts(planned: PlannedTranslation, record: Record, lacking: Sequence[Wanted], callbacks: Callback) -> None:
     """Compute each missing artefact, draw it, pass its picture to the callbacks, and write it."""
     opened = Opened(planned, record, callbacks.on_message)
     passes = sum(opened.passes(each.settings) for each in lacking)
@@ -50,7 +50,7 @@ def add_artefacts(planned: Planned, record: Record, lacking: Sequence[Wanted], c
             write_artefact(path, artefact)
 
 
-def _code(planned: Planned, wanted: Wanted) -> str:
+def _code(planned: PlannedTranslation, wanted: Wanted) -> str:
     return code_digest("analysis", {**planned.recipe, "analysis": wanted.settings["analysis"]})
 
 

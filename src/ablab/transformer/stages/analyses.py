@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.plan import Planned
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.records import Evaluation, Record
 from ablab.store.stored_text import StoredText, is_stored_text, stored_text
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.stages.by_length import METRICS
 
@@ -79,7 +79,7 @@ class Asked:
     text: str | None = None
 
 
-def wanted(planned: Planned, record: Record, asked: Asked) -> list[Wanted]:
+def wanted(planned: PlannedTranslation, record: Record, asked: Asked) -> list[Wanted]:
     """Return the artefacts that this run requires."""
     norm = planned.config.norm
     learns_g = norm.kind == "scalenorm" and norm.own["learn_g"]
@@ -106,7 +106,7 @@ SEARCH = ("beam_size", "length_penalty", "max_extra_tokens")
 """Settings of the search that decide the best translation."""
 
 
-def _of_positions(planned: Planned) -> list[Wanted]:
+def _of_positions(planned: PlannedTranslation) -> list[Wanted]:
     position = planned.config.position
     if position.kind not in HAVE_VECTORS:
         return []
@@ -117,7 +117,7 @@ def _of_positions(planned: Planned) -> list[Wanted]:
     ]
 
 
-def _of_sentences(planned: Planned, asked: Asked) -> list[Wanted]:
+def _of_sentences(planned: PlannedTranslation, asked: Asked) -> list[Wanted]:
     found = []
     sources, references = read_test_text(planned)
     for place, number in enumerate(readable_pairs(sources, references), 1):
@@ -130,7 +130,7 @@ def _of_sentences(planned: Planned, asked: Asked) -> list[Wanted]:
     return found
 
 
-def missing(planned: Planned, wanted: list[Wanted]) -> list[Wanted]:
+def missing(planned: PlannedTranslation, wanted: list[Wanted]) -> list[Wanted]:
     """Return the artefacts that do not exist or were computed from other settings."""
     there = {key: artefact.settings for key, artefact in comparable_artefacts(planned.folder.artefacts).items()}
     return [each for each in wanted if there.get(each.key) != each.settings]
@@ -140,7 +140,7 @@ def _wanted(key: str, analysis: str, **others: Any) -> Wanted:
     return Wanted(key, {"analysis": analysis, "version": VERSION, **others})
 
 
-def evaluated(planned: Planned) -> Evaluation:
+def evaluated(planned: PlannedTranslation) -> Evaluation:
     """Return the run's evaluation on this test set with this search; UserError if there is none."""
     evaluation = planned.folder.evaluation(planned.evaluation_id)
     if evaluation is None:
@@ -151,7 +151,7 @@ def evaluated(planned: Planned) -> Evaluation:
     return evaluation
 
 
-def read_test_text(planned: Planned) -> StoredText:
+def read_test_text(planned: PlannedTranslation) -> StoredText:
     """Return sources and references as the evaluation stored them; UserError if they are gone or were changed."""
     evaluation = evaluated(planned)
     folder = planned.outputs / "corpora" / evaluation.references

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor
 
 from ablab.console import Console
-from ablab.plan import Planned
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.store.custody import TOKENIZERS
 from ablab.store.heartbeat import Heartbeat
@@ -21,6 +20,7 @@ from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.analysis import cross_attention, draw_attention
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.data.batches import collate
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.model.transformer import Transformer
@@ -263,7 +263,7 @@ def run_callbacks(folder: RunFolder, console: Console, heartbeat: Heartbeat, tra
 
 
 @contextmanager
-def callbacks_after_training(planned: Planned, console: Console) -> Iterator[Callbacks]:
+def callbacks_after_training(planned: PlannedTranslation, console: Console) -> Iterator[Callbacks]:
     """Open the tracker of a finished run that is pruned or analysed; yield the callbacks for it and the console."""
     with open_tracker(planned, console.say) as tracker:
         yield Callbacks([ConsoleCallback(console), TrackerCallback(tracker, planned.folder.metrics)])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 
-from ablab.plan import Planned
 from ablab.transformer.build import (
     build_checkpoints,
     build_ends,
@@ -18,6 +17,7 @@ from ablab.transformer.build import (
     set_threads,
 )
 from ablab.transformer.build.training import trainer_options
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.data.prepared import Prepared, prepare
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
@@ -67,7 +67,7 @@ class _Glance(Validator):
         self.references = self.references[:1]
 
 
-def dry_run(planned: Planned, steps: int = STEPS) -> DryRun:
+def dry_run(planned: PlannedTranslation, steps: int = STEPS) -> DryRun:
     """Try out `steps` steps of a run on its own data, model and batch size; only the prepared corpus is kept.
 
     Of several devices, only the first computes its share, so that the time excludes the cost of adding gradients up.

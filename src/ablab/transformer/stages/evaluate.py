@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from ablab.code.code import code
 from ablab.code.differences import other_judge
-from ablab.plan import Planned
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.transformer.build import build_search, load_model, set_threads
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.corpus import SPLITS, Pair, Split
 from ablab.transformer.data.keys import has_both_sides
@@ -25,7 +25,7 @@ from ablab.transformer.training.validation import spread_loss
 class Evaluator:
     """The test set of a configuration, ready to evaluate models, whole or pruned."""
 
-    def __init__(self, planned: Planned, callbacks: Callback) -> None:
+    def __init__(self, planned: PlannedTranslation, callbacks: Callback) -> None:
         config = planned.config
         data = config.data
         splits = [Split(each.name, data.as_read(each.pairs[: data.test_pairs])) for each in data.test_splits()]
@@ -115,7 +115,7 @@ class Evaluator:
         return {"loss": loss, "loss_per_character": loss * len(references.tokens) / characters(texts)}
 
 
-def evaluate(planned: Planned, record: Record, callbacks: Callback) -> Evaluation:
+def evaluate(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Evaluation:
     """Translate the test set with the selected weights, score it, and store the evaluation."""
     callbacks.on_stage("evaluating")
     if (changed := other_judge(record.provenance, planned.recipe)) is not None:

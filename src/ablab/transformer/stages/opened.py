@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ablab.plan import Planned
 from ablab.store.artefacts import Axis
 from ablab.store.records import Record
 from ablab.text import Say
 from ablab.transformer.analysis import attentions
 from ablab.transformer.build import load_model, set_threads
+from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.prepared import nested_subsample, prepare
 from ablab.transformer.data.tokenizer import Tokenizer
@@ -29,7 +29,7 @@ BEGIN, END = "<s>", "</s>"
 class Opened:
     """A finished run, with its model, its tokenizers and its validation set on demand."""
 
-    planned: Planned
+    planned: PlannedTranslation
     record: Record
     say: Say
 

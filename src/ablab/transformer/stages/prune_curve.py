@@ -9,11 +9,12 @@ import torch
 from ablab import identity
 from ablab.code.code import code
 from ablab.code.differences import other_judge
-from ablab.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
 from ablab.files import read_json, write_json
-from ablab.plan import Planned
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.transformer.build import build_head_strategy, build_strategy, load_model, set_threads
+from ablab.transformer.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
+from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.recipe import evaluation as evaluation_of
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.transformer.decoding.translator import Translator
@@ -24,7 +25,6 @@ from ablab.transformer.pruning.heads import Heads, Importance, head_counts
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Depths, Kept, targets
 from ablab.transformer.pruning.surgery import prune
-from ablab.transformer.recipe import evaluation as evaluation_of
 from ablab.transformer.stages.evaluate import Evaluator
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
@@ -35,7 +35,7 @@ Chosen = Sequence[tuple[str, Kept | Heads]]
 """The points of all curves: the name of the curve and the kept layers or heads."""
 
 
-def measure(planned: Planned, record: Record, callbacks: Callback) -> Curve:
+def measure(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Curve:
     """Measure the curve that the configuration asks for. Scores measured earlier are reused."""
     if (changed := other_judge(record.provenance, planned.recipe)) is not None:
         callbacks.on_message(changed)
@@ -130,7 +130,7 @@ def whole_heads(model: Transformer) -> Heads:
 class _Bench:
     """A trained model with its validation scores and its test set, kept apart."""
 
-    planned: Planned
+    planned: PlannedTranslation
     callbacks: Callback
     translator: Translator
     validator: Validator
@@ -138,7 +138,7 @@ class _Bench:
     evaluator: Evaluator
 
     @classmethod
-    def begin(cls, planned: Planned, record: Record, callbacks: Callback) -> "_Bench":
+    def begin(cls, planned: PlannedTranslation, record: Record, callbacks: Callback) -> "_Bench":
         device = set_threads(planned.config.trainer)
         translator = Translator(*load_model(of_run(planned.folder, record), device))
         prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
@@ -234,7 +234,7 @@ class _Bench:
         return Translator(prune(self.translator.model, kept), (source, target))
 
 
-def prune_curve(planned: Planned, record: Record, callbacks: Callback) -> Curve:
+def prune_curve(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Curve:
     """Measure quality against depth, or heads, as the configuration asks, and draw it with the run's other curves."""
     callbacks.on_stage("pruning")
     curve = measure(planned, record, callbacks)

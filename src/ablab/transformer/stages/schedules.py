@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ablab.code.load import construct
-from ablab.config import Config
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
 from ablab.files import folder_name, json_digest, write_text
 from ablab.text import write_picture
+from ablab.transformer.config.schema import TranslationConfig
 
 Rate = Callable[[int], float]
 """A function from the optimiser step, from 1, to a rate."""
@@ -59,7 +59,7 @@ class Schedules:
             yield step, self.learning_rate(step), self.drophead(step)
 
 
-def schedules(config: Config) -> Schedules:
+def schedules(config: TranslationConfig) -> Schedules:
     """Return both schedules from step 1 to `training.max_steps`; UserError without that."""
     last = _last_step(config)
     facts = {**config.model.sizes, "peak": config.peak_rate, "total": last}
@@ -82,7 +82,7 @@ def schedules(config: Config) -> Schedules:
     )
 
 
-def _last_step(config: Config) -> int:
+def _last_step(config: TranslationConfig) -> int:
     last = config.training.max_steps
     if last is None:
         raise UserError("training.max_steps=null: schedules are drawn up to a last step; allowed: a number of steps")
@@ -95,7 +95,7 @@ def _said(what: str, settings: Mapping[str, Any]) -> str:
     return f"{what}: {kind[1]}" + (f" ({named})" if named else "")
 
 
-def _notes(config: Config, *, by_validation: bool) -> Iterator[str]:
+def _notes(config: TranslationConfig, *, by_validation: bool) -> Iterator[str]:
     if by_validation:
         decay = config.schedule.own.get("decay")
         stalls = "" if decay is None else f"; it is multiplied by {decay:g} at each stall"

@@ -11,14 +11,12 @@ import torch
 from ablab.code.code import read_sources
 from ablab.code.load import load
 from ablab.code.machine import fast_bfloat16, provenance
-from ablab.config import Config
 from ablab.config.kinds import outside_parts
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import sha256
 from ablab.identity import condition_id
-from ablab.plan import Planned
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Cost, Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
@@ -33,6 +31,8 @@ from ablab.transformer.build import (
     device_of,
     trainer_options,
 )
+from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.ceiling import remarks
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare
@@ -59,7 +59,7 @@ read_sources()  # of the code just imported: a server of processes outlives edit
 class Work(Start):
     """The objects of one training, built once."""
 
-    planned: Planned
+    planned: PlannedTranslation
     prepared: Prepared
 
 
@@ -78,11 +78,11 @@ def train(work: Work, callbacks: Callbacks, stops: Stops | None = None) -> Recor
     return record
 
 
-def _emulates_bfloat16(config: Config) -> bool:
+def _emulates_bfloat16(config: TranslationConfig) -> bool:
     return config.training.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False
 
 
-def prepare_training(planned: Planned, console: Console) -> Work:
+def prepare_training(planned: PlannedTranslation, console: Console) -> Work:
     """Prepare the data, build the model, find the last checkpoint; refuse unsuitable settings before any writing."""
     check_devices(planned.config.trainer)
     for group, part in outside_parts(planned.config).items():

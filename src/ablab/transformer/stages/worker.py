@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import torch
 
-from ablab.config import Config
 from ablab.transformer.build import build_objective, build_start, trainer_options
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.training.module import TranslationModule
@@ -21,7 +21,7 @@ from ablab.transformer.training.workers import Worker, follow
 class WorkerSpec:
     """What the first process sends to the workers. `step`: where all of them start. `threads`: of each of them."""
 
-    config: Config
+    config: TranslationConfig
     corpus: Path
     checkpoints: Path
     origin: SavedModel | None

@@ -2,21 +2,22 @@
 
 from pathlib import Path
 
-from ablab.config import Composed, Config
+from ablab.config import Composed
 from ablab.errors import UserError
 from ablab.fields import Group, flatten
-from ablab.plan import Planned
 from ablab.store.records import SCHEMA, Record
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.config.planned import PlannedTranslation, settings_of_translation
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.saved_model import SavedModel, find_model
 
 
 def check_asked(composed: Composed) -> None:
     """Check the pairs of the corpus as it was asked for."""
-    (composed.asked or composed.config.data).check_pairs()
+    (composed.asked or settings_of_translation(composed.config).data).check_pairs()
 
 
-def check_reopened(config: Config, folder: RunFolder, record: Record) -> None:
+def check_reopened(config: TranslationConfig, folder: RunFolder, record: Record) -> None:
     """Raise UserError where the text is not the one that the run was trained on: its tokenizers would not fit."""
     config.data.check()
     known, digests = flatten(folder.recipe()), config.data.digests()
@@ -32,7 +33,7 @@ def check_reopened(config: Config, folder: RunFolder, record: Record) -> None:
         )
 
 
-def lacks_curve(planned: Planned) -> bool:
+def lacks_curve(planned: PlannedTranslation) -> bool:
     """Return whether a run should have a pruning curve with these pruning settings and has none.
 
     A curve under any search or test set counts: asking for another evaluation does not ask for another curve.
@@ -42,7 +43,7 @@ def lacks_curve(planned: Planned) -> bool:
     return all(curve.settings["pruning"] != planned.curve["pruning"] for curve in planned.folder.curves())
 
 
-def origin_of(config: Config) -> SavedModel | None:
+def origin_of(config: TranslationConfig) -> SavedModel | None:
     """Return the model that training starts from, or None; UserError if its architecture does not fit."""
     if config.init_from is None:
         return None

@@ -5,19 +5,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ablab.config import Composed, Config
+from ablab.config import Composed
 from ablab.console import Console
-from ablab.plan import Planned
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
 from ablab.tasks.task import Chart, Example, OfCurve, Stops, Task
 from ablab.tracking.tracker import Tracker
+from ablab.transformer.config.options import removes_heads
+from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.recipe import curve, evaluation, recipe
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
 from ablab.transformer.pruning.plot import draw, lines_of
 from ablab.transformer.pruning.saved_model import SavedModel
-from ablab.transformer.recipe import curve, evaluation, recipe
 from ablab.transformer.translation import planning, said, texts
 from ablab.transformer.translation.scores import (
     COSTS,
@@ -53,39 +55,41 @@ class Translation(Task):
     modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train")
     lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
 
-    def check(self, config: Config) -> None:
+    def check(self, config: TranslationConfig) -> None:
         config.data.check()
 
     def check_asked(self, composed: Composed) -> None:
         planning.check_asked(composed)
 
-    def check_reopened(self, config: Config, folder: RunFolder, record: Record) -> None:
+    def check_reopened(self, config: TranslationConfig, folder: RunFolder, record: Record) -> None:
         planning.check_reopened(config, folder, record)
 
-    def origin(self, config: Config) -> SavedModel | None:
+    def origin(self, config: TranslationConfig) -> SavedModel | None:
         return planning.origin_of(config)
 
-    def recipe(self, config: Config, origin: str | None) -> dict[str, Any]:
+    def recipe(self, config: TranslationConfig, origin: str | None) -> dict[str, Any]:
         return recipe(config, origin)
 
-    def evaluation(self, config: Config) -> dict[str, Any]:
+    def evaluation(self, config: TranslationConfig) -> dict[str, Any]:
         return evaluation(config)
 
-    def first_and_last_step(self, config: Config) -> tuple[int | None, int | None]:
+    def first_and_last_step(self, config: TranslationConfig) -> tuple[int | None, int | None]:
         return config.training.valid_every, config.training.max_steps
 
-    def curve(self, config: Config) -> dict[str, Any]:
+    def curve(self, config: TranslationConfig) -> dict[str, Any]:
         return curve(config)
 
-    def lacks_curve(self, planned: Planned) -> bool:
+    def lacks_curve(self, planned: PlannedTranslation) -> bool:
         return planning.lacks_curve(planned)
 
-    def prepared(self, planned: Planned, console: Console) -> "Work":
+    def prepared(self, planned: PlannedTranslation, console: Console) -> "Work":
         from ablab.transformer.stages.train import prepare_training  # torch from here on
 
         return prepare_training(planned, console)
 
-    def callbacks(self, planned: Planned, console: Console, beating: Heartbeat, tracker: Tracker) -> "Callbacks":
+    def callbacks(
+        self, planned: PlannedTranslation, console: Console, beating: Heartbeat, tracker: Tracker
+    ) -> "Callbacks":
         from ablab.transformer.stages.callbacks import run_callbacks
 
         return run_callbacks(planned.folder, console, beating, tracker)
@@ -95,12 +99,12 @@ class Translation(Task):
 
         return train(work, callbacks, stops)
 
-    def evaluate(self, planned: Planned, record: Record, callbacks: "Callbacks") -> None:
+    def evaluate(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
         from ablab.transformer.stages.evaluate import evaluate
 
         evaluate(planned, record, callbacks)
 
-    def measure_curve(self, planned: Planned, record: Record, callbacks: "Callbacks") -> None:
+    def measure_curve(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
         from ablab.transformer.stages.prune_curve import prune_curve
 
         prune_curve(planned, record, callbacks)
@@ -118,7 +122,7 @@ class Translation(Task):
     def outputs_for(self, folder: RunFolder, inputs: Sequence[str], **settings: object) -> list[str]:
         return translated(folder, inputs, **settings)
 
-    def dry_run(self, planned: Planned) -> dict[str, Any]:
+    def dry_run(self, planned: PlannedTranslation) -> dict[str, Any]:
         from ablab.transformer.stages.dry_run import dry_run
 
         return asdict(dry_run(planned))
@@ -132,7 +136,10 @@ class Translation(Task):
     def of_curve(self, claim: Any) -> OfCurve | None:
         return of_curve(claim)
 
-    def check_measured(self, claim: Any, planned: Planned) -> None:
+    def may_judge_by(self, curve: Curve, planned: PlannedTranslation) -> bool:
+        return not removes_heads(planned.config.pruning) or curve.curve_id == planned.curve_id
+
+    def check_measured(self, claim: Any, planned: PlannedTranslation) -> None:
         check_measured(claim, planned)
 
     def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from ablab.config.schema import Decoding
 from ablab.errors import UserError, first_error
 from ablab.fields import Count
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.config.schema import Decoding
 from ablab.transformer.pruning.saved_model import as_read, find_model
 
 

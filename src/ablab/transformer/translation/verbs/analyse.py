@@ -12,13 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 from ablab.config.groups import groups
 from ablab.console import Console
 from ablab.errors import UserError, choices
-from ablab.plan import Planned, reopened
+from ablab.plan import reopened
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Record, Strict
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
+from ablab.transformer.config.planned import PlannedTranslation, plan_of_translation, settings_of_translation
 from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.transformer.translation.verbs.options import AnalyseOptions
 
@@ -33,7 +34,7 @@ OPEN = ("data", "trainer", "logger")
 class _Opened:
     """A finished run and the artefacts it requires."""
 
-    planned: Planned
+    planned: PlannedTranslation
     record: Record
     wanted: list[Wanted]
 
@@ -86,7 +87,7 @@ def analyse(arguments: Sequence[str]) -> int:
 
 
 def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
-    planned, sentences = reopened(run, words), options.sentences or SENTENCES
+    planned, sentences = plan_of_translation(reopened(run, words)), options.sentences or SENTENCES
     text = None if options.text is None else planned.config.data.as_read([(options.text, "")])[0][0]
     asked = Asked(options.attention, sentences if options.heads else None, text)
     return _Opened(planned, run.record, wanted(planned, run.record, asked))
@@ -170,7 +171,7 @@ def draw_schedules(words: Sequence[str]) -> int:
 
     composed = compose(words)
     console = Console()
-    drawn = schedules(composed.config)
+    drawn = schedules(settings_of_translation(composed.config))
     folder = Path(composed.config.outputs) / "schedules"
     table, picture = (folder / f"{drawn.name}.{kind}" for kind in ("csv", "png"))
     for line in (*drawn.titles, *drawn.notes):

@@ -4,13 +4,15 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ablab.code.load import failure_of
-from ablab.config import Config, compose
+from ablab.config import compose
 from ablab.config.kinds import outside_parts
-from ablab.config.options import OPTIONS
+from ablab.config.schemas import part_groups
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.store.records import Strict
 from ablab.tasks.verbs import say_json, split_words
+from ablab.transformer.config.planned import settings_of_translation
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.translation.verbs.options import CheckOptions
 
 if TYPE_CHECKING:
@@ -43,12 +45,12 @@ class PartsChecked(Strict):
 def check(arguments: Sequence[str]) -> int:
     """Run every law of the parts that the words choose; return 0 if all hold."""
     options, words = split_words(CheckOptions, arguments)
-    chosen = {word.partition("=")[0].partition(".")[0] for word in words} & {*OPTIONS, "data"}
+    chosen = {word.partition("=")[0].partition(".")[0] for word in words} & part_groups().keys()
     if not chosen:
         raise UserError("check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm")
     typed = {word.partition("=")[0] for word in words}
     line = [*words, *(word for word in SMALL if word.partition("=")[0] not in typed)]
-    config = compose(line).config
+    config = settings_of_translation(compose(line).config)
     config.data.check()
     console = Console(stderr=options.format == "json")
     reasons: list[str] = []
@@ -86,7 +88,7 @@ def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
     yield from of_training.laws(line)
 
 
-def _broken(law: "Law", config: Config) -> str | None:
+def _broken(law: "Law", config: TranslationConfig) -> str | None:
     """Return what breaks the law, or None. An error breaks it too; its line is named if it is the part's own."""
     from ablab.transformer.contracts.laws import BrokenError
 

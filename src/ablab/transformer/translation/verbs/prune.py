@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ablab.config import Config
 from ablab.config.groups import default_choices
-from ablab.config.options import RulePruning, removes_heads
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import sha256
-from ablab.plan import Planned, reopened
+from ablab.plan import reopened
 from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
@@ -18,6 +16,9 @@ from ablab.store.run_folder import CARD
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.open import open_tracker
+from ablab.transformer.config.options import RulePruning, removes_heads
+from ablab.transformer.config.planned import PlannedTranslation, plan_of_translation
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import remaining
@@ -71,15 +72,17 @@ def prune(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
+def _reopened(run: FinishedRun, words: Sequence[str]) -> PlannedTranslation:
     if "pruning=none" in words:
         raise UserError(f"pruning=none: {run.run_id} gets no curve; allowed: any other option of pruning")
-    if run.record.settings["pruning"]["kind"] == "none" and not any(word.startswith("pruning=") for word in words):
+    if run.record.settings.get("pruning", {}).get("kind") == "none" and not any(
+        word.startswith("pruning=") for word in words
+    ):
         words = [f"pruning={default_choices()['pruning']}", *words]  # the run was trained without a curve
-    return reopened(run, words)
+    return plan_of_translation(reopened(run, words))
 
 
-def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> None:
+def _check(opened: Sequence[tuple[PlannedTranslation, Record]], options: PruneOptions) -> None:
     """Check, before any measurement, that the points can be saved and the runs drawn in one picture."""
     if options.save not in ("auto", "none"):
         for planned, _ in opened:
@@ -92,7 +95,7 @@ def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> N
         raise UserError(f"runs={runs}: their test sets or searches differ; allowed: one test set, one search")
 
 
-def _shapes(config: Config) -> Iterator[str]:
+def _shapes(config: TranslationConfig) -> Iterator[str]:
     full = Depths(config.model.encoder_layers, config.model.decoder_layers)
     pruning = config.pruning
     if removes_heads(pruning):
@@ -103,7 +106,7 @@ def _shapes(config: Config) -> Iterator[str]:
         yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, pruning.depths))
 
 
-def _curve(planned: Planned, record: Record, console: Console) -> Curve:
+def _curve(planned: PlannedTranslation, record: Record, console: Console) -> Curve:
     with locked(planned.folder):
         planned.folder.tidy()
         known = planned.folder.curve(planned.curve_id)
@@ -119,7 +122,7 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
 
 
 def _save(
-    planned: Planned, record: Record, curve: Curve, wanted: str, console: Console
+    planned: PlannedTranslation, record: Record, curve: Curve, wanted: str, console: Console
 ) -> tuple[Path | None, list[str]]:
     """Save the requested model; return its folder, if any, and lines about the result and the next command."""
     if wanted == "none":
@@ -149,7 +152,7 @@ def _save(
     ]
 
 
-def _track(planned: Planned, place: Path, console: Console) -> None:
+def _track(planned: PlannedTranslation, place: Path, console: Console) -> None:
     """Let the tracker store a saved model, if the user wants it."""
     if not planned.config.logger.stores("pruned"):
         return
@@ -180,7 +183,10 @@ def _of_shape(curve: Curve, wanted: str) -> Point:
 
 
 def _draw(
-    opened: Sequence[tuple[Planned, Record]], curves: Sequence[Curve], options: PruneOptions, console: Console
+    opened: Sequence[tuple[PlannedTranslation, Record]],
+    curves: Sequence[Curve],
+    options: PruneOptions,
+    console: Console,
 ) -> Path:
     """Draw the curves, say where, and return the picture."""
     if len(opened) == 1 and options.picture is None:

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ablab.config import Config
 from ablab.config.kinds import unasked
-from ablab.config.options import DropHead
 from ablab.fields import Role
 from ablab.store.records import SCHEMA
+from ablab.transformer.config.options import DropHead
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 
-def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
+def recipe(config: TranslationConfig, origin: str | None = None) -> dict[str, Any]:
     """Return everything that decides the selected weights, as plain values; settings without effect are left out.
 
     `origin`: digest of the weights that training starts from; None for random ones.
@@ -48,7 +48,7 @@ def recipe(config: Config, origin: str | None = None) -> dict[str, Any]:
     return content
 
 
-def evaluation(config: Config, kept: Mapping[str, Sequence[Any]] | None = None) -> dict[str, Any]:
+def evaluation(config: TranslationConfig, kept: Mapping[str, Sequence[Any]] | None = None) -> dict[str, Any]:
     """Return the settings of an evaluation: test text, search, number of sentences and remaining layers or heads.
 
     `kept`: indices of layers per stack, or of heads per site and layer; None if all remain.
@@ -66,6 +66,6 @@ def evaluation(config: Config, kept: Mapping[str, Sequence[Any]] | None = None) 
     }
 
 
-def curve(config: Config) -> dict[str, Any]:
+def curve(config: TranslationConfig) -> dict[str, Any]:
     """Return the settings of pruning curves: the evaluation of each point and the choice of layers."""
     return {**evaluation(config), "pruning": config.pruning.part(Role.EVALUATION)}

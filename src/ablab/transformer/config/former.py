@@ -39,16 +39,6 @@ MEANT = {
 """Names that options have elsewhere. Similarity of spelling would suggest a different experiment."""
 
 
-def key_of_now(key: str) -> str:
-    """Return the current key for a former one; any other key is returned unchanged."""
-    return WORDS.get(key, key)
-
-
-def key_of(word: str) -> str:
-    """Return the current name of the key in `key=value`."""
-    return key_of_now(word.partition("=")[0])
-
-
 def of_schema_1(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration recorded under SCHEMA 1, or a part of one, in current fields with its former effect."""
     values = dict(config)

@@ -50,5 +50,4 @@ def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
         ("drophead", {"warmup_steps": warmup, "total_steps": SMOKE_STEPS}),
     ):
         small[group] = {**values[group], **{key: limit for key, limit in limits.items() if key in values[group]}}
-    small["outputs"] = f"{values['outputs']}/smoke"
     return small
