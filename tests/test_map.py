@@ -111,7 +111,7 @@ def test_a_floor_is_one_above_the_highest_that_it_imports_and_a_circle_is_on_one
         ("ablab.errors", "errors"),
         ("ablab.commands.options", "commands"),
         ("ablab.transformer", "transformer"),
-        ("ablab.transformer.scoring", "transformer.scoring"),
+        ("ablab.transformer.data.scoring", "transformer.data"),
         ("ablab.transformer.model.norms", "transformer.model"),
     ],
 )

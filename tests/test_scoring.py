@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
 from ablab.errors import UserError
-from ablab.transformer.scoring import bleu, is_installed, looks_tokenised, score, tokenizer_of
+from ablab.transformer.data.scoring import bleu, is_installed, looks_tokenised, score, tokenizer_of
 
 HYPOTHESES = ["the red house stands by the river", "a bird , it sings", "", "Ein Haus"]
 REFERENCES = ["the red house stands near the river", "a bird sings on the tree", "nothing at all", "Ein Haus"]
@@ -27,7 +27,9 @@ def test_the_tokenizer_is_that_of_the_target_language(language, expected):
 @pytest.mark.parametrize(("language", "own", "instead"), [("ja", "ja-mecab", "char"), ("ko", "ko-mecab", "13a")])
 def test_japanese_and_korean_have_their_own_where_it_is_installed(language, own, instead, monkeypatch):
     for there in (True, False):
-        monkeypatch.setattr("ablab.transformer.scoring.find_spec", lambda _, there=there: object() if there else None)
+        monkeypatch.setattr(
+            "ablab.transformer.data.scoring.find_spec", lambda _, there=there: object() if there else None
+        )
         assert is_installed(own) is there
         assert tokenizer_of(language) == (own if there else instead)
 

@@ -59,7 +59,7 @@ RUN = (
         "ablab.transformer.stages.evaluate.evaluate",
         (
             Step("translate", "ablab.transformer.decoding.translator.Translator"),
-            Step("score", "ablab.transformer.scoring.score"),
+            Step("score", "ablab.transformer.data.scoring.score"),
             Step("record", "ablab.store.run_folder.RunFolder.write_evaluation"),
         ),
     ),
@@ -244,7 +244,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where is test BLEU computed?",
-        ("ablab.transformer.stages.evaluate.evaluate", "ablab.transformer.scoring.score"),
+        ("ablab.transformer.stages.evaluate.evaluate", "ablab.transformer.data.scoring.score"),
     ),
     (
         "Where are layers removed from a trained model?",

@@ -16,9 +16,9 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 324,
-    "lines": 46_200,
+    "lines": 46_201,
     "entries at the top": 30,
-    "arrows between rooms": 290,
+    "arrows between rooms": 285,
     "floors": 13,
     "files that name a score": 33,
     "modules with one importer": 75,

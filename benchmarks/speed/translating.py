@@ -21,12 +21,12 @@ from ablab.plan import reopened
 from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import RunFolder
 from ablab.transformer.build import build_search, load_model
+from ablab.transformer.data.scoring import bleu
 from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.decoding.hypotheses import length_penalty
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.model.tokens import BOS, PAD
 from ablab.transformer.pruning.saved_model import of_run
-from ablab.transformer.scoring import bleu
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 

@@ -25,7 +25,7 @@ from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Cell, Study
-from ablab.transformer.scoring import score
+from ablab.transformer.data.scoring import score
 from ablab.transformer.stages.callbacks import COLUMNS
 
 WORDS = [

@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.scoring": "ablab.transformer.data.scoring",
     "ablab.model": "ablab.transformer.model",
     "ablab.data": "ablab.transformer.data",
     "ablab.training": "ablab.transformer.training",
@@ -18,9 +19,8 @@ FORMER: Mapping[str, str] = {
     "ablab.build": "ablab.transformer.build",
     "ablab.contracts": "ablab.transformer.contracts",
     "ablab.stages": "ablab.transformer.stages",
-    "ablab.scoring": "ablab.transformer.scoring",
 }
-"""By the name that a package or module had, the name that it has."""
+"""By the name that a package or module had, the name that it has; a module goes before the package that it is in."""
 
 MERGED: Mapping[str, str] = {
     "ablab.code.equal": "ablab.code.differences",
@@ -58,6 +58,7 @@ MERGED: Mapping[str, str] = {
     "ablab.transformer.stages.texts": "ablab.transformer.stages.analyses",
     "ablab.transformer.stages.validated": "ablab.transformer.stages.prune_curve",
     "ablab.transformer.training.chunks": "ablab.transformer.training.loss",
+    "ablab.transformer.scoring": "ablab.transformer.data.scoring",
     "ablab.wording": "ablab.text",
 }
 """By the name of a module that another one took in, the name of that one. `former` knows none of these: code that still

@@ -6,8 +6,8 @@ import pytest
 
 from ablab.transformer.data.ceiling import ceiling, remarks
 from ablab.transformer.data.prepared import prepare
+from ablab.transformer.data.scoring import Scoring
 from ablab.transformer.data.vocabulary import train_tokenizer
-from ablab.transformer.scoring import Scoring
 
 GERMAN = ["ein rotes Haus steht am Fluss", "zwei kleine Hunde laufen durch den Park"]
 CHINESE = ["我们，明天，去，北京", "你好，世界，很，大"]

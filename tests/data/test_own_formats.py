@@ -16,12 +16,12 @@ from ablab.fields import Role
 from ablab.identity import evaluation
 from ablab.transformer.data.corpus import Corpus, Pair, digest_of
 from ablab.transformer.data.keys import key
+from ablab.transformer.data.scoring import Scoring, bleu, score
 from ablab.transformer.data.splitting import hold_out
 from ablab.transformer.data.text_files import digest_of_pair
 from ablab.transformer.data.tokenizer import given_tokenizer
 from ablab.transformer.data.vocabulary import train_tokenizer
 from ablab.transformer.model.tokens import EOS, PAD, SPECIAL, UNK
-from ablab.transformer.scoring import Scoring, bleu, score
 from tests.data import plain
 
 Configured = Callable[..., Corpus]

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from ablab.config import compose
+from ablab.transformer.data.scoring import score
 from ablab.transformer.pruning.curve_files import COLUMNS
-from ablab.transformer.scoring import score
 from ablab.transformer.stages.prune_curve import label
 from tests.pruning.conftest import pruned, the_run
 

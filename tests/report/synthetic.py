@@ -16,7 +16,7 @@ from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.study import Cell, Study
-from ablab.transformer.scoring import Scores, score
+from ablab.transformer.data.scoring import Scores, score
 from ablab.transformer.stages.callbacks import COLUMNS
 
 WORDS = (

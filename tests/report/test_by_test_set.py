@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from ablab.store.records import EvaluatedSet
-from ablab.transformer.scoring import bleu
+from ablab.transformer.data.scoring import bleu
 from tests.report.conftest import typed
 from tests.report.synthetic import SENTENCES, corpus, fill
 

@@ -9,8 +9,8 @@ from ablab.cli import main
 from ablab.judge.arms import set_scores
 from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.data.scoring import score
 from ablab.transformer.data.tokenizer import load_tokenizers
-from ablab.transformer.scoring import score
 from tests.run.conftest import TINY, Said, typed
 from tests.translation import TRANSLATION
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from ablab.transformer.data.corpus import Corpus, is_file
 from ablab.transformer.data.normalization import IDENTITY
+from ablab.transformer.data.scoring import USUAL, Scoring, bleu
 from ablab.transformer.data.tokenizer import Tokenizer
-from ablab.transformer.scoring import USUAL, Scoring, bleu
 
 LOWEST = 99.0
 """BLEU of the references through the tokenizer below which a line says so."""

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, ReadIf
 from ablab.transformer.data.normalization import IDENTITY, USUAL, Rule, is_plain
-from ablab.transformer.scoring import NEEDS, is_installed, tokenizer_of
+from ablab.transformer.data.scoring import NEEDS, is_installed, tokenizer_of
 
 Pair = tuple[str, str]
 """A source sentence and its target sentence, raw."""

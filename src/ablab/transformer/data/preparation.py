@@ -20,10 +20,10 @@ from ablab.transformer.data.growing import GrowingArray, GrowingSentences
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap, TrainingPairs, hashes
 from ablab.transformer.data.processes import Processes
+from ablab.transformer.data.scoring import Scoring
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 from ablab.transformer.data.training_tokenizers import tokenizers_of
 from ablab.transformer.model.tokens import UNK
-from ablab.transformer.scoring import Scoring
 
 MANIFEST = "manifest.json"
 

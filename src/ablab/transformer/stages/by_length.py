@@ -8,7 +8,7 @@ import numpy as np
 
 from ablab.statistics.sentences import corpus_bleu
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace
-from ablab.transformer.scoring import score
+from ablab.transformer.data.scoring import score
 
 MOST_BUCKETS = 6
 

@@ -15,9 +15,9 @@ from ablab.transformer.data.corpus import SPLITS, Pair, Split
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap
 from ablab.transformer.data.prepared import Prepared, characters, lacks_characters
+from ablab.transformer.data.scoring import Scoring, looks_tokenised, score
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.pruning.saved_model import of_run
-from ablab.transformer.scoring import Scoring, looks_tokenised, score
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.validation import spread_loss
 

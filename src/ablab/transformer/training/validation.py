@@ -10,10 +10,10 @@ import torch
 from ablab.transformer.data.batches import Batch, Index, Sentences, collate, like_lengths
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 from ablab.transformer.data.prepared import Prepared
+from ablab.transformer.data.scoring import Scoring, bleu
 from ablab.transformer.decoding.translator import DecodingConfig, Translator, spread
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.scoring import Scoring, bleu
 from ablab.transformer.training.loss import SPREAD_TOKENS, VALID_TOKENS, token_loss
 
 

@@ -7,7 +7,7 @@ from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
 from ablab.store.stored_text import stored_text
 from ablab.tasks.task import TOLERANCE, Example
-from ablab.transformer.scoring import Scoring, score, sentence_chrf
+from ablab.transformer.data.scoring import Scoring, score, sentence_chrf
 
 SHOWN = 6
 """Examples shown: half of them better than the other, half worse."""
