@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 324,
-    "lines": 46_201,
+    "files over 12 lines": 320,
+    "lines": 46_146,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 13,

@@ -15,7 +15,7 @@ from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError
 from ablab.fields import Text, as_typed, text_type
 from ablab.study.design import arms_of
-from ablab.study.experiment_file import read
+from ablab.study.experiment import read
 from ablab.study.study import Cell, Study
 
 NASTY = ["1.10", "1e3", "true", "null", "no", "0x10", "1_000", "~", "a=b", "[a]", "'q'", '"', "ä", " lead"]

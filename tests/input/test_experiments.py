@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from ablab.errors import UserError
-from ablab.study.experiment_file import read
+from ablab.study.experiment import read
 from tests.input.conftest import examples
 from tests.input.experiments import TEXTS, WHOLE, _dumped, files
 from tests.input.forked import forked, typed

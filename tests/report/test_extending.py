@@ -14,9 +14,8 @@ from ablab.judge.extending import next_seeds
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.setup import setup
-from ablab.study.closing import close
 from ablab.study.definition import define
-from ablab.study.extending import extend, extensions
+from ablab.study.extending import close, extend, extensions
 from ablab.sweep.sweep import Policy, sweep
 from tests.report.synthetic import claims_of, corpus, translated, write
 

@@ -13,8 +13,8 @@ from ablab.console import Console
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.verify import faults_of
 from ablab.store.register import REGISTER, waiting_for
-from ablab.study.closing import close
 from ablab.study.definition import define
+from ablab.study.extending import close
 from ablab.study.ledger import register
 from tests.report.conftest import typed
 from tests.report.synthetic import fill

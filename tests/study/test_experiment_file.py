@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.errors import UserError
-from ablab.study.experiment_file import read
+from ablab.study.experiment import read
 
 
 def written(tmp_path, text):

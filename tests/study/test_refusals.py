@@ -5,7 +5,7 @@ import pytest
 from ablab.cli import main
 from ablab.errors import UserError
 from ablab.study.definition import define
-from ablab.study.search_definition import define_search
+from ablab.study.search import define_search
 from tests.study.conftest import SEARCH, STUDY
 
 LINES = {

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from ablab.study.definition import define
-from ablab.study.experiment import Added
-from ablab.study.experiment_file import read
-from ablab.study.search_definition import define_search
+from ablab.study.experiment import Added, read
+from ablab.study.search import define_search
 from tests.study.test_sweep import ROOT
 
 FILES = sorted((ROOT / "experiments").glob("*.yaml"))

@@ -9,7 +9,7 @@ from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.study.definition import define
 from ablab.study.ledger import register
-from ablab.study.search_definition import announced, define_search
+from ablab.study.search import announced, define_search
 from tests.study.conftest import SEARCH, STUDY
 
 OTHER = STUDY.replace("Does it help?", "Does something else?")

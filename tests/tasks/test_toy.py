@@ -238,6 +238,13 @@ def test_a_search_stops_its_poor_trials_and_alone_they_go_on(folder, capsys):
     assert f"{poor['run_id']} continues from step {poor['steps']}" in capsys.readouterr().out
 
 
+def test_a_score_of_another_task_is_no_objective(folder, capsys):
+    line = ["hydra/sweeper=optuna", "task=toy", "task.rate=interval(0.1,0.2)"]
+    assert main(["train", "-m", *line, *QUIET]) == 2
+    told = "hydra.sweeper.objectives=[valid_loss]: task=toy has no such score; allowed: parameters, valid_error"
+    assert told in capsys.readouterr().err
+
+
 DRAFT = """
 from toy_task import Tested, Toy
 

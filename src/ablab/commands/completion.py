@@ -89,7 +89,7 @@ def _values(verb: str, typed: Sequence[str], key: str) -> list[str]:
     from ablab.config.groups import groups
 
     if key == "experiment":
-        from ablab.study.experiment_file import names
+        from ablab.study.experiment import names
 
         return names()
     return groups().get(key) or _choices(_fields(typed).get(key, {}))

@@ -16,11 +16,10 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id, differing
 from ablab.judge.prospects import prospects
-from ablab.study.closing import close
 from ablab.study.definition import define
-from ablab.study.extending import extensions
+from ablab.study.extending import close, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
-from ablab.study.search_definition import define_search
+from ablab.study.search import define_search
 from ablab.study.study import Study
 from ablab.sweep.check import Tried, check, tried
 from ablab.sweep.hydra_words import check_hydra, hydra_words

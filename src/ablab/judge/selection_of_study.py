@@ -17,9 +17,8 @@ from ablab.plan import Planned
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
-from ablab.study.closing import Closing, closings
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
-from ablab.study.extending import MOST_CLAIMS, extensions
+from ablab.study.extending import MOST_CLAIMS, Closing, closings, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study

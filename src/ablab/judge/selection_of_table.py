@@ -20,8 +20,7 @@ from ablab.statistics.student import Floats
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, settled
 from ablab.study.design import Arm
-from ablab.study.experiment import Declared, ErrorEstimate, Expectation
-from ablab.study.experiment_file import read_as
+from ablab.study.experiment import Declared, ErrorEstimate, Expectation, read_as
 from ablab.study.grid import grid_of
 from ablab.tasks.registry import known_scores
 from ablab.tasks.score import COSTS

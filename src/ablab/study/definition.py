@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.store.garbage import uncollected
-from ablab.study.both_ways import Compared
 from ablab.study.cells import cells_of, check_all_measured, check_differ, check_distinct, one_arm_a_run, united_arms
 from ablab.study.claims import Settled, asked, settled
 from ablab.study.design import Arm, arms_of
-from ablab.study.experiment_file import find, read
+from ablab.study.experiment import find, read
 from ablab.study.extending import added_so_far, check_followed
 from ablab.study.grid import grid_of
-from ablab.study.search_definition import confirming
+from ablab.study.search import confirming
 from ablab.study.study import Study, digest_of
 from ablab.study.study_file import StudyFile, check_own
 from ablab.study.tuning import tuned_of
 from ablab.study.tuning_study import (
+    Compared,
     check_scales_when_tuned,
     compared_when_tuned,
     records_of,

@@ -1,7 +1,8 @@
-"""Seeds that were added to a study, arm by arm, as its claims stayed open."""
+"""What is recorded of a study after its launch: seeds that are added, and missing runs that are given up."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock
 from pydantic import BaseModel
@@ -14,7 +15,10 @@ from ablab.store.records import now
 from ablab.store.register import Register
 from ablab.study.claims import Settled
 from ablab.study.experiment import ErrorEstimate
+from ablab.study.ledger import RESULTS, State, ledger
 from ablab.study.study import Cell, Study, names_of
+
+Recorded = TypeVar("Recorded", bound=BaseModel)
 
 FILE = "extended.json"
 
@@ -32,13 +36,7 @@ class Extension(BaseModel):
 
 def extensions(folder: Path) -> list[Extension]:
     """Return the extensions of the study in this folder, oldest first. Raises UserError where they cannot be read."""
-    path = folder / FILE
-    if not path.exists():
-        return []
-    try:
-        return [Extension.model_validate(entry) for entry in read_json(path)]
-    except (ValueError, TypeError):
-        raise UserError(f"{path}: cannot be read as extensions of the study") from None
+    return _recorded(Extension, folder / FILE, "extensions")
 
 
 def added_so_far(study: Study, looks: Looks) -> list[Cell]:
@@ -79,3 +77,66 @@ def extend(study: Study, seeds: Mapping[str, int], known: Sequence[Extension], e
         content = [*known, Extension(at=now(), seeds=dict(seeds), ended=ended)]
         Register(study.outputs).write(path, [one.model_dump() for one in content], "extended", study=study.folder.name)
     return True
+
+
+class Closing(BaseModel):
+    """Runs that were given up together. `runs`: their states then, by run id; of a run that is there, by task."""
+
+    reason: str
+    closed: str
+    runs: dict[str, str]
+
+    def gives_up(self, cell: Cell) -> bool:
+        """Return whether the run of this cell is among them, or its evaluation or curve."""
+        return task(cell) in self.runs or cell.planned.run_id in self.runs
+
+
+def task(cell: Cell) -> str:
+    """Return the id of what a run is asked for: arms that differ by pruning alone share their runs."""
+    planned = cell.planned
+    return " ".join(part for part in (planned.run_id, planned.evaluation_id, planned.curve_id) if part)
+
+
+def closings(folder: Path) -> list[Closing]:
+    """Return the closings of the study in this folder, oldest first. Raises UserError where they cannot be read."""
+    return _recorded(Closing, folder / "closed.json", "closings")
+
+
+def _recorded(kind: type[Recorded], path: Path, what: str) -> list[Recorded]:
+    if not path.exists():
+        return []
+    try:
+        return [kind.model_validate(entry) for entry in read_json(path)]
+    except (ValueError, TypeError):
+        raise UserError(f"{path}: cannot be read as {what} of the study") from None
+
+
+def close(study: Study, reason: str) -> Closing:
+    """Record that the study's missing runs are given up. Raises UserError where nothing is missing, or runs go on."""
+    if not reason.strip():
+        raise UserError("close=: says nothing; allowed: the reason, such as close='the machine is gone'")
+    if not (study.folder / "registered.json").exists():
+        raise UserError(f"close={reason}: {study.name} was never launched; only a launched study can be closed")
+    path = study.folder / "closed.json"
+    complete(study.outputs, path)
+    before = closings(study.folder)
+    missing = {
+        entry.cell.planned.run_id if entry.record is None else task(entry.cell): entry.state
+        for entry in ledger(study).values()
+        if entry.state not in RESULTS and not any(closing.gives_up(entry.cell) for closing in before)
+    }
+    running = [run for run, state in missing.items() if state is State.RUNNING]
+    typed = f"close={reason}"
+    if running:
+        raise UserError(
+            f"{typed}: {len(running)} runs go on now, such as {running[0].split()[0]}; wait for them, or stop them"
+        )
+    if not missing:
+        raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
+    closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
+    content = [entry.model_dump() for entry in (*before, closing)]
+    Register(study.outputs).write(path, content, "closed", study=study.folder.name)
+    if study.looks is not None:  # no look comes after a seed that is missing
+        seeds = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
+        extend(study, seeds, extensions(study.folder), ended=f"runs were given up: {closing.reason}")
+    return closing

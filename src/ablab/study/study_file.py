@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from ablab.errors import UserError
 from ablab.files import json_digest, read_json
-from ablab.study.experiment import Experiment
-from ablab.study.experiment_file import read
+from ablab.study.experiment import Experiment, read
 
 
 class StudyFile(NamedTuple):

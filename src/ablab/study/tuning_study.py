@@ -1,14 +1,13 @@
-"""The tuning study of an experiment, which runs before its own, and what it makes of the experiment's arms."""
+"""The tuning study of an experiment, which runs before its own, and what it makes of the arms and claims."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ablab.config import compose_arm
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.search.space import checked
 from ablab.store.records import Record
-from ablab.study.both_ways import Compared, both_ways, tuned_alone
 from ablab.study.cells import cells_of, check_differ, check_scales
 from ablab.study.claims import Settled, check_scale
 from ablab.study.design import Arm
@@ -17,8 +16,36 @@ from ablab.study.grid import Grid
 from ablab.study.search import space_of
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import StudyFile
-from ablab.study.tuning import Tuned, settings_of, trial_arms
+from ablab.study.tuning import TUNED, Tuned, settings_of, trial_arms
 from ablab.tasks.registry import task_in_words
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a study compares: its arms, the baseline of each, and the claims."""
+
+    arms: Sequence[Arm]
+    baselines: Mapping[str, str]
+    claims: Sequence[Settled]
+
+
+def both_ways(compared: Compared, tuned: Sequence[Tuned]) -> Compared:
+    """Add each arm with its best settings, compared with its baseline at its own best ones, and the claims of these.
+
+    These claims come first. Those at usual settings are secondary: they show what tuning changes, and must not widen
+    the intervals of what the study asks.
+    """
+    names = {one.arm.name: one.name for one in tuned}
+    arms = [*compared.arms, *(Arm(one.name, one.words) for one in tuned)]
+    baselines = {**compared.baselines, **{names[arm]: names[base] for arm, base in compared.baselines.items()}}
+    usual = [claim.model_copy(update={"secondary": True}) for claim in compared.claims]
+    return Compared(arms, baselines, [*(_of_tuned(claim, names) for claim in compared.claims), *usual])
+
+
+def _of_tuned(claim: Settled, names: Mapping[str, str]) -> Settled:
+    found = claim.renamed(names)
+    # What weighs several arms has a name in words.
+    return found if not claim.parts else found.model_copy(update={"arm": f"{claim.arm}{TUNED}"})
 
 
 def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
@@ -97,6 +124,7 @@ def usual_runs(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> dict[s
 def compared_when_tuned(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
     """Return what is compared once the arms are tuned."""
     if tune.judged == "tuned":
-        return tuned_alone(compared, tuned)
+        words = {one.arm.name: one.words for one in tuned}
+        return replace(compared, arms=[replace(arm, words=words[arm.name]) for arm in compared.arms])
     baselines = {arm.name: grid.baseline_of(arm).name for arm in compared.arms}
     return both_ways(replace(compared, baselines=baselines), tuned)

@@ -8,8 +8,7 @@ from ablab.config.keys import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.statistics.looks import Looks
-from ablab.study.experiment import Added, Experiment
-from ablab.study.experiment_file import names
+from ablab.study.experiment import Added, Experiment, names
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override

@@ -12,8 +12,7 @@ from ablab.errors import DONE, UserError
 from ablab.launchers.task import perform
 from ablab.search.settings import Settings
 from ablab.study.definition import define
-from ablab.study.search import SearchStudy
-from ablab.study.search_definition import define_search
+from ablab.study.search import SearchStudy, define_search
 from ablab.sweep.hydra_words import check_hydra, hydra_words
 from ablab.sweep.sweep import Launch, Policy, policy_of, sweep
 

@@ -15,8 +15,7 @@ from ablab.search.storage import JOURNAL, masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.locks import hold
 from ablab.study.ledger import RESULTS, LedgerEntry, State, register
-from ablab.study.search import SearchStudy
-from ablab.study.search_definition import announced
+from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
 from ablab.sweep.search_progress import SearchBoard
 from ablab.sweep.search_report import closing_lines, write_report

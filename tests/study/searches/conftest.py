@@ -8,7 +8,7 @@ from ablab.console import Console
 from ablab.search.settings import of_hydra
 from ablab.store.failures import write_failure
 from ablab.store.run_folder import RunFolder
-from ablab.study.search_definition import define_search
+from ablab.study.search import define_search
 from ablab.sweep.search_sweep import known_trials, search_trials
 from ablab.sweep.sweep import Policy
 from tests.run.conftest import TINY

@@ -11,7 +11,7 @@ from ablab.errors import DONE, UserError
 from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
-from ablab.study.search_definition import define_search
+from ablab.study.search import define_search
 from ablab.sweep.search_sweep import known_trials
 from ablab.sweep.summary import open_study_tracker
 from ablab.tracking.card import cards_of
