@@ -53,7 +53,7 @@ def _checked(words: list[str]) -> None:
     """Run one line with a clock around each check. The wrappers are there before anything imports what they wrap."""
     from ablab import files
     from ablab.cli import main as ablab
-    from ablab.store import heartbeat, ownership, register
+    from ablab.store import heartbeat, locks, register
 
     spent: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
     inside: list[str] = []
@@ -80,7 +80,7 @@ def _checked(words: list[str]) -> None:
     clocked(files, "check_guards")
     clocked(register.Register, "write")
     clocked(register.Register, "append")
-    clocked(ownership.Owner, "check")
+    clocked(locks.Owner, "check")
     clocked(heartbeat.Heartbeat, "beat")
     begun = time.perf_counter()
     ablab(["train", *words])

@@ -12,8 +12,7 @@ from filelock import FileLock
 from ablab.errors import BusyError, TakenOverError, UserError
 from ablab.files import write_text
 from ablab.store.heartbeat import heartbeat, read_pulse
-from ablab.store.locks import hold, is_held, is_running, locked
-from ablab.store.ownership import owned
+from ablab.store.locks import hold, is_held, is_running, locked, owned
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 
@@ -120,7 +119,7 @@ def disk(monkeypatch):
         return read(path, *args, **options)
 
     monkeypatch.setattr(Path, "read_text", read_text)
-    monkeypatch.setattr("ablab.store.ownership.PAUSES", (0, 0))
+    monkeypatch.setattr("ablab.store.locks.PAUSES", (0, 0))
     return errors
 
 

@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 320,
-    "lines": 46_146,
+    "files over 12 lines": 315,
+    "lines": 46_093,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 13,
     "files that name a score": 33,
-    "modules with one importer": 75,
+    "modules with one importer": 71,
     "class names used twice": 5,
     "files from the command line to the record": 23,
 }

@@ -37,7 +37,7 @@ def _refuse(*_: object, **__: object) -> None:
 NOT_DONE = {
     "ablab.run.run": _accept,
     "ablab.sweep.hydra.sweep": _done,
-    "ablab.sweep.search_sweep.search_trials": _done,
+    "ablab.sweep.hydra.search_trials": _done,
     "ablab.sweep.hydra.perform": _done,
     "hydra_plugins.ablab_hydra.launchers.StudyLauncher.launch": lambda *_, **__: [],
     "ablab.commands.study.check": lambda found, console: True,

@@ -39,7 +39,7 @@ TRUST = [
     ),
     Fault(
         "owner: a run that was taken over is written to",
-        "store/ownership.py",
+        "store/locks.py",
         "        with guarded(folder.path, owner.check):\n",
         "        with guarded(folder.path, lambda: None):\n",
         LOCKS,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ablab.api import Run, Store
 from ablab.api import open as open_store
-from ablab.api.removal import ASIDE, RemovedRuns, set_aside
-from ablab.api.superseded import erase, find_superseded, restore, superseded
+from ablab.api.removal import ASIDE, RemovedRuns, erase, find_superseded, restore, set_aside, superseded
 from ablab.commands.options import RmOptions
 from ablab.commands.show import size_of
 from ablab.console import Console

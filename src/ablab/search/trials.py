@@ -184,7 +184,7 @@ def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[T
     return [done[index] for index in front([trial.values or () for trial in done], objectives)]
 
 
-def count(trials: Sequence[Trial]) -> str:
+def counts_of(trials: Sequence[Trial]) -> str:
     """Count outcomes, as in `12 finished, 6 stopped early, 1 failed`."""
     names: dict[Outcome | None, str] = {
         "finished": "finished",

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ablab.config import compose_arm
+from ablab.config import compose, compose_arm
 from ablab.config.keys import all_fields
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, choices
@@ -20,7 +20,7 @@ from ablab.study.claims import Settled, check_measured, check_scale, settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment, find, read
 from ablab.study.grid import grid_of
-from ablab.study.study import Study
+from ablab.study.study import Cell, Study
 from ablab.study.study_file import StudyFile, check_own
 from ablab.study.typed import check_of_runs, line_beside, parse_words, planned_seeds, seeds_of
 from ablab.tasks.registry import task_in_words, task_of
@@ -93,6 +93,12 @@ class SearchStudy:
         words = (*self.common, *own, seed, *self.base.task.lean, f"search_trial={trial}")
         unread = compose_arm(words).unread
         return tuple(word for word in words if word not in unread)
+
+    def cell(self, number: int, own: Sequence[str]) -> Cell:
+        """Return the run of a trial, planned; UserError where no run can have its values."""
+        words = self.words(number, own)
+        planned = plan(compose(words))
+        return Cell(f"trial {number}", planned.config.seed, words, planned)
 
     def report(self) -> dict[str, Any] | None:
         """Return the results so far; None where there are none, or where they are those of another space."""

@@ -12,9 +12,10 @@ from ablab.errors import DONE, UserError
 from ablab.launchers.task import perform
 from ablab.search.settings import Settings
 from ablab.study.definition import define
-from ablab.study.search import SearchStudy, define_search
+from ablab.study.search import define_search
 from ablab.sweep.hydra_words import check_hydra, hydra_words
-from ablab.sweep.sweep import Launch, Policy, policy_of, sweep
+from ablab.sweep.search_sweep import search_trials
+from ablab.sweep.sweep import Launch, policy_of, sweep
 
 
 class RunLauncher(Protocol):
@@ -54,7 +55,10 @@ class TypedLine:
         policy, console = policy_of(self.words), Console()
         search = define_search(self.words, settings)
         if search is not None:
-            code = _search(search, launcher, policy, console)
+            launcher.check([search.base.config])
+            jobs = launcher.at_a_time
+            launch = launcher.launching(policy.fail_fast, jobs)
+            code = search_trials(search, launch, policy, console, jobs=jobs)
             if code or settings is not None:
                 return code
         study = define(self.words)
@@ -93,11 +97,3 @@ def _is_ours(of_hydra: Sequence[str]) -> bool:
     """Return whether the chosen sweeper is one of ours."""
     chosen = [word.partition("=")[2] for word in of_hydra if word.partition("=")[0] == "hydra/sweeper"]
     return not chosen or chosen[-1] in ("study", "optuna")
-
-
-def _search(search: SearchStudy, launcher: RunLauncher, policy: Policy, console: Console) -> int:
-    from ablab.sweep.search_sweep import search_trials  # it imports Optuna, which studies do without
-
-    launcher.check([search.base.config])
-    jobs = launcher.at_a_time
-    return search_trials(search, launcher.launching(policy.fail_fast, jobs), policy, console, jobs=jobs)

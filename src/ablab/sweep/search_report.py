@@ -1,18 +1,25 @@
-"""Results of a search: a table of the best trials, files and a picture of all, and the line to type next."""
+"""What a search has found so far: tables, lines, files and data of its trials. Starts nothing."""
 
 import csv
 import io
+import json
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ablab.console import aligned
+from rich.live import Live
+from rich.text import Text
+
+from ablab.console import Console, aligned
+from ablab.errors import UserError
 from ablab.files import write_json, write_text
-from ablab.search.trials import Trial, Trials, best_of, count, front_of, saved_line
+from ablab.search.storage import JOURNAL, open_storage
+from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, front_of, saved_line
 from ablab.store.records import now
+from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
-from ablab.sweep.search_plots import draw_front, draw_history
+from ablab.sweep.plots import draw_front, draw_history
 from ablab.text import program
 from ablab.tracking.open import opened
 
@@ -20,6 +27,17 @@ TRIALS = "trials.csv"
 MOST_ROWS = 10
 FRESH = 3
 """Number of seeds for the winner of a search that names none."""
+
+
+def known_trials(search: SearchStudy) -> Trials | None:
+    """Open existing trials for reading; None where no trial was ever begun."""
+    if search.settings.storage is None and not (search.folder / JOURNAL).exists():
+        return None
+    try:
+        storage = open_storage(search.settings.storage, search.folder)
+        return Trials(search.study_name, search.space, search.settings.objectives, storage, make=False)
+    except KeyError:
+        return None
 
 
 def write_report(
@@ -72,15 +90,22 @@ def _content(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial]) -
         "digest": search.digest,
         "optuna_study": search.study_name,
         "written": now(),
-        "space": search.space.plain,
-        "common": list(search.common),
-        **search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"}),
+        **_settings(search),
         "chosen_by": scores,
         "told": sum(trial.outcome is not None for trial in all_trials),
-        "counts": count(all_trials),
+        "counts": counts_of(all_trials),
         "steps_saved": saved_line(all_trials),
         "best": None if leader is None else plain_trial(trials, leader),
         "front": [plain_trial(trials, trial) for trial in front_of(all_trials, trials.objectives)],
+    }
+
+
+def _settings(search: SearchStudy) -> dict[str, Any]:
+    named = {"trials", "sampler", "stopping", "objectives", "seed", "training_seed"}
+    return {
+        "space": search.space.plain,
+        "common": list(search.common),
+        **search.settings.model_dump(include=named),
     }
 
 
@@ -96,7 +121,7 @@ def closing_lines(
     """Yield the last lines that the command prints."""
     yield from table_lines(trials, all_trials)
     yield ""
-    yield f"{search.settings.trials} trials: {count(all_trials) or 'none begun'}"
+    yield f"{search.settings.trials} trials: {counts_of(all_trials) or 'none begun'}"
     if (saved := saved_line(all_trials)) is not None:
         yield saved
     leader = best_of(all_trials, trials.objectives)
@@ -147,7 +172,6 @@ def _track(
     drawn: str | None,
     say: Callable[[str], None],
 ) -> None:
-    about = search.settings.model_dump(include={"trials", "sampler", "stopping", "objectives", "seed", "training_seed"})
     moment = int(time.time())
     with opened(
         search.base.config.logger,
@@ -156,7 +180,7 @@ def _track(
         say,
         run_id=f"search-{search.digest}",
         name=f"{search.name}: search",
-        config={**about, "space": search.space.plain, "common": list(search.common)},
+        config=_settings(search),
         tags=["search"],
         group=search.name,
         job_type="search",
@@ -164,3 +188,109 @@ def _track(
         tracker.table(moment, "search/trials", columns, rows)
         if drawn is not None:
             tracker.picture(moment, f"search/{drawn}", search.folder / f"{drawn}.png", f"{search.name}: {drawn}")
+
+
+REFRESH = 1.0
+
+
+def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
+    """Yield the state as text."""
+    settings = search.settings
+    rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
+    chosen = ", ".join(settings.objectives)
+    yield f"{search.name}: {settings.trials} trials ({settings.sampler}{rule}), chosen on validation by {chosen}"
+    rows = [["key", "values"], *([key, _values(values)] for key, values in search.space.plain.items())]
+    yield from (line.rstrip() for line in aligned(rows, left=2))
+    yield ""
+    trials, all_trials = _known(search)
+    if trials is not None and any(trial.finished for trial in all_trials):
+        yield from table_lines(trials, all_trials)
+        yield ""
+    yield state_line(search, trials, all_trials)
+    if (saved := saved_line(all_trials)) is not None:
+        yield saved
+    if _left(search, all_trials):
+        yield f"Next: {program('train')} -m {' '.join(map(shlex.quote, words))}"
+    yield f"Results: {search.folder}"
+
+
+def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[Trial]) -> str:
+    """Return `8 of 20 trials ended: 6 finished, 2 stopped early; 1 running, 11 left; best so far ...`."""
+    done = [trial for trial in all_trials if trial.outcome is not None]
+    running = sum(_is_running(search, trial) for trial in all_trials if trial.outcome is None)
+    interrupted = len(all_trials) - len(done) - running
+    left = max(0, search.settings.trials - len(all_trials))
+    parts = [(running, "running"), (interrupted, "interrupted"), (left, "left")]
+    line = f"{len(done)} of {search.settings.trials} trials ended" + (f": {counts_of(done)}" if done else "")
+    line += "".join(f"; {number} {name}" for number, name in parts if number)
+    best = None if trials is None else best_so_far(all_trials, trials.objectives, trials.names[0])
+    return line if best is None else f"{line}; {best}"
+
+
+def search_json(search: SearchStudy) -> dict[str, Any]:
+    """Return the state as data, for programs."""
+    trials, all_trials = _known(search)
+    leader = None if trials is None else best_of(all_trials, trials.objectives)
+    plain = [] if trials is None else [plain_trial(trials, trial) for trial in all_trials]
+    return {
+        "search": search.name,
+        "optuna_study": search.study_name,
+        "space": search.space.plain,
+        **search.settings.model_dump(exclude={"storage", "space"}),
+        "told": sum(trial.outcome is not None for trial in all_trials),
+        "running": sum(trial.outcome is None and _is_running(search, trial) for trial in all_trials),
+        "left": _left(search, all_trials),
+        "best": None if leader is None else plain[leader.number],
+        "front": [] if trials is None else [plain[trial.number] for trial in front_of(all_trials, trials.objectives)],
+        "trials": [{**one, "outcome": trial.outcome or "begun"} for one, trial in zip(plain, all_trials, strict=True)],
+    }
+
+
+def _known(search: SearchStudy) -> tuple[Trials | None, list[Trial]]:
+    trials = known_trials(search)
+    return trials, [] if trials is None else trials.all()
+
+
+def show_search(search: SearchStudy, words: Sequence[str], console: Console, *, watch: bool, as_json: bool) -> None:
+    """Print the state, after watching until all trials have ended if `watch`."""
+    if watch:
+        _watch(search, console)
+    if as_json:
+        print(json.dumps(search_json(search), indent=1))  # noqa: T201
+        return
+    for line in search_lines(search, words):
+        console.say(line)
+
+
+def _watch(search: SearchStudy, console: Console) -> None:
+    with Live(Text(), console=console.rich, refresh_per_second=2, transient=True) as live:
+        while True:
+            trials, all_trials = _known(search)
+            live.update(Text(state_line(search, trials, all_trials)))
+            if not _left(search, all_trials):
+                return
+            try:
+                time.sleep(REFRESH)
+            except KeyboardInterrupt:
+                return
+
+
+def _left(search: SearchStudy, all_trials: Sequence[Trial]) -> int:
+    """Return the number of trials that have not ended, whether or not they have begun."""
+    return max(0, search.settings.trials - sum(trial.outcome is not None for trial in all_trials))
+
+
+def _is_running(search: SearchStudy, trial: Trial) -> bool:
+    try:
+        return entry_of(search.cell(trial.number, trial.words)).state is State.RUNNING
+    except UserError:
+        return False
+
+
+def _values(values: Any) -> str:
+    if isinstance(values, list):
+        return ", ".join(values)
+    kind = (
+        " by its logarithm" if values["log"] else "" if values["step"] is None else f" in steps of {values['step']:g}"
+    )
+    return f"{values['low']:g} to {values['high']:g}{kind}"

@@ -6,18 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ablab.config import compose
 from ablab.console import Console
 from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, UserError
-from ablab.plan import plan
 from ablab.search.stopping import TrialHandle
-from ablab.search.storage import JOURNAL, masked, open_storage
+from ablab.search.storage import masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.locks import hold
 from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
-from ablab.sweep.search_progress import SearchBoard
+from ablab.sweep.progress import SearchBoard
 from ablab.sweep.search_report import closing_lines, write_report
 from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 from ablab.tracking.open import ready
@@ -52,17 +50,6 @@ def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
         StatelessSampler(settings.sampler, settings.seed, several_at_a_time=jobs > 1),
         stopping_rule(door.stopping, first_step=door.first_step, last_step=door.last_step),
     )
-
-
-def known_trials(search: SearchStudy) -> Trials | None:
-    """Open existing trials for reading; None where no trial was ever begun."""
-    if search.settings.storage is None and not (search.folder / JOURNAL).exists():
-        return None
-    try:
-        storage = open_storage(search.settings.storage, search.folder)
-        return Trials(search.study_name, search.space, search.settings.objectives, storage, make=False)
-    except KeyError:
-        return None
 
 
 def _handle_of(search: SearchStudy) -> TrialHandle:
@@ -135,18 +122,17 @@ class _SearchSweep:
     def _to_do(self, trial: Trial) -> Cell | None:
         """Return the run of a trial; None where there is nothing to run, or another process is running it."""
         try:
-            words = self.search.words(trial.number, trial.words)
-            planned = plan(compose(words))
+            cell = self.search.cell(trial.number, trial.words)
         except UserError as error:
             self._report(trial, "failed", reason=f"no run can have these values: {error}")
             return None
-        cell = Cell(f"trial {trial.number}", planned.config.seed, words, planned)
+        run_id = cell.planned.run_id
         known = bool(self.open[cell.key])
         entry = self.board.of(cell.key) if known else self.board.add(cell)
         fresh = self.attempts[trial.number] == 0
         if fresh and entry.state is State.FAILED and entry.failure is not None:
             if entry.failure.kind == "error" and not self.policy.retry_failed:
-                self._report(trial, "failed", reason=entry.failure.line, run_id=planned.run_id)
+                self._report(trial, "failed", reason=entry.failure.line, run_id=run_id)
                 return None
         elif self._settled(trial, entry, fresh=fresh):
             return None
@@ -154,7 +140,7 @@ class _SearchSweep:
         if known or entry.state is State.RUNNING:
             return None
         if self.attempts[trial.number] >= MOST_ATTEMPTS:
-            self._report(trial, "failed", reason=f"its run was stopped {MOST_ATTEMPTS} times", run_id=planned.run_id)
+            self._report(trial, "failed", reason=f"its run was stopped {MOST_ATTEMPTS} times", run_id=run_id)
             return None
         self.attempts[trial.number] += 1
         return cell
@@ -243,9 +229,7 @@ class _SearchSweep:
         """
         for trial in self.trials.running():
             with suppress(UserError):
-                words = self.search.words(trial.number, trial.words)
-                planned = plan(compose(words))
-                cell = Cell(f"trial {trial.number}", planned.config.seed, words, planned)
+                cell = self.search.cell(trial.number, trial.words)
                 self.board.add(cell)
                 self.open[cell.key].append(trial.number)
         self._wait_for_others()

@@ -9,7 +9,8 @@ from ablab.search.settings import of_hydra
 from ablab.store.failures import write_failure
 from ablab.store.run_folder import RunFolder
 from ablab.study.search import define_search
-from ablab.sweep.search_sweep import known_trials, search_trials
+from ablab.sweep.search_report import known_trials
+from ablab.sweep.search_sweep import search_trials
 from ablab.sweep.sweep import Policy
 from tests.run.conftest import TINY
 from tests.study.pretend import pretend

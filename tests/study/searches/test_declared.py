@@ -12,7 +12,7 @@ from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search import define_search
-from ablab.sweep.search_sweep import known_trials
+from ablab.sweep.search_report import known_trials
 from ablab.sweep.summary import open_study_tracker
 from ablab.tracking.card import cards_of
 from tests.study.conftest import SEARCH

@@ -15,7 +15,8 @@ from ablab.errors import DONE, STOPPED
 from ablab.launchers.task import perform
 from ablab.plan import plan
 from ablab.store.run_folder import RunFolder
-from ablab.sweep.search_sweep import _handle_of, known_trials, open_trials
+from ablab.sweep.search_report import known_trials
+from ablab.sweep.search_sweep import _handle_of, open_trials
 from tests.study.searches.conftest import SPACE, WORDS, done, outcomes, searched
 
 ROOT = Path(__file__).parents[3]

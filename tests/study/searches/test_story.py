@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.sweep.search_sweep import known_trials
+from ablab.sweep.search_report import known_trials
 from ablab.sweep.sweep import Policy
 from tests.study.searches.conftest import Fake, done, outcomes, searched
 
