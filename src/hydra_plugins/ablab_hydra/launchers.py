@@ -27,10 +27,13 @@ class StudyLauncher(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep nothing of Hydra: runs are composed where they are executed."""
 
+    jobs: int | None
+    """Runs at a time; None: as many as there is room for."""
+
     @property
-    @abstractmethod
     def at_a_time(self) -> int:
-        """The number of trials of a search that run at a time."""
+        """The number of trials of a search that run at a time: it learns only from those that have ended."""
+        return self.jobs or 1
 
     @property
     def gpus(self) -> str | None:
@@ -45,10 +48,8 @@ class StudyLauncher(Launcher):
             raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
 
     @abstractmethod
-    def make(
-        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
-    ) -> "RunLauncher":
-        """Return the launcher, for at most `at_most` runs at a time."""
+    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
+        """Return the launcher, for so many runs at a time."""
 
     def launching(self, fail_fast: bool, jobs: int | None = None) -> "Launch":
         """Return a function that launches runs for the study sweeper, with a live board.
@@ -66,8 +67,10 @@ class StudyLauncher(Launcher):
             console: "Console",
             on_end: "OnEnd | None" = None,
         ) -> bool:
-            make = partial(self.make, at_most=1 if alone else jobs)
-            return launch_watched(board, cells, make, console, fail_fast=fail_fast, on_end=on_end)
+            at_a_time = min(filter(None, (self.jobs, 1 if alone else jobs)), default=None)
+            return launch_watched(
+                board, cells, partial(self.make, at_a_time), console, fail_fast=fail_fast, on_end=on_end
+            )
 
         return launch
 
@@ -79,7 +82,7 @@ class StudyLauncher(Launcher):
 
         planned = [plan(compose(words)) for words in job_overrides]
         jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]
-        launcher = self.make(lambda _: None, lambda: None)
+        launcher = self.make(self.jobs, lambda _: None, lambda: None)
         endings = {tuple(ending.job.words): ending for ending in launcher.run(jobs)}
         return [_returned(words, endings.get(tuple(words))) for words in job_overrides]
 
@@ -115,11 +118,7 @@ class LocalLauncher(StudyLauncher):
         from ablab.launchers.local import Places
 
         self.places = Places.of(jobs, threads, list(gpus), per_gpu)
-
-    @property
-    def at_a_time(self) -> int:
-        """The number of places."""
-        return self.places.jobs
+        self.jobs = self.places.jobs
 
     @property
     def gpus(self) -> str | None:
@@ -141,13 +140,10 @@ class LocalLauncher(StudyLauncher):
                     "allowed: trainer.devices=1, or no hydra.launcher.gpus and one run at a time"
                 )
 
-    def make(
-        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
-    ) -> "RunLauncher":
+    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
         from ablab.launchers.local import LocalProcesses
 
-        jobs = min(self.places.jobs, at_most or self.places.jobs)
-        return LocalProcesses(replace(self.places, jobs=jobs), on_end, on_poll)
+        return LocalProcesses(replace(self.places, jobs=jobs or self.places.jobs), on_end, on_poll)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalConfig, provider="ablab")
@@ -190,23 +186,13 @@ class RayLauncher(StudyLauncher):
         self.resources = Resources.of(cpus, gpus, memory_gb, retries, jobs)
 
     @property
-    def at_a_time(self) -> int:
-        """The value of `jobs`, or 1."""
-        return self.jobs or 1
-
-    @property
     def gpus(self) -> str | None:
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
-    def make(
-        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
-    ) -> "RunLauncher":
-        """Return the launcher, for as many tasks as the cluster has room for or as the limits allow."""
+    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
         from ablab.launchers.ray import RayTasks
 
-        return RayTasks(
-            self.address, self.resources, min(filter(None, (self.jobs, at_most)), default=None), on_end, on_poll
-        )
+        return RayTasks(self.address, self.resources, jobs, on_end, on_poll)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayConfig, provider="ablab")
@@ -262,25 +248,16 @@ class SubmititLauncher(StudyLauncher):
         from ablab.launchers.slurm import Queue
 
         given = {key: value for key, value in parameters.items() if value is not None}
-        self.queue = Queue(cluster, cpus_per_task, jobs, given)
-
-    @property
-    def at_a_time(self) -> int:
-        """The value of `jobs`, or 1."""
-        return self.queue.jobs or 1
+        self.queue, self.jobs = Queue(cluster, cpus_per_task, jobs, given), jobs
 
     @property
     def gpus(self) -> str | None:
         number = self.queue.parameters.get("gpus_per_node")
         return None if number is None else f"hydra.launcher.gpus_per_node={number}"
 
-    def make(
-        self, on_end: Callable[["Ending"], None], on_poll: Callable[[], None], *, at_most: int | None = None
-    ) -> "RunLauncher":
-        """Return the launcher, for all jobs at once or as many as the limits allow."""
+    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
         from ablab.launchers.slurm import SubmititJobs
 
-        jobs = min(filter(None, (self.queue.jobs, at_most)), default=None)
         return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_poll)
 
 
