@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 from itertools import pairwise
+from math import exp, log
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 from ablab.errors import UserError
 from ablab.store.former import _tokens_per_character
 from ablab.transformer.data.batches import Sentences
+from ablab.transformer.data.normalization import SPACE
 from ablab.transformer.data.preparation import unigram_loss
-from ablab.transformer.data.prepared import nested_subsample, prepare
+from ablab.transformer.data.prepared import SPELT_OUT, PerCharacter, nested_subsample, prepare
 from ablab.transformer.data.text import Text
+from ablab.transformer.model.tokens import UNK
 
 WORDS = ["red", "green", "blue", "black", "white", "small", "large", "old", "new", "round", "house", "tree"]
 
@@ -193,12 +196,41 @@ def test_two_vocabularies_are_two(tmp_path):
 
 
 @pytest.mark.parametrize(("size", "is_whole"), [(6, False), (60, True)])
-def test_a_vocabulary_that_lacks_characters_has_no_loss_per_character(tmp_path, size, is_whole):
-    """It would win: all characters in a row that it lacks are one token, which is easily predicted."""
+def test_what_a_vocabulary_lacks_is_spelt_out(tmp_path, size, is_whole):
     corpus = _corpus(tmp_path / "text", tokenizer="char", vocab_size=size, hard_vocab_limit=False)
     prepared = prepare(corpus, tmp_path / "store", _quiet)
-    assert (prepared.valid_tokens_per_character is not None) == is_whole
-    assert _tokens_per_character(prepared.folder) == prepared.valid_tokens_per_character
+    target, texts = prepared.tokenizers[1], [tgt for _, tgt in prepared.valid_text]
+    count, known = len("".join(texts)), {*target.pieces(range(len(target)))}
+    lacking = sum(character not in known for text in texts for character in SPACE + text.replace(" ", SPACE))
+    assert (lacking == 0) == is_whole
+    assert prepared.valid_per_character == PerCharacter(
+        len(prepared.valid[1].tokens) / count, pytest.approx(lacking * SPELT_OUT / count)
+    )
+    assert prepared.valid_per_character(0.0) == prepared.valid_per_character.unknown
+    assert _tokens_per_character(prepared.folder) == (prepared.valid_per_character.tokens if is_whole else None)
+
+
+def test_unknown_characters_are_those_of_the_normalised_text(tmp_path):
+    """As a token of several, which SentencePiece makes of a run, says nothing of how many."""
+    target = prepare(_corpus(tmp_path / "text"), tmp_path / "store", _quiet).tokenizers[1]
+    assert target.encode(["é日"])[0].count(UNK) == 1
+    assert [target.unknown_characters([text]) for text in ("é日", "é 日", "\u337f", "", "A")] == [2, 2, 4, 0, 0]
+    assert target.unknown_characters(["é日", "\u337f"]) == 6
+
+
+def test_a_vocabulary_that_reads_nothing_does_not_win(tmp_path):
+    """Not even where each of its tokens is foreseen, against guesses among those of a vocabulary that reads all."""
+    losses = []
+    for size, loss in ((6, 0.0), (60, log(60))):
+        corpus = _corpus(tmp_path / "text", tokenizer="char", vocab_size=size, hard_vocab_limit=False)
+        losses.append(prepare(corpus, tmp_path / "store", _quiet).valid_per_character(loss))
+    assert losses[0] > 2 * losses[1]
+
+
+def test_runs_of_unknown_characters_have_probabilities_that_sum_to_1():
+    characters = sum(not 0xD800 <= code < 0xE000 for code in range(0x110000))
+    each_more = characters * exp(-SPELT_OUT)
+    assert sum(each_more**length for length in range(1, 60)) == pytest.approx(1)
 
 
 def test_unigram_loss_is_the_entropy_where_both_sides_agree():

@@ -9,6 +9,7 @@ from ablab.cli import main
 from ablab.judge.arms import set_scores
 from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder
+from ablab.transformer.data.prepared import SPELT_OUT
 from ablab.transformer.data.scoring import score
 from ablab.transformer.data.tokenizer import load_tokenizers
 from tests.run.conftest import TINY, Said, typed
@@ -71,13 +72,18 @@ def test_the_test_loss_of_the_validation_text_is_the_validation_loss(tmp_path):
     assert cut == [whole.at_limit > 0, run.record().selected.at_limit > 0]
 
 
-def test_a_vocabulary_that_lacks_characters_gives_no_loss_per_character(tmp_path):
+def test_what_a_vocabulary_lacks_is_part_of_the_loss_per_character(tmp_path):
     words = ("data.tokenizer=char", "data.vocab_size=6", f"data.test={tmp_path / 'valid'}", "pruning=none")
     run, _ = trained(tmp_path, *words)
+    target = load_tokenizers(run.checkpoints)[1]
+    texts = [tgt for src, tgt in HELD_OUT if src.strip() and tgt.strip()]
+    tokens = sum(len(ids) + 1 for ids in target.encode(texts))
+    unknown = target.unknown_characters(texts) * SPELT_OUT
+    assert unknown > 0
     record, (evaluation,) = run.record(), run.evaluations()
     for scores in (*record.validations, record.selected.scores, evaluation.scores):
-        assert "loss" in scores
-        assert "loss_per_character" not in scores
+        nats = scores["loss"] * tokens + unknown
+        assert scores["loss_per_character"] == pytest.approx(nats / len("".join(texts)))
 
 
 def test_several_test_sets_are_judged_together_and_counted_apart(tmp_path):

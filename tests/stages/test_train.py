@@ -7,6 +7,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 
 from ablab.config import compose
+from ablab.transformer.data.prepared import PerCharacter
 from ablab.transformer.stages import train
 from ablab.transformer.training.callbacks import Callbacks
 from ablab.transformer.training.state import TrainingState
@@ -45,7 +46,7 @@ def work(monkeypatch):
         model=model,
         state=TrainingState(step=2),
         steps=None,
-        prepared=SimpleNamespace(valid_tokens_per_character=0.25),
+        prepared=SimpleNamespace(valid_per_character=PerCharacter(tokens=0.25, unknown=0.0)),
         planned=SimpleNamespace(config=config, folder=SimpleNamespace(artefacts=None)),
         checkpoints=SimpleNamespace(
             choose=lambda state, validate: SimpleNamespace(**chosen, validation=validate(chosen["weights"]))

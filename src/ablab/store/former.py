@@ -92,7 +92,9 @@ UNKNOWN = 0
 
 @cache
 def _tokens_per_character(corpus: Path) -> float | None:
-    """Return what `Prepared.valid_tokens_per_character` is of a prepared corpus; None, too, where it cannot be read."""
+    """Return the `tokens` of `Prepared.valid_per_character`; None where they cannot be read, and where the vocabulary
+    lacks a character: how many, only its tokenizer knows.
+    """
     import numpy as np  # only records from before need it, and lists of runs are to be quick
 
     try:

@@ -56,7 +56,6 @@ def test_what_failed_or_diverged_is_counted_and_told(tmp_path):
 
 
 def test_a_trial_without_its_objective_fails_and_says_so(tmp_path):
-    """As where the vocabulary lacks characters of the references."""
     search = searched(tmp_path, objectives=["valid_loss_per_character"], trials=2)
     code, _, out = done(search)
     assert code == FAILED

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
+from math import log
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from filelock import FileLock
@@ -86,24 +87,40 @@ class Prepared:
         return list(zip(src, tgt, strict=True))
 
     @cached_property
-    def valid_tokens_per_character(self) -> float | None:
-        """Target tokens of the validation set, ends included, by the characters of its references.
+    def valid_per_character(self) -> "PerCharacter":
+        """What makes a loss per token of the validation set one per character of its references."""
+        references, texts = self.valid[1], [tgt for _, tgt in self.valid_text]
+        count = characters(texts)
+        return PerCharacter(
+            tokens=len(references.tokens) / count,
+            unknown=unknown_nats(self.tokenizers[1], references, texts) / count,
+        )
 
-        The loss per token times this is the loss per character, which does not depend on the vocabulary. None if the
-        vocabulary lacks a character of them.
-        """
-        if lacks_characters(self.valid[1]):
-            return None
-        return len(self.valid[1].tokens) / characters(tgt for _, tgt in self.valid_text)
+
+class PerCharacter(NamedTuple):
+    """For each character of references: their `tokens`, ends included, and `unknown`, nats of what no token says."""
+
+    tokens: float
+    unknown: float
+
+    def __call__(self, loss: float) -> float:
+        """Return a loss per token as nats per character, which do not depend on the vocabulary."""
+        return loss * self.tokens + self.unknown
 
 
-def lacks_characters(references: Sentences) -> bool:
-    """Return whether the vocabulary lacks a character of these references, so that they have no loss per character.
+SPELT_OUT = log(2 * (0x110000 - 0x800))
+"""Nats of a character that a vocabulary lacks: one of all that Unicode can have, and a bit for whether one follows."""
 
-    All characters that it lacks, however many in a row, are one token that is easily predicted: by a loss per character
-    a vocabulary that reads nothing would win.
+
+def unknown_nats(tokenizer: Tokenizer, references: Sentences, texts: Sequence[str]) -> float:
+    """Return the nats that spell out the unknown tokens of these references, whose texts are given.
+
+    All characters that a vocabulary lacks, however many in a row, are one token, easily predicted: by the loss of
+    tokens alone a vocabulary that reads nothing would win. So a run of n is spelt out, in n times SPELT_OUT nats: of N
+    characters, runs have probabilities that sum to sum_n N^n (2N)^-n = 1. With those of the tokens they are
+    probabilities of texts, whose sum is at most 1: the nats are the length of a code, as without unknown tokens.
     """
-    return bool((references.tokens == UNK).any())
+    return SPELT_OUT * tokenizer.unknown_characters(texts) if (references.tokens == UNK).any() else 0.0
 
 
 def characters(lines: Iterable[str]) -> int:

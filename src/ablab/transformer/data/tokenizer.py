@@ -30,6 +30,11 @@ class Tokenizer:
         ids: list[list[int]] = self._processor.encode(list(sentences))
         return ids
 
+    def unknown_characters(self, sentences: Sequence[str]) -> int:
+        """Return how many characters of the normalised sentences the vocabulary lacks: a run of them is one UNK."""
+        cut = zip(self.encode(sentences), self._processor.encode(list(sentences), out_type=str), strict=True)
+        return sum(len(piece) for pair in cut for i, piece in zip(*pair, strict=True) if i == UNK)
+
     def encode_text(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return the ids of each sentence to translate: none of a blank one, whatever the model makes of it."""
         return self.encode(["" if is_blank(sentence) else sentence for sentence in sentences])

@@ -22,7 +22,7 @@ from ablab.tracking.tracker import Tracker
 from ablab.transformer.analysis import cross_attention, draw_attention
 from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.data.batches import collate
-from ablab.transformer.data.prepared import Prepared
+from ablab.transformer.data.prepared import PerCharacter, Prepared
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.curve_files import columns, rows, stem
 from ablab.transformer.pruning.plot import HEADS, lines_of, remaining
@@ -232,21 +232,16 @@ class AttentionMapCallback(Callback):
 
 
 class SearchCallback(Callback):
-    """Asks the search after each validation whether to continue the trial.
+    """Asks the search after each validation whether to continue the trial."""
 
-    `tokens_per_character`: of the validation set; None where it has no loss per character.
-    """
-
-    def __init__(self, ask: Stops, tokens_per_character: float | None) -> None:
-        self.ask, self.tokens_per_character = ask, tokens_per_character
+    def __init__(self, ask: Stops, per_character: PerCharacter) -> None:
+        self.ask, self.per_character = ask, per_character
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
         return self.ask([self._scored(validation) for validation in validations], total_steps)
 
     def _scored(self, found: Validation) -> ScoredValidation:
-        scores = {"loss": found.loss, "bleu": found.bleu}
-        if self.tokens_per_character is not None:
-            scores["loss_per_character"] = found.loss * self.tokens_per_character
+        scores = {"loss": found.loss, "bleu": found.bleu, "loss_per_character": self.per_character(found.loss)}
         return ScoredValidation(found.step, scores)
 
 

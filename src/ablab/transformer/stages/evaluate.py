@@ -14,7 +14,7 @@ from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.corpus import SPLITS, Pair, Split
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap
-from ablab.transformer.data.prepared import Prepared, characters, lacks_characters
+from ablab.transformer.data.prepared import Prepared, characters, unknown_nats
 from ablab.transformer.data.scoring import Scoring, looks_tokenised, score
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.pruning.saved_model import of_run
@@ -101,7 +101,7 @@ class Evaluator:
 
     def _losses(self, translator: Translator, sources: Sentences) -> dict[str, float]:
         """Return the loss on the references as on validation, per token and per character: over the pairs with two
-        sides; nothing without any. Without a loss per character where the vocabulary lacks characters.
+        sides; nothing without any.
         """
         pairs = zip(self.sources, self.references, strict=True)
         kept = [row for row, pair in enumerate(pairs) if has_both_sides(pair)]
@@ -110,9 +110,8 @@ class Evaluator:
         texts = [self.references[row] for row in kept]
         references = Sentences.of(translator.target.encode(texts))
         loss = spread_loss(translator.model, sources.chosen(kept), references)
-        if lacks_characters(references):
-            return {"loss": loss}
-        return {"loss": loss, "loss_per_character": loss * len(references.tokens) / characters(texts)}
+        nats = loss * len(references.tokens) + unknown_nats(translator.target, references, texts)
+        return {"loss": loss, "loss_per_character": nats / characters(texts)}
 
 
 def evaluate(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Evaluation:

@@ -153,7 +153,7 @@ def _fit(work: Work, callbacks: Callbacks, stops: Stops | None) -> TrainingResul
         return TrainingResult("finished", end)
     all_callbacks = Callbacks([*callbacks.callbacks, attention])
     if stops is not None:
-        all_callbacks.callbacks.append(SearchCallback(stops, work.prepared.valid_tokens_per_character))
+        all_callbacks.callbacks.append(SearchCallback(stops, work.prepared.valid_per_character))
     # It may have been killed after the stop was decided; validations from before it was a trial are not reported yet.
     if state.validations and (reason := all_callbacks.stops(state.validations, ends.total_steps)):
         return TrainingResult("stopped", reason)
@@ -261,10 +261,7 @@ def _select(work: Work) -> Selected:
 
 def _scores(work: Work, validation: Validation) -> dict[str, float]:
     """Return what a record holds of a validation."""
-    per_character = work.prepared.valid_tokens_per_character
-    if per_character is None:
-        return validation.as_dict()
-    return {**validation.as_dict(), "loss_per_character": validation.loss * per_character}
+    return {**validation.as_dict(), "loss_per_character": work.prepared.valid_per_character(validation.loss)}
 
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
