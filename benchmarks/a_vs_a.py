@@ -32,6 +32,7 @@ from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
 from ablab.text import how_many
+from ablab.transformer.data.scoring import corpus_bleu
 
 RESULTS = Path(__file__).parent / "results" / "placebo.json"
 PICTURE = Path(__file__).parents[1] / "docs" / "results" / "placebo.png"
@@ -159,12 +160,12 @@ def _claim(runs: Runs, arm: np.ndarray, other: np.ndarray, _: np.random.Generato
 
 
 def _crossed(runs: Runs, arm: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> bool:
-    found = crossed_bootstrap(runs.statistics[arm], runs.statistics[other], rng, resamples=RESAMPLES)
+    found = crossed_bootstrap(runs.statistics[arm], runs.statistics[other], rng, corpus_bleu, resamples=RESAMPLES)
     return found.p < LEVEL
 
 
 def _one_run_each(runs: Runs, arm: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> bool:
-    found = approximate_randomisation(runs.statistics[arm], runs.statistics[other], rng, trials=RESAMPLES)
+    found = approximate_randomisation(runs.statistics[arm], runs.statistics[other], rng, corpus_bleu, trials=RESAMPLES)
     return found.p < LEVEL
 
 

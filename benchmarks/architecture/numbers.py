@@ -16,11 +16,11 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 315,
-    "lines": 46_085,
+    "lines": 46_084,
     "entries at the top": 30,
-    "arrows between rooms": 285,
+    "arrows between rooms": 283,
     "floors": 13,
-    "files that name a score": 33,
+    "files that name a score": 29,
     "modules with one importer": 71,
     "class names used twice": 5,
     "files from the command line to the record": 23,

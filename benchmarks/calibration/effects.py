@@ -7,8 +7,8 @@ import numpy as np
 from ablab.statistics import resampling
 from ablab.statistics.paired import Paired, of_differences, paired_difference
 from ablab.statistics.power import detectable_effect, paired_power
-from ablab.statistics.sentences import corpus_bleu
 from ablab.statistics.verdict import Case, verdicts
+from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEED, SEEDS, Job
 from benchmarks.calibration.noise import SD, Noise, simulated
 
@@ -45,7 +45,7 @@ def planted_in_words(share: float) -> Iterator[Job]:
             arm, baseline = simulated(rng, n, 1000, noise, gap)
             return (
                 paired_difference(*corpus_bleu(np.stack([arm, baseline]).sum(axis=2))),
-                resampling.crossed_bootstrap(arm, baseline, rng, resamples=RESAMPLES),
+                resampling.crossed_bootstrap(arm, baseline, rng, corpus_bleu, resamples=RESAMPLES),
             )
 
         def found(rng: np.random.Generator, both: Both = both) -> dict[str, bool]:

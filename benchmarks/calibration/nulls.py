@@ -8,7 +8,7 @@ import numpy as np
 from ablab.statistics import resampling
 from ablab.statistics.paired import paired_difference
 from ablab.statistics.resampling import approximate_randomisation
-from ablab.statistics.sentences import corpus_bleu
+from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEEDS, Job
 from benchmarks.calibration.noise import DISTRIBUTIONS, Noise, simulated
 
@@ -46,7 +46,7 @@ def over_sentences() -> Iterator[Job]:
                 arm, baseline = simulated(rng, n, sentences, noise)
                 # Two seeds are refused; here it is shown why.
                 with patch.object(resampling, "MINIMUM_SEEDS", 2):
-                    found = resampling.crossed_bootstrap(arm, baseline, rng, resamples=RESAMPLES)
+                    found = resampling.crossed_bootstrap(arm, baseline, rng, corpus_bleu, resamples=RESAMPLES)
                 scores = corpus_bleu(np.stack([arm, baseline]).sum(axis=2))
                 return {"crossed bootstrap": found.p <= 0.05, "paired t": paired_difference(*scores).p <= 0.05}
 
@@ -59,6 +59,7 @@ def over_sentences_alone() -> Iterator[Job]:
 
         def once(rng: np.random.Generator, n: int = n) -> dict[str, bool]:
             arm, baseline = simulated(rng, n, 1000, Noise(seed=0.0))
-            return {"approximate randomisation": approximate_randomisation(arm, baseline, rng, trials=399).p <= 0.05}
+            found = approximate_randomisation(arm, baseline, rng, corpus_bleu, trials=399)
+            return {"approximate randomisation": found.p <= 0.05}
 
         yield Job("equally good runs", n, 2000, once, "rejects a true null", {"approximate randomisation": NULL})

@@ -7,7 +7,8 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.products import BLOCK, exact
 from ablab.statistics.resampling import approximate_randomisation, crossed, crossed_bootstrap
-from ablab.statistics.sentences import Resamples, corpus_bleu
+from ablab.statistics.sentences import Resamples
+from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate
 
@@ -28,16 +29,19 @@ def generator():
 def test_difference_is_that_of_the_corpus_scores():
     arm, baseline = simulated(generator(), 4, 300)
     expected = corpus_bleu(arm.sum(1)).mean() - corpus_bleu(baseline.sum(1)).mean()
-    assert crossed_bootstrap(arm, baseline, generator(), resamples=50).difference == pytest.approx(expected)
-    assert approximate_randomisation(arm, baseline, generator(), trials=50).difference == pytest.approx(expected)
+    for found in (
+        crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=50),
+        approximate_randomisation(arm, baseline, generator(), corpus_bleu, trials=50),
+    ):
+        assert found.difference == pytest.approx(expected)
 
 
 def test_draws_are_shared_and_scored_side_by_side():
     """What a report does, once for all its arms, is what the bootstrap of one pair does."""
     arm, baseline = simulated(generator(), 4, 300)
     draws = Resamples(300, 2 * BLOCK + 50, generator())
-    shared = crossed(draws.scores(arm), draws.scores(baseline), sentences=300)
-    assert shared == crossed_bootstrap(arm, baseline, generator(), resamples=2 * BLOCK + 50)
+    shared = crossed(draws.scores(arm, corpus_bleu), draws.scores(baseline, corpus_bleu), sentences=300)
+    assert shared == crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=2 * BLOCK + 50)
 
 
 def test_counts_are_summed_without_rounding():
@@ -52,13 +56,13 @@ def test_counts_are_summed_without_rounding():
 def test_draws_of_another_test_set_are_refused():
     arm, _ = simulated(generator(), 3, 250)
     with pytest.raises(ValueError, match="300 sentences"):
-        Resamples(300, 10, generator()).scores(arm)
+        Resamples(300, 10, generator()).scores(arm, corpus_bleu)
 
 
 def test_seed_part_is_the_paired_standard_error():
     arm, baseline = simulated(generator(), 5, 300)
     paired = of_differences(corpus_bleu(arm.sum(1)) - corpus_bleu(baseline.sum(1)))
-    crossed = crossed_bootstrap(arm, baseline, generator(), resamples=200)
+    crossed = crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=200)
     assert crossed.from_seeds == pytest.approx(paired.standard_error**2)
     assert crossed.standard_error >= paired.standard_error
 
@@ -69,7 +73,7 @@ def test_parts_are_those_of_the_analysis_of_variance():
     gaps = rng.normal(0, 1, (seeds, 1)) * 0.05 + rng.normal(0, 1, (1, count)) + rng.normal(0, 2, (seeds, count))
     arm = np.stack([gaps, np.ones_like(gaps)], axis=-1)
     baseline = np.stack([np.zeros_like(gaps), np.ones_like(gaps)], axis=-1)
-    crossed = crossed_bootstrap(arm, baseline, rng, resamples=20_000, metric=mean)
+    crossed = crossed_bootstrap(arm, baseline, rng, mean, resamples=20_000)
     residual = gaps - gaps.mean(0) - gaps.mean(1, keepdims=True) + gaps.mean()
     interaction = (residual**2).sum() / ((seeds - 1) * (count - 1))
     sentences = gaps.mean(0).var(ddof=1) - interaction / seeds
@@ -78,11 +82,14 @@ def test_parts_are_those_of_the_analysis_of_variance():
 
 def test_swapping_the_arms_negates():
     arm, baseline = simulated(generator(), 3, 250)
-    one, other = (crossed_bootstrap(a, b, generator(), resamples=300) for a, b in ((arm, baseline), (baseline, arm)))
+    one, other = (
+        crossed_bootstrap(a, b, generator(), corpus_bleu, resamples=300) for a, b in ((arm, baseline), (baseline, arm))
+    )
     assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
     assert one.p == pytest.approx(other.p)
     one, other = (
-        approximate_randomisation(a, b, generator(), trials=300) for a, b in ((arm, baseline), (baseline, arm))
+        approximate_randomisation(a, b, generator(), corpus_bleu, trials=300)
+        for a, b in ((arm, baseline), (baseline, arm))
     )
     assert (one.difference, one.p) == pytest.approx((-other.difference, other.p))
 
@@ -90,8 +97,8 @@ def test_swapping_the_arms_negates():
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_interval_and_p_are_of_one_method(level):
     arm, baseline = simulated(generator(), 4, 300)
-    found = crossed_bootstrap(arm, baseline, generator(), resamples=300, level=level)
-    again = crossed_bootstrap(arm, baseline, generator(), resamples=300, level=1 - found.p)
+    found = crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=300, level=level)
+    again = crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=300, level=1 - found.p)
     assert min(abs(again.interval.low), abs(again.interval.high)) == pytest.approx(0, abs=1e-7)
     assert found.interval.excludes(0.0) == (found.p < 1 - level)
 
@@ -100,7 +107,7 @@ def test_with_seeds_alone_it_is_the_paired_t_interval():
     """The same gap on every sentence: nothing is left for the sentences to vary by."""
     gaps = np.repeat(generator().normal(0, 1, (5, 1)), 300, axis=1)
     arm, baseline = (np.stack([g, np.ones_like(gaps)], axis=-1) for g in (gaps, np.zeros_like(gaps)))
-    crossed = crossed_bootstrap(arm, baseline, generator(), resamples=100, metric=mean)
+    crossed = crossed_bootstrap(arm, baseline, generator(), mean, resamples=100)
     paired = of_differences(gaps[:, 0])
     assert crossed.p == pytest.approx(paired.p)
     assert (crossed.interval.low, crossed.interval.high) == pytest.approx((paired.interval.low, paired.interval.high))
@@ -110,24 +117,25 @@ def test_order_of_seeds_changes_nothing():
     arm, baseline = simulated(generator(), 4, 250)
     order = [2, 0, 3, 1]
     one, other = (
-        crossed_bootstrap(a, b, generator(), resamples=300) for a, b in ((arm, baseline), (arm[order], baseline[order]))
+        crossed_bootstrap(a, b, generator(), corpus_bleu, resamples=300)
+        for a, b in ((arm, baseline), (arm[order], baseline[order]))
     )
     assert (one.p, one.from_sentences) == pytest.approx((other.p, other.from_sentences))
 
 
 def test_a_planted_gap_is_found_and_equal_generators_give_equal_answers():
     arm, baseline = simulated(generator(), 5, 600, gap=0.08)
-    one, other = (crossed_bootstrap(arm, baseline, generator(), resamples=500) for _ in range(2))
+    one, other = (crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=500) for _ in range(2))
     assert one == other
     assert one.interval.low > 0
-    assert approximate_randomisation(arm, baseline, generator(), trials=999).p == 1 / 1000
+    assert approximate_randomisation(arm, baseline, generator(), corpus_bleu, trials=999).p == 1 / 1000
 
 
 def test_randomisation_by_hand():
     """Two sentences, gaps of 3 and 1: of the swaps, |4|, |2|, |-2|, |-4| are equally likely, so p tends to 1/2."""
     arm = np.array([[[3.0, 1.0], [1.0, 1.0]]])
     baseline = np.array([[[0.0, 1.0], [0.0, 1.0]]])
-    result = approximate_randomisation(arm, baseline, generator(), trials=4000, metric=mean)
+    result = approximate_randomisation(arm, baseline, generator(), mean, trials=4000)
     assert result.difference == 2.0
     assert result.p == pytest.approx(0.5, abs=0.03)
 
@@ -136,18 +144,18 @@ def test_randomisation_by_hand():
 def test_refused_where_coverage_is_not_shown(seeds, sentences, missing):
     arm, baseline = simulated(generator(), seeds, sentences)
     with pytest.raises(NotTestable, match=missing):
-        crossed_bootstrap(arm, baseline, generator(), resamples=10)
+        crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=10)
 
 
 def test_equal_systems_have_nothing_to_tell():
     arm, _ = simulated(generator(), 3, 250)
     with pytest.raises(NotTestable, match="no noise"):
-        crossed_bootstrap(arm, arm, generator(), resamples=10)
+        crossed_bootstrap(arm, arm, generator(), corpus_bleu, resamples=10)
     with pytest.raises(NotTestable, match="nothing to swap"):
-        approximate_randomisation(arm, arm, generator(), trials=10)
+        approximate_randomisation(arm, arm, generator(), corpus_bleu, trials=10)
 
 
 def test_statistics_of_unlike_seeds_or_sentences_are_refused():
     arm, baseline = simulated(generator(), 3, 250)
     with pytest.raises(ValueError, match="same seeds and sentences"):
-        crossed_bootstrap(arm, baseline[:, :-1], generator())
+        crossed_bootstrap(arm, baseline[:, :-1], generator(), corpus_bleu)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ablab.statistics.sentences import corpus_bleu
-from ablab.transformer.data.scoring import sentence_statistics
+from ablab.transformer.data.scoring import corpus_bleu, sentence_statistics
 from benchmarks.calibration.noise import Noise, counted, simulated
 
 

@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ablab.code.code import VERSION, code, version_of
-from ablab.code.machine import versions
+from ablab.code.machine import NUMERICAL, versions
 from ablab.code.roots import Stage
 
 TABLE = Path(__file__).with_name("equal.json")
-
-NUMERICAL = ("torch", "pytorch-lightning", "numpy", "sentencepiece", "sacrebleu")
-"""Libraries that affect numbers, their rounding, or the choice of weights."""
 
 NAMED = 4
 """Maximum number of definitions that a message names."""

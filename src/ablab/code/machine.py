@@ -12,16 +12,14 @@ from typing import Any
 import ablab
 from ablab.code.code import code
 
-PACKAGES = (
-    "torch",
-    "pytorch-lightning",
-    "hydra-core",
-    "omegaconf",
-    "numpy",
-    "sacrebleu",
-    "sentencepiece",
-    "wandb",
-)
+NUMERICAL = ("torch", "pytorch-lightning", "numpy", "sentencepiece", "sacrebleu")
+"""Libraries that affect numbers, their rounding, or the choice of weights."""
+
+RECORDED = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "numpy", "sacrebleu", "sentencepiece", "wandb")
+"""Libraries whose versions a record has, in its order."""
+
+SHOWN = ("torch", "hydra-core", "sentencepiece", "sacrebleu")
+"""Libraries whose versions `ablab --version` prints."""
 
 
 def provenance(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,8 +55,8 @@ def commit() -> str | None:
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that affect results."""
-    return {name: found for name in PACKAGES if (found := _version(name))}
+    """Return the versions of the libraries that are installed, by name."""
+    return {name: found for name in RECORDED if (found := _version(name))}
 
 
 def processor() -> str:

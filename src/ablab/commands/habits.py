@@ -132,9 +132,11 @@ def _info(words: Sequence[str]) -> Iterator[str]:
 
 
 def version() -> str:
-    """Return the versions of ablab, Python and the libraries that decide numbers, in a line."""
+    """Return the versions of ablab, Python and some libraries, in a line."""
     import platform
     from importlib.metadata import version as of
 
-    libraries = ", ".join(f"{name} {of(name)}" for name in ("torch", "hydra-core", "sentencepiece", "sacrebleu"))
+    from ablab.code.machine import SHOWN
+
+    libraries = ", ".join(f"{name} {of(name)}" for name in SHOWN)
     return f"ablab {of('ablab')} (Python {platform.python_version()}, {libraries})"

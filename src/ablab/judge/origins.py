@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ablab.code.differences import NUMERICAL, RecordedCode, comparable, made_by, of_other_version, same_code
+from ablab.code.differences import RecordedCode, comparable, made_by, of_other_version, same_code
+from ablab.code.machine import NUMERICAL
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.store.records import Curve, Evaluation, Record
 

@@ -18,7 +18,6 @@ from ablab.statistics.sentences import (
     ResampledScores,
     Resamples,
     blocks,
-    corpus_bleu,
     stacked,
 )
 from ablab.statistics.student import Floats
@@ -55,10 +54,10 @@ def crossed_bootstrap(
     arm: npt.ArrayLike,
     baseline: npt.ArrayLike,
     rng: np.random.Generator,
+    metric: Metric,
     *,
     resamples: int = 10_000,
     level: float = 0.95,
-    metric: Metric = corpus_bleu,
 ) -> Crossed:
     """Bootstrap over sentences and seeds, crossed: every run sees the same resample of sentences (Owen 2007).
 
@@ -148,9 +147,9 @@ def approximate_randomisation(
     arm: npt.ArrayLike,
     baseline: npt.ArrayLike,
     rng: np.random.Generator,
+    metric: Metric,
     *,
     trials: int = 10_000,
-    metric: Metric = corpus_bleu,
 ) -> Randomisation:
     """Swap the two sides of each sentence with probability 1/2 (Noreen 1989; Riezler & Maxwell 2005).
 
@@ -171,7 +170,7 @@ class Swaps:
         signs = [(rng.integers(2, size=(size, sentences)) * 2 - 1).astype(np.int8) for size in blocks(trials)]
         self._signs = np.concatenate(signs)
 
-    def judge(self, arm: npt.ArrayLike, baseline: npt.ArrayLike, metric: Metric = corpus_bleu) -> Randomisation:
+    def judge(self, arm: npt.ArrayLike, baseline: npt.ArrayLike, metric: Metric) -> Randomisation:
         """Test one pair of arms as `approximate_randomisation` does."""
         statistics = stacked(arm, baseline)
         _, seeds, count, _ = statistics.shape

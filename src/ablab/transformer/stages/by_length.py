@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ablab.statistics.sentences import corpus_bleu
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace
-from ablab.transformer.data.scoring import score
+from ablab.transformer.data.scoring import corpus_bleu, score
 
 MOST_BUCKETS = 6
 

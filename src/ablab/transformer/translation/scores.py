@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ablab.statistics.sentences import corpus_bleu
 from ablab.tasks.score import Recipe, Scale, Score
 from ablab.transformer.data.corpus import text_settings, vocabulary_settings
+from ablab.transformer.data.scoring import corpus_bleu
 
 
 def _of_text(*keys: str) -> Callable[[Recipe], Mapping[str, Any]]:

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU
 
-from ablab.statistics.sentences import corpus_bleu
-from ablab.transformer.data.scoring import score
+from ablab.transformer.data.scoring import corpus_bleu, score
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "the", "of", ",", "."]), max_size=9).map(" ".join)
 
