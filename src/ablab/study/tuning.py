@@ -93,14 +93,11 @@ def tuned_of(
     `records`: of each trial arm, one for each seed. `usual`: of each arm, the id of a run of tuning with its own
     settings, whether such a run was made or not.
     """
-    found = [(arm, _trials_of(arm, tune, settings, records, usual[arm.name])) for arm in arms]
-    return [Tuned(arm, trials, _best(arm, trials)) for arm, trials in found]
-
-
-def _trials_of(
-    arm: Arm, tune: Tune, settings: Sequence[Words], records: Mapping[str, Sequence[Record]], usual: str
-) -> list[TuningTrial]:
-    return [_trial(words, records[_trial_name(arm, words)], tune, usual) for words in settings]
+    found = []
+    for arm in arms:
+        trials = [_trial(words, records[_trial_name(arm, words)], tune, usual[arm.name]) for words in settings]
+        found.append(Tuned(arm, trials, _best(arm, trials)))
+    return found
 
 
 def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> TuningTrial:

@@ -17,14 +17,6 @@ Tried = dict[str, Any]
 FILE = "tried.json"
 
 
-def distinct(study: Study) -> dict[str, Cell]:
-    """Return one cell of each condition; seeds do not matter here."""
-    found: dict[str, Cell] = {}
-    for cell in study.cells:
-        found.setdefault(condition_id(cell.planned.recipe), cell)
-    return found
-
-
 def tried(study: Study) -> dict[str, Tried]:
     """Return the results of earlier checks, by condition."""
     path = study.folder / FILE
@@ -35,7 +27,9 @@ def tried(study: Study) -> dict[str, Tried]:
 def check(study: Study, console: Console) -> bool:
     """Check every arm, each in a fresh process; print what fails, and return whether all passed."""
     found: dict[str, Tried] = {}
-    cells = distinct(study)
+    cells: dict[str, Cell] = {}
+    for cell in study.cells:
+        cells.setdefault(condition_id(cell.planned.recipe), cell)  # seeds do not matter here
     with console.counting_bar("arms tried", len(cells)) as bar:
         for condition, cell, result in _try_all(cells, study.task.modules):
             found[condition] = result

@@ -4,8 +4,8 @@ import csv
 import io
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -169,10 +169,9 @@ def _spread(values: list[float], digits: int) -> str:
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
 
 
-@contextmanager
-def open_study_tracker(study: Study, say: Callable[[str], None]) -> Iterator[Tracker]:
+def open_study_tracker(study: Study, say: Callable[[str], None]) -> AbstractContextManager[Tracker]:
     """Open the tracker of the study and close it, on failure too. It sends nothing where the runs send nothing."""
-    with opened(
+    return opened(
         study.cells[0].planned.config.logger,
         study.folder,
         say,
@@ -187,8 +186,7 @@ def open_study_tracker(study: Study, say: Callable[[str], None]) -> Iterator[Tra
         tags=["study"],
         group=study.name,
         job_type="study",
-    ) as tracker:
-        yield tracker
+    )
 
 
 COMPARISON = "arms.csv"
