@@ -13,7 +13,7 @@ from ray.exceptions import RayTaskError
 
 from ablab.errors import DONE, UserError
 from ablab.launchers.base import Cause, Job
-from ablab.launchers.ray import RayTasks, Resources, _connect
+from ablab.launchers.ray import RayTasks, Resources, _carried, _connect
 from ablab.store.run_folder import RunFolder
 from tests.study.test_sweep import ROOT, WORDS, runs
 
@@ -30,6 +30,14 @@ def cluster():
     yield made, nodes
     made.shutdown()
     signal.signal(signal.SIGTERM, before)  # Ray sets its own in whoever starts a node
+
+
+def test_a_run_finds_its_tracker_from_any_node(monkeypatch):
+    there = {"MLFLOW_TRACKING_URI": "http://there:5000", "WANDB_ENTITY": "we", "ABLAB_CONFIG_DIR": "/options"}
+    for name, value in {**there, "HOME_OF_ANOTHER": "/home"}.items():
+        monkeypatch.setenv(name, value)
+    assert there.items() <= _carried().items()
+    assert "HOME_OF_ANOTHER" not in _carried()
 
 
 @pytest.mark.slow

@@ -119,9 +119,7 @@ class RayTasks(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             log = str(job.folder.log.resolve())
-            self._tasks[self._work.remote(job.line(self.resources.threads), log, str(Path.cwd()), dict(_carried()))] = (
-                job
-            )
+            self._tasks[self._work.remote(job.line(self.resources.threads), log, str(Path.cwd()), _carried())] = job
 
     def ended(self) -> Iterator[Ending]:
         """Yield the tasks that have ended."""
@@ -185,9 +183,9 @@ def _connect(address: str | None) -> None:
         raise UserError(f"hydra.launcher.address={address}: no cluster answers ({_first_line(error)})") from None
 
 
-def _carried() -> Iterator[tuple[str, str]]:
-    """Yield the environment variables that a run needs wherever it runs."""
-    yield from ((key, value) for key, value in os.environ.items() if key.startswith(("ABLAB_", "WANDB_")))
+def _carried() -> dict[str, str]:
+    """Return the environment variables that a run needs wherever it runs, such as where its tracker is."""
+    return {key: value for key, value in os.environ.items() if key.startswith(("ABLAB_", "WANDB_", "MLFLOW_"))}
 
 
 def _listed(resources: Mapping[str, float]) -> str:
