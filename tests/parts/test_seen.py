@@ -387,7 +387,8 @@ def test_to_name_one_file_names_no_other_that_is_read(call, study):
 
 
 def test_a_constant_that_is_bound_anew_tells_no_path(study):
-    for more in ("A = Path('gain.txt')\n", "def later():\n    global A\n    A = Path('gain.txt')\n\n"):
+    by_function = "def later():\n    global A\n    A = Path('gain.txt')\n\n"
+    for more in ("A = Path('gain.txt')\n", "A = B\nB = A\n", by_function):
         with pytest.raises(UserError, match="read_text reads what this source does not hold"):
             reading(study, "A.read_text()", more)
 

@@ -60,11 +60,11 @@ def hidden(
     `beside`: the folder from which it names them. `reads`: whether to yield reads at all.
     """
     named = {file.resolve() for file in files}
-    sources = Sources(package)
+    sources, known = Sources(package), _Known({}, {})
     for key, definition in definitions.items():
         module = package.module(key.module)
         assert module is not None
-        written = _Written(package, module, sources.statements(key))
+        written = _Written(package, module, sources.statements(key), known)
         found = [*written.uses(definition.others, reads=reads), *(written.places() if reads else ())]
         left = (each for each in found if each.path is None or not _is_named(each.path, beside, named))
         yield from sorted(left, key=lambda each: each.line)
@@ -83,13 +83,18 @@ class _Told(NamedTuple):
     is_own: bool
 
 
-class _Written:
-    """The statements of a definition, and the paths that they write out. `within`: the constants that led here."""
+class _Known(NamedTuple):
+    """What was found out before. `paths`: of constants; `rebound`: by module, the names that its functions bind."""
 
-    def __init__(
-        self, package: Package, module: Module, statements: Sequence[ast.stmt], within: frozenset[str] = frozenset()
-    ) -> None:
-        self.package, self.module, self.statements, self.within = package, module, statements, within
+    paths: dict[str, _Told | None]
+    rebound: dict[str, set[str]]
+
+
+class _Written:
+    """The statements of a definition, and the paths that they write out."""
+
+    def __init__(self, package: Package, module: Module, statements: Sequence[ast.stmt], known: _Known) -> None:
+        self.package, self.module, self.statements, self.known = package, module, statements, known
 
     def uses(self, others: Mapping[str, Sequence[ast.AST]], *, reads: bool) -> Iterator[Hidden]:
         """Yield each use of what runs other code, or reads, with the path that it is handed."""
@@ -201,11 +206,14 @@ class _Written:
 
     def _of_constant(self, dotted: str) -> _Told | None:
         """Return the path that a constant of a module is."""
-        owner = self.package.owner(dotted) if dotted and dotted not in self.within else None
-        if owner is None or not owner[1] or owner[2]:
-            return None
-        module, name, _ = owner
-        return _Written(self.package, module, module.definitions.get(name, ()), self.within | {dotted}).constant
+        known = self.known.paths
+        if dotted not in known:
+            known[dotted] = None  # of one that leads to itself
+            owner = self.package.owner(dotted) if dotted else None
+            if owner is not None and owner[1] and not owner[2]:
+                statements = owner[0].definitions.get(owner[1], ())
+                known[dotted] = _Written(self.package, owner[0], statements, self.known).constant
+        return known[dotted]
 
     @cached_property
     def constant(self) -> _Told | None:
@@ -217,11 +225,19 @@ class _Written:
         target, value = targets[0], statement.value
         if len(targets) != 1 or not isinstance(target, ast.Name) or value is None:
             return None
-        every = [*self.module.effects, *(one for each in self.module.definitions.values() for one in each)]
-        rebound = any(
-            isinstance(node, ast.Global) and target.id in node.names for each in every for node in ast.walk(each)
-        )
-        return None if rebound or len(self.module.names[target.id]) != 1 else self._told(value)
+        told = self._told(value)
+        if told is None or len(self.module.names[target.id]) != 1:
+            return None
+        return None if target.id in self._rebound() else told
+
+    def _rebound(self) -> set[str]:
+        """Return the names of the module that its functions bind, as `global`."""
+        known, module = self.known.rebound, self.module
+        if module.name not in known:
+            every = [*module.effects, *(one for each in module.definitions.values() for one in each)]
+            nodes = (node for each in every for node in ast.walk(each) if isinstance(node, ast.Global))
+            known[module.name] = {name for node in nodes for name in node.names}
+        return known[module.name]
 
 
 def _is_among(name: str, places: Sequence[str]) -> bool:
