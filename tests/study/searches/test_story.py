@@ -76,7 +76,7 @@ def test_values_that_make_no_run_are_a_failed_trial_with_its_reason(tmp_path, mo
     def refusing(words):
         raise UserError("model.num_heads=3: no")
 
-    monkeypatch.setattr("ablab.sweep.search_sweep.compose", refusing)
+    monkeypatch.setattr("ablab.study.search.compose", refusing)
     code, launched, out = done(search)
     assert (code, launched) == (FAILED, [])
     assert out.count("no run can have these values: model.num_heads=3: no") == 4
