@@ -22,6 +22,7 @@ from ablab.judge.selection_of_table import of_table
 from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.report.charts import charts
 from ablab.report.checklist import checklist
+from ablab.report.claim_words import exploratory_words
 from ablab.report.latex import column_files, latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_column_picture, write_pictures
@@ -192,7 +193,7 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say(f"Note: {note}")
     for claim in document.claims:
         console.say(plain_words(claim, document.metric))
-        console.say(f"  {claim.judged}" + ("" if claim.exploratory is None else f" Exploratory: {claim.exploratory}."))
+        console.say(f"  {claim.judged}{exploratory_words(claim)}")
     if document.claims or document.notes:
         console.say("")
     for table in tables(document):

@@ -28,6 +28,11 @@ def claimed(line: ClaimLine) -> str:
     return f"{line.arm} {EXPECTED[line.expect]} {line.baseline} in {line.about}"
 
 
+def exploratory_words(line: ClaimLine) -> str:
+    """Return a sentence on why a claim is exploratory, with the space before it; empty for one that is not."""
+    return "" if line.exploratory is None else f" Exploratory: {line.exploratory}."
+
+
 def _family(line: ClaimLine, lines: Sequence[ClaimLine]) -> str:
     """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
     claims = sum(one.secondary == line.secondary for one in lines)

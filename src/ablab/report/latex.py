@@ -9,6 +9,7 @@ from typing import Any
 
 from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.judge.format import interval_text, number, signed
+from ablab.report.claim_words import exploratory_words
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
@@ -56,9 +57,8 @@ def _words(document: Document) -> list[str]:
 
 
 def _item(document: Document, claim: ClaimLine) -> str:
-    exploratory = f" Exploratory: {claim.exploratory}." if claim.exploratory else ""
     said = breakable(plain_words(claim, document.metric))
-    return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.judged + exploratory)}"
+    return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.judged + exploratory_words(claim))}"
 
 
 LONGEST = 30

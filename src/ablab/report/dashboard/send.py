@@ -14,6 +14,7 @@ from wandb_workspaces import expr
 
 from ablab.errors import LostError
 from ablab.files import read_json, write_json
+from ablab.report.claim_words import exploratory_words
 from ablab.report.dashboard.content import Content
 from ablab.report.tables import tables
 from ablab.report.text import markdown_table
@@ -60,7 +61,7 @@ def workspace(content: Content, entity: str) -> Any:
 def report(content: Content, entity: str) -> Any:
     """Return the W&B Report: verdicts and tables as ablab reports them, and panels of the runs behind them."""
     document = content.document
-    verdicts = [claim.words + _exploratory(claim.exploratory) for claim in document.claims]
+    verdicts = [claim.words + exploratory_words(claim) for claim in document.claims]
     blocks: list[Any] = [wr.P(document.question)] if document.question else []
     blocks += [wr.CalloutBlock(note) for note in document.notes]
     if verdicts:
@@ -136,10 +137,6 @@ def _depths(content: Content) -> list[Any]:
         )
         for depth in content.depths
     ]
-
-
-def _exploratory(reason: str | None) -> str:
-    return "" if reason is None else f" Exploratory: {reason}."
 
 
 PLACES = "dashboard.json"
