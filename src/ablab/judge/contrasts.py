@@ -120,7 +120,8 @@ def effect_lines(selection: SelectedArms, measure: Measure) -> list[EffectLine]:
         raise NotTestable(f"{len(cells) - len(whole)} of {len(cells)} cells of the design have diverged runs")
     if len(seeds) < 2:
         raise NotTestable("its cells have not 2 finished seeds in common")
-    scores = [[_score(cell, seed, measure) for seed in seeds] for cell in whole.values()]
+    runs = [{run.seed: run for run in cell.finished} for cell in whole.values()]
+    scores = [[measure.values([of_cell[seed]])[0] for seed in seeds] for of_cell in runs]
     shaped = np.array(scores).reshape(*(len(levels) for levels in factors.values()), len(seeds))
     return [_line(effect, whole, list(factors), measure) for effect in effects(shaped, factors)]
 
@@ -173,7 +174,3 @@ def _refused(steps: Iterator[tuple[ArmRuns, ArmRuns]], measure: Measure) -> Iter
         found = evidence(arm, baseline, measure, margin=0.0)
         if isinstance(found, NotTestable):
             yield str(found)
-
-
-def _score(cell: ArmRuns, seed: int, measure: Measure) -> float:
-    return measure.values([run for run in cell.finished if run.seed == seed])[0]

@@ -49,7 +49,8 @@ def next_seeds(study: Study) -> NextSeeds | None:
 def _spent(study: Study, selection: SelectedArms) -> str | None:
     """Return a sentence where the runs have taken the study's hours."""
     seeds = study.experiment.seeds if study.experiment is not None else None
-    spent = _hours(selection)
+    runs = {run.folder.run_id: run.record for run in selection.where(lambda run: run.record is not None)}
+    spent = sum(record.cost.seconds for record in runs.values() if record is not None) / HOUR
     if not isinstance(seeds, Added) or seeds.hours is None or spent < seeds.hours:
         return None
     return f"its runs took {spent:.1f} hours, of {seeds.hours:g}"
@@ -95,12 +96,6 @@ def _wanted(study: Study, lines: list[ClaimLine], now: dict[str, int]) -> dict[s
         seeds = min(min(now[name] for name in names) + 1, study.looks.last)
         wanted |= {name: max(wanted[name], seeds) for name in names}
     return wanted
-
-
-def _hours(selection: SelectedArms) -> float:
-    """Return the machine time of all runs of the study."""
-    runs = {run.folder.run_id: run.record for run in selection.where(lambda run: run.record is not None)}
-    return sum(record.cost.seconds for record in runs.values() if record is not None) / HOUR
 
 
 COLUMNS = ["claim", "verdict", "path", "seeds", "difference", "interval", "verdict later"]

@@ -48,11 +48,11 @@ def checked(selection: SelectedArms) -> SelectedArms:
 def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
     """Yield where a register does not hold, and where what studies keep beside their runs is not what was entered."""
     if chain.unreadable:
-        yield f"lines of the register cannot be read: {_named(chain.unreadable)}"
+        yield f"lines of the register cannot be read: {named(chain.unreadable)}"
     if chain.broken:
         yield (
             "the register is broken, since lines do not follow those before them, of which some were changed, moved, "
-            f"removed or put in: {_named(chain.broken)}"
+            f"removed or put in: {named(chain.broken)}"
         )
     for study in studies if chain.digests else ():
         for what in OF_STUDIES:
@@ -108,7 +108,7 @@ def _of_runs(chain: Chain, selection: SelectedArms) -> Iterator[str]:
         if store != own or chain.digests:
             for kind, what in _of_run(chains[store].histories.get(run.folder.run_id, History()), run):
                 found.setdefault(kind, []).append(what)
-    yield from (f"{kind}: {_named(whats)}" for kind, whats in found.items())
+    yield from (f"{kind}: {named(whats)}" for kind, whats in found.items())
 
 
 def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
@@ -163,11 +163,8 @@ def _relied_on(run: ArmRun) -> Iterator[str]:
 
 def _lies(path: Path, digest: str | None) -> bool:
     """Return whether the file is there; between its entry and its naming, or if killed then, it waits beside."""
-    return path.exists() or _waits(waiting_for(path), digest) or path.exists()
-
-
-def _waits(waiting: Path, digest: str | None) -> bool:
-    return waiting.exists() and file_digest(waiting) == digest
+    waiting = waiting_for(path)
+    return path.exists() or (waiting.exists() and file_digest(waiting) == digest) or path.exists()
 
 
 def _is_another(path: Path, digest: str) -> bool:
@@ -175,6 +172,6 @@ def _is_another(path: Path, digest: str) -> bool:
     return path.exists() and file_digest(path) != digest
 
 
-def _named(things: Sequence[object]) -> str:
+def named(things: Sequence[object]) -> str:
     """Return the first of the things, separated by commas."""
     return ", ".join(str(thing) for thing in things[:MOST_NAMED]) + ", ..." * (len(things) > MOST_NAMED)

@@ -21,7 +21,8 @@ def unlike(arm: ArmRuns, baseline: ArmRuns) -> str | None:
     ours = {run.seed: run for run in arm.runs if run.record is not None}
     shared = sorted(ours.keys() & theirs.keys())
     both = [(ours[seed], theirs[seed]) for seed in shared] or [(a, b) for a in ours.values() for b in theirs.values()]
-    differing = [name for one, other in both for name in _differing(_facts(one), _facts(other))]
+    facts = [(_facts(one), _facts(other)) for one, other in both]
+    differing = [name for a, b in facts for name in a if name in b and _differ(a[name], b[name])]
     return ", ".join(dict.fromkeys(differing)) or None
 
 
@@ -36,11 +37,6 @@ def odd(run: ArmRun) -> str | None:
     if run.evaluation is not None and trained_with.digest and _differ([trained_with], [_judge(run.evaluation)]):
         notes.append("judged by other code than when it was trained")
     return "; ".join(notes) or None
-
-
-def _differing(ours: Facts, theirs: Facts) -> list[str]:
-    """Return the facts that both sides know and that differ."""
-    return [name for name in ours if name in theirs and _differ(ours[name], theirs[name])]
 
 
 def _differ(one: object, other: object) -> bool:

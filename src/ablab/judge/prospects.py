@@ -137,7 +137,7 @@ def prospects(study: Study) -> Iterator[Prospect]:
         if (reason := _off_scale(study, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
             continue
-        if _are_chosen_unlike(study, claim):
+        if len(_methods(study, claim)) > 1:
             words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
             yield Prospect(claim, words, True)
             continue
@@ -173,10 +173,6 @@ def _methods(study: Study, claim: Settled) -> set[str | None]:
     """Return the methods by which the claim's metric chooses the weights that it scores; None: it does not."""
     cells = [cell for cell in study.cells if cell.arm in claim.weights]
     return {study.task.chosen_by(claim.metric, flatten(cell.planned.recipe)) for cell in cells}
-
-
-def _are_chosen_unlike(study: Study, claim: Settled) -> bool:
-    return len(_methods(study, claim)) > 1
 
 
 def _off_scale(study: Study, claim: Settled) -> str | None:

@@ -18,7 +18,7 @@ from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
-from ablab.study.extending import MOST_CLAIMS, Closing, closings, extensions
+from ablab.study.extending import MOST_CLAIMS, closings, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
@@ -57,9 +57,9 @@ def of_study(study: Study) -> SelectedArms:
         departed=departed,
         notes=(
             *([] if departed is None else [departed]),
-            *map(_still_judged, withdrawn),
+            *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
             *_other_ways(arms),
-            *map(_closed, closed),
+            *(f"{len(one.runs)} runs were given up on {one.closed[:10]}: {one.reason}" for one in closed),
         ),
         error=_error(experiment, registered),
         within=_within(study),
@@ -109,10 +109,6 @@ def check_begun(selection: SelectedArms) -> None:
         raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
 
 
-def _closed(closing: Closing) -> str:
-    return f"{len(closing.runs)} runs were given up on {closing.closed[:10]}: {closing.reason}"
-
-
 def _error(experiment: Experiment | None, registered: Registered | None) -> ErrorEstimate:
     """Return how the noise of claims is estimated: as the file says, or as it was when the study was registered."""
     if experiment is not None and (experiment.error is not None or isinstance(experiment.seeds, Added)):
@@ -154,10 +150,6 @@ def _check_count(study: Study, withdrawn: Sequence[Settled]) -> None:
                 f"{study.name}: {claims} claims share an error rate, with those that were registered and dropped "
                 f"since; allowed where seeds are added: up to {MOST_CLAIMS}"
             )
-
-
-def _still_judged(claim: Settled) -> str:
-    return f"no longer in the file, and judged as it was registered: {claim.words}"
 
 
 def _departed(study: Study, registered: Registered | None) -> tuple[list[str], str | None]:

@@ -18,12 +18,13 @@ from ablab.statistics.paired import vary
 from ablab.statistics.products import AnyFloat
 from ablab.statistics.student import Floats
 from ablab.store.run_folder import RunFolder
-from ablab.study.claims import Settled, settled
+from ablab.study.claims import settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Declared, ErrorEstimate, Expectation, read_as
 from ablab.study.grid import grid_of
 from ablab.tasks.registry import known_scores
 from ablab.tasks.score import COSTS
+from ablab.tasks.task import FAILURES
 
 UNVERIFIED = "origin not verified"
 
@@ -80,7 +81,9 @@ def _selected(path: Path, results: Results, experiment: TableExperiment, outputs
     grid = grid_of(arms, baseline.name, experiment.within)
     claims = settled(experiment.claims, grid, metric)
     measures = {name: _measure(name, experiment.metrics.get(name), results) for name in results.metrics}
-    _check_metrics(claims, measures)
+    for claim in claims:
+        if claim.metric not in (*measures, FAILURES):
+            raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, FAILURES))}")
     return SelectedArms(
         name=f"table-{path.stem}",
         question=experiment.question,
@@ -99,12 +102,6 @@ def _selected(path: Path, results: Results, experiment: TableExperiment, outputs
         origin=UNVERIFIED,
         flaws=[f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"],
     )
-
-
-def _check_metrics(claims: Sequence[Settled], measures: Mapping[str, Measure]) -> None:
-    for claim in claims:
-        if claim.metric not in (*measures, "failures"):
-            raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, 'failures'))}")
 
 
 def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:

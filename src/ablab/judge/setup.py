@@ -1,7 +1,7 @@
 """What a paper's checklist asks of the runs behind a report: their size, cost, machines, data and settings."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from ablab.judge.document import CorpusLine, Setup
@@ -17,6 +17,12 @@ def setup(selection: SelectedArms) -> Setup | None:
     if not records:
         return None
     parameters = [record.cost.parameters for record in records]
+    versions: list[dict[str, str]] = [record.provenance.get("versions", {}) for record in records]
+    # Arms that differ by pruning alone share their trials, and their runs.
+    tried = {run: own for one in selection.tuned for trial in one.trials for run, own in trial.seconds.items()}
+    trained = {arm.runs[0].folder.path for arm in selection.arms if arm.runs}
+    most = None if selection.looks is None else selection.looks.last
+    words = [] if selection.registered is None else selection.registered.typed
     return Setup(
         runs=len(records),
         parameters=[min(parameters), max(parameters)],
@@ -24,40 +30,23 @@ def setup(selection: SelectedArms) -> Setup | None:
         evaluation_seconds=sum(run.evaluation.seconds for run in runs.values() if run.evaluation),
         tokens=sum(record.cost.tokens for record in records),
         peak_memory_bytes=max(record.cost.peak_memory_bytes for record in records),
-        machines=_each(records, _machine),
-        python=_each(records, lambda record: str(record.provenance.get("python", ""))),
-        versions={name: _each(records, partial(_version, name)) for name in _names(records)},
+        machines=_told(map(_machine, records)),
+        python=_told(str(record.provenance.get("python", "")) for record in records),
+        versions={name: _told(each.get(name, "") for each in versions) for name in dict.fromkeys(chain(*versions))},
         corpora=_corpora(list(runs.values())),
         settings=_shared(selection),
         varied=_varied(selection),
         searched=list(selection.searched),
-        typed=_typed(selection),
-        **_tuning(selection),
-        **_fixed(selection),
+        typed=[word for word in words if not word.startswith(OWN)],
+        tuning_runs=len(tried),
+        tuning_seconds=sum(tried.values()),
+        fixed_seeds=most,
+        fixed_runs=(most or 0) * len(trained),
     )
 
 
 OWN = ("outputs=", "hydra.", "logger", "trainer.progress=", "wait=")
 """Beginnings of words that say nothing of what is computed."""
-
-
-def _typed(selection: SelectedArms) -> list[str]:
-    words = [] if selection.registered is None else selection.registered.typed
-    return [word for word in words if not word.startswith(OWN)]
-
-
-def _tuning(selection: SelectedArms) -> dict[str, Any]:
-    # Arms that differ by pruning alone share their trials.
-    seconds = {run: own for one in selection.tuned for trial in one.trials for run, own in trial.seconds.items()}
-    return {"tuning_runs": len(seconds), "tuning_seconds": sum(seconds.values())}
-
-
-def _fixed(selection: SelectedArms) -> dict[str, Any]:
-    if selection.looks is None:
-        return {}
-    # Arms that differ by pruning alone share their runs.
-    trained = {arm.runs[0].folder.path for arm in selection.arms if arm.runs}
-    return {"fixed_seeds": selection.looks.last, "fixed_runs": selection.looks.last * len(trained)}
 
 
 def _devices(record: Record) -> int:
@@ -75,22 +64,9 @@ def _machine(record: Record) -> str:
     return ": ".join(part for part in (device, ", ".join(str(part) for part in around if part)) if part)
 
 
-def _versions(record: Record) -> dict[str, str]:
-    found: dict[str, str] = record.provenance.get("versions", {})
-    return found
-
-
-def _version(name: str, record: Record) -> str:
-    return _versions(record).get(name, "")
-
-
-def _names(records: Iterable[Record]) -> list[str]:
-    return list(dict.fromkeys(name for record in records for name in _versions(record)))
-
-
-def _each(records: Iterable[Record], read: Callable[[Record], str]) -> list[str]:
+def _told(values: Iterable[str]) -> list[str]:
     """Return the distinct values that are not empty, in order."""
-    return list(dict.fromkeys(value for record in records if (value := read(record))))
+    return list(dict.fromkeys(filter(None, values)))
 
 
 def _corpora(runs: Sequence[ArmRun]) -> list[CorpusLine]:
@@ -146,12 +122,5 @@ def _varied(selection: SelectedArms) -> dict[str, list[Any]]:
     recipes = _recipes(selection)
     keys = dict.fromkeys(key for recipe in recipes for key in recipe if key not in ("seed", "schema"))
     values = {key: [recipe.get(key) for recipe in recipes] for key in keys}
-    return {key: _distinct(found) for key, found in values.items() if len(_distinct(found)) > 1}
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    for value in values:
-        if value not in found:
-            found.append(value)
-    return found
+    distinct = {key: [one for at, one in enumerate(found) if one not in found[:at]] for key, found in values.items()}
+    return {key: found for key, found in distinct.items() if len(found) > 1}

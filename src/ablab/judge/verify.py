@@ -12,7 +12,7 @@ from ablab.fields import flatten
 from ablab.judge.flaws import broken
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain
-from ablab.store.custody import GONE, Link, links
+from ablab.store.custody import GONE, links
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder
@@ -82,7 +82,8 @@ def _links(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str],
     verified = []
     with console.counting_bar("checking digests", len(runs)) as bar:
         for run in runs:
-            found = [link for link in links(run.folder, chains[run.folder.outputs]) if not _is_left_out(link, lacks)]
+            every = links(run.folder, chains[run.folder.outputs])
+            found = [link for link in every if not (link.fault == GONE and lacks(link.file))]
             fault = next((f"{link.file} {link.fault}" for link in found if link.fault is not None), None)
             if fault is not None:
                 console.say(f"{run.run_id}: {fault}")
@@ -92,10 +93,6 @@ def _links(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str],
     state = {0: "none is broken", 1: "1 run has a broken one"}.get(broken, f"{broken} runs have a broken one")
     console.say(f"{count:,} links of {len(runs)} runs checked: {state}")
     return verified
-
-
-def _is_left_out(link: Link, lacks: Callable[[str], bool]) -> bool:
-    return link.fault == GONE and lacks(link.file)
 
 
 def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[str, Any]]:

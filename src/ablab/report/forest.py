@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ablab.judge.document import ClaimLine, DifferenceLine, Document, SeedDifference, Span
+from ablab.judge.document import ClaimLine, Document, SeedDifference, Span
 from ablab.judge.format import interval_text, signed
 from ablab.report.plain_words import spoken, spoken_pair
 from ablab.report.tables import differences_by_effect
@@ -101,7 +101,10 @@ def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
 
 
 def _of_arms(document: Document) -> Forest | None:
-    rows = [_compared(line, document.digits) for line in document.differences]
+    rows = [
+        ForestRow(line.arm, line.difference, line.interval, document.digits, (line.refused or "").partition(" (")[0])
+        for line in document.differences
+    ]
     if not any(row.estimate for row in rows):
         return None
     caption = "95 % paired t intervals, uncorrected"
@@ -120,10 +123,6 @@ def _claimed(claim: ClaimLine) -> ForestRow:
     if claim.title != claim.about:
         return ForestRow(name, None, None, claim.digits, f"{claim.verdict}, by {claim.title}")
     return ForestRow(name, claim.difference, claim.interval, claim.digits, claim.verdict, claim.margin)
-
-
-def _compared(line: DifferenceLine, digits: int) -> ForestRow:
-    return ForestRow(line.arm, line.difference, line.interval, digits, (line.refused or "").partition(" (")[0])
 
 
 MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
@@ -148,7 +147,10 @@ def column_rows(document: Document) -> tuple[str, list[ForestRow]]:
         about = claims[0].about
         return _in(about, claims[0].unit), [_spoken_claim(claim) for claim in claims if claim.about == about]
     lines = [line for line in differences_by_effect(document) if line.difference is not None]
-    return _in(document.title, document.unit), [_spoken_line(line, document.digits) for line in lines]
+    return _in(document.title, document.unit), [
+        ForestRow(spoken(one.arm), one.difference, one.interval, document.digits, "", per_seed=one.per_seed)
+        for one in lines
+    ]
 
 
 def _in(about: str, unit: str) -> str:
@@ -169,10 +171,6 @@ def _spoken_claim(claim: ClaimLine) -> ForestRow:
         published_differences(claim),
         is_judged=claim.interval is not None and (claim.outcome != "provisional" or claim.followed is not None),
     )
-
-
-def _spoken_line(line: DifferenceLine, digits: int) -> ForestRow:
-    return ForestRow(spoken(line.arm), line.difference, line.interval, digits, "", per_seed=line.per_seed)
 
 
 SIGNED = r"[+\-\N{MINUS SIGN}]\d+(?:\.\d+)?"

@@ -3,7 +3,6 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -12,8 +11,8 @@ from typing import Any, NamedTuple
 from ablab.judge.document import ClaimLine, Document, Facets, Matrices
 from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import drawing, path_drawing
-from ablab.report.figures import Style, styles
-from ablab.report.forest import Forest, forests
+from ablab.report.figures import styles
+from ablab.report.forest import forests
 from ablab.report.page_tables import page_table
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
@@ -72,10 +71,11 @@ def page(document: Document) -> str:
     )
     sections, plots = _sections(document), forests(document)
     told = [_told(claim, document) for claim in document.claims]
+    rows = sum(len(plot.rows) for plot in plots.values())
     tables = {table.key: page_table(table) for make in MAKERS if (table := make(document)).rows}
     return environment.get_template("page.html").render(
         document=document,
-        looks={name: _look(style) for name, style in styles(document).items()},
+        looks={name: (look.colour, STROKES[look.dash], SHAPES[look.marker]) for name, look in styles(document).items()},
         arms=arms_by_effect(document),
         command=command(document.setup) if document.setup else "",
         cost=cost_words(document.setup) if document.setup else "",
@@ -84,7 +84,7 @@ def page(document: Document) -> str:
         titles={make(document).key: make(document).title for make in MAKERS},
         forests=plots,
         # Where claims are drawn already, the plots only put them side by side.
-        forests_open=not any(one.drawing for one in told) and _rows(plots) <= MOST_ROWS,
+        forests_open=not any(one.drawing for one in told) and rows <= MOST_ROWS,
         sections=sections,
         most_open=MOST_OPEN,
         alternatives=alternatives(document),
@@ -97,17 +97,9 @@ def page(document: Document) -> str:
     )
 
 
-def _rows(plots: Mapping[str, Forest]) -> int:
-    return sum(len(plot.rows) for plot in plots.values())
-
-
 def _told(claim: ClaimLine, document: Document) -> Told:
     looks = claim.outcome.partition(",")[0].replace(" ", "-")
     return Told(claim, plain_words(claim, document.metric), looks, drawing(claim), path_drawing(claim))
-
-
-def _look(style: Style) -> tuple[str, str, str]:
-    return style.colour, STROKES[style.dash], SHAPES[style.marker]
 
 
 def _sections(document: Document) -> list[Section]:

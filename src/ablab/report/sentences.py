@@ -7,6 +7,7 @@ from ablab.console import duration
 from ablab.judge.build import findings
 from ablab.judge.document import Document, Setup
 from ablab.judge.evidence import chosen
+from ablab.judge.flaws import MOST_NAMED, named
 from ablab.judge.metrics import Measure
 from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
@@ -17,9 +18,6 @@ from ablab.store.own_metrics import own_metrics
 from ablab.store.records import NOTHING_LEARNT
 from ablab.tasks.task import FAILURES
 from ablab.text import how_many, program
-
-MOST_NAMED = 5
-"""Runs named in a note."""
 
 
 def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -56,8 +54,8 @@ def notes(selection: SelectedArms) -> list[str]:
         ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),
     ):
         if gone:
-            named = ", ".join(run.folder.run_id for run in gone[:MOST_NAMED]) + ", ..." * (len(gone) > MOST_NAMED)
-            said.append(f"the {what} of {how_many(len(gone), 'run')} are gone: {named}")
+            runs = named([run.folder.run_id for run in gone])
+            said.append(f"the {what} of {how_many(len(gone), 'run')} are gone: {runs}")
     if selection.awaited and selection.claims and selection.looks is None:
         awaited = {run.folder.path for run in selection.awaited}
         expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}
