@@ -102,14 +102,10 @@ def test_the_light_rooms_load_neither_torch_nor_lightning():
     assert done.returncode == 0, done.stderr
 
 
-NAMED_TWICE = {"AttentionNorm", "DropHead", "Embedding", "FeedForward", "Text"}
-"""Class names that two modules share: only ever fewer."""
-
-
 def test_a_class_has_a_name_of_its_own():
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values())
     counts = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
-    assert {name for name, count in counts.items() if count > 1} == NAMED_TWICE
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 WING = "ablab.transformer."

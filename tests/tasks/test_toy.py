@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ablab.api import open as open_store
 from ablab.cli import main
+from ablab.config import Config
 from ablab.errors import UserError
 
 RATES = """
@@ -86,6 +88,26 @@ def test_it_trains_and_says_its_scores(folder, capsys):
 def test_what_it_does_not_read_is_refused_in_a_line(folder, capsys, words, why):
     assert main(["train", *words, *QUIET]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a_record_has_the_settings_that_it_reads_and_no_others(swept):
+    """And so has what --cfg job prints, from which an experiment file is made."""
+    (path, *_) = Path("outputs/runs").glob("*/record.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert set(record["config"]) == set(Config.model_fields)
+    assert set(record["choices"]) == {"task", "trainer", "logger"}
+
+
+def test_what_the_command_line_prints_of_it_has_no_other_fields(folder, capsys):
+    assert main(["train", "task=toy", "--cfg", "job"]) == 0
+    assert set(yaml.safe_load(capsys.readouterr().out)) == set(Config.model_fields)
+    assert main(["train", "task=toy", "smoke=true", "--cfg", "job", "--resolve"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out)["outputs"] == "outputs/smoke"
+
+
+def test_check_refuses_it_in_a_line(folder, capsys):
+    assert main(["check", "task=toy"]) == 2
+    assert "allowed: task=translation" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["prune", "translate", "analyse", "export"])

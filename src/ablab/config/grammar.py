@@ -19,7 +19,7 @@ from hydra.grammar.gen.OverrideParser import OverrideParser
 
 from ablab.config.groups import groups
 from ablab.config.keys import key_of_now, text_of
-from ablab.fields import Text, as_typed
+from ablab.fields import TextShape, as_typed
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -70,7 +70,7 @@ def spelled(key: str, value: object) -> str:
     """
     kind = text_of(key)
     if isinstance(value, str):
-        is_other = kind in (Text.ONE, Text.ONE_OR_MORE) and _read(key, value) != value
+        is_other = kind in (TextShape.ONE, TextShape.ONE_OR_MORE) and _read(key, value) != value
         return quoted(value) if is_other else value
     if isinstance(value, list):
         return f"[{','.join(quoted(each) if _needs_quotes(each) else as_typed(each) for each in value)}]"

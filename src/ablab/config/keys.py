@@ -9,7 +9,7 @@ from ablab.config.groups import groups
 from ablab.config.kinds import fields_of_options, texts_of_options
 from ablab.config.schema import Config
 from ablab.config.schemas import schemas
-from ablab.fields import Group, Role, Text, text_type
+from ablab.fields import Group, Role, TextShape, text_type
 
 
 def key_of_now(key: str) -> str:
@@ -47,18 +47,18 @@ def fields_beside(config: Config) -> Mapping[str, Role]:
     return all_fields(None if corpus is None else type(corpus))
 
 
-def text_fields() -> Mapping[str, Text]:
+def text_fields() -> Mapping[str, TextShape]:
     """Return the dotted name of every field whose values are text, and which text."""
     return _text_fields(user_confs())
 
 
 @cache
-def _text_fields(confs: Sequence[Path]) -> Mapping[str, Text]:
+def _text_fields(confs: Sequence[Path]) -> Mapping[str, TextShape]:
     typed = (each for schema in schemas() for each in schema.types())
     own = {name: found for name, kind in typed if (found := text_type(kind)) is not None}
     return {**own, **texts_of_options(confs)}
 
 
-def text_of(key: str) -> Text | None:
+def text_of(key: str) -> TextShape | None:
     """Return what kind of text the values of a key are; None where they are none."""
-    return Text.ONE if key in groups() else text_fields().get(key)
+    return TextShape.ONE if key in groups() else text_fields().get(key)

@@ -22,7 +22,7 @@ from ablab.config.options import Option
 from ablab.config.schema import Config
 from ablab.config.schemas import part_groups
 from ablab.errors import MissingPartError, UserError, choices, first_error
-from ablab.fields import Group, Role, Text, text_type
+from ablab.fields import Group, Role, TextShape, text_type
 
 
 class Made(Group):
@@ -281,15 +281,15 @@ def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
 
 
 @cache
-def texts_of_options(confs: Sequence[Path]) -> Mapping[str, Text]:
+def texts_of_options(confs: Sequence[Path]) -> Mapping[str, TextShape]:
     """Return the dotted name of every field that takes text under every kind that has it, and which text."""
-    found: dict[str, Text | None] = {}
+    found: dict[str, TextShape | None] = {}
     for group, kind in [(each, kind) for each in part_groups() for kind in sorted(kinds(each))]:
         kind_class = _readable_class_of(group, kind)
         for name, annotation in () if kind_class is None else kind_class.types(f"{group}."):
             text = text_type(annotation)
             known = found.get(name, text)
-            found[name] = text if known is text else Text.ONE_OR_MORE if known and text else None
+            found[name] = text if known is text else TextShape.ONE_OR_MORE if known and text else None
     return {name: text for name, text in found.items() if text is not None}
 
 

@@ -10,43 +10,43 @@ from ablab.fields import EVALUATION, Count, Formerly, Group, Positive, ReadIf, R
 from ablab.transformer.data.corpus import Corpus
 
 
-class Norm(Option):
+class NormOption(Option):
     """The normalisation of one vector per token. The placement group decides where it is applied."""
 
     of_group = "norm"
 
 
-class Placement(Option):
+class PlacementOption(Option):
     """The position of the norm around a sublayer."""
 
     of_group = "placement"
 
 
-class Embedding(Option):
+class EmbeddingOption(Option):
     """The scaling of word vectors, at the input and at the output."""
 
     of_group = "embedding"
 
 
-class AttentionNorm(Option):
+class AttentionNormOption(Option):
     """Normalisation inside attention, such as that of queries and keys."""
 
     of_group = "attention_norm"
 
 
-class FeedForward(Option):
+class FeedForwardOption(Option):
     """The feed-forward network of a layer. Every kind has about the parameters of `relu` with `model.d_ff`."""
 
     of_group = "feed_forward"
 
 
-class Init(Option):
+class InitOption(Option):
     """The scheme of initial weights."""
 
     of_group = "init"
 
 
-class Position(Option):
+class PositionOption(Option):
     """The encoding of a token's position."""
 
     of_group = "position"
@@ -56,35 +56,35 @@ Site = Literal["encoder", "decoder", "cross"]
 SITES = get_args(Site)
 
 
-class DropHead(Option):
+class DropHeadOption(Option):
     """Rate, sites and schedule of DropHead; this kind never drops."""
 
     of_group = "drophead"
 
 
-class ScheduledDropHead(DropHead):
+class ScheduledDropHeadOption(DropHeadOption):
     """A rate that follows the step. `sites`: the kinds of attention whose heads are dropped."""
 
     sites: Annotated[list[Site], AfterValidator(lambda sites: [site for site in SITES if site in sites])]
 
     def effective(self) -> Group:
         """Return DropHead `none` at rate 0 or without a site."""
-        return self if self.sites and self.own.get("p") != 0 else DropHead(kind="none")
+        return self if self.sites and self.own.get("p") != 0 else DropHeadOption(kind="none")
 
 
-class Schedule(Option):
+class ScheduleOption(Option):
     """The learning rate as a function of the step, or of validation."""
 
     of_group = "schedule"
 
 
-class Loss(Option):
+class LossOption(Option):
     """What training minimises. Validation measures plain cross-entropy under each."""
 
     of_group = "loss"
 
 
-class Optim(Option):
+class OptimOption(Option):
     """The optimiser and the batch size. `lr`: peak learning rate. `batch_tokens`: padded tokens of the longer side."""
 
     of_group = "optim"
@@ -186,17 +186,17 @@ PRUNINGS: Mapping[str, type[Group]] = {
 }
 
 PARTS: Mapping[str, PartGroup] = {
-    "norm": PartGroup({"": Norm}, (*MODEL, *PLACE)),
-    "placement": PartGroup({"": Placement}, (*MODEL, *PLACE, "norm", "make_norm", "dropout")),
-    "embedding": PartGroup({"": Embedding}, (*MODEL, "vocab_size")),
-    "attention_norm": PartGroup({"": AttentionNorm}, (*MODEL, *PLACE)),
-    "feed_forward": PartGroup({"": FeedForward}, (*MODEL, *PLACE, "dropout")),
-    "init": PartGroup({"": Init}, MODEL),
-    "position": PartGroup({"": Position}, (*MODEL, *PLACE)),
-    "drophead": PartGroup({"": ScheduledDropHead, "none": DropHead}, (*MODEL, *PLACE, "step")),
-    "schedule": PartGroup({"": Schedule}, (*MODEL, "step", "peak", "total")),
-    "optim": PartGroup({"": Optim}, (*MODEL, "parameters")),
-    "loss": PartGroup({"": Loss}, (*MODEL, "model", "batch", "label_smoothing"), ("training.label_smoothing",)),
+    "norm": PartGroup({"": NormOption}, (*MODEL, *PLACE)),
+    "placement": PartGroup({"": PlacementOption}, (*MODEL, *PLACE, "norm", "make_norm", "dropout")),
+    "embedding": PartGroup({"": EmbeddingOption}, (*MODEL, "vocab_size")),
+    "attention_norm": PartGroup({"": AttentionNormOption}, (*MODEL, *PLACE)),
+    "feed_forward": PartGroup({"": FeedForwardOption}, (*MODEL, *PLACE, "dropout")),
+    "init": PartGroup({"": InitOption}, MODEL),
+    "position": PartGroup({"": PositionOption}, (*MODEL, *PLACE)),
+    "drophead": PartGroup({"": ScheduledDropHeadOption, "none": DropHeadOption}, (*MODEL, *PLACE, "step")),
+    "schedule": PartGroup({"": ScheduleOption}, (*MODEL, "step", "peak", "total")),
+    "optim": PartGroup({"": OptimOption}, (*MODEL, "parameters")),
+    "loss": PartGroup({"": LossOption}, (*MODEL, "model", "batch", "label_smoothing"), ("training.label_smoothing",)),
     "pruning": PartGroup(PRUNINGS, ("encoder_layers", "decoder_layers", "judge", "rates")),
     "data": PartGroup({"": Corpus}, is_declared=True),
 }

@@ -6,7 +6,7 @@ from typing import Any
 from ablab.config.kinds import unasked
 from ablab.fields import Role
 from ablab.store.records import SCHEMA
-from ablab.transformer.config.options import DropHead
+from ablab.transformer.config.options import DropHeadOption
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 
@@ -36,7 +36,7 @@ def recipe(config: TranslationConfig, origin: str | None = None) -> dict[str, An
         del content[group][name]
     model = config.model
     if model.num_heads == 1:  # the only head always stays
-        content["drophead"] = DropHead(kind="none").part(Role.RECIPE)
+        content["drophead"] = DropHeadOption(kind="none").part(Role.RECIPE)
     if content["layerdrop"].get("rates") == "linear" and model.encoder_layers == model.decoder_layers == 1:
         content["layerdrop"]["rates"] = "uniform"  # the rates rise with depth, up to the same one
     content["optim"]["lr"] = config.peak_rate

@@ -23,20 +23,20 @@ from ablab.fields import (
 from ablab.transformer.config.former import GONE, MEANT, WORDS, of_schema_1
 from ablab.transformer.config.options import (
     PARTS,
-    AttentionNorm,
-    DropHead,
-    Embedding,
-    FeedForward,
+    AttentionNormOption,
+    DropHeadOption,
+    EmbeddingOption,
+    FeedForwardOption,
     ImportancePruning,
-    Init,
-    Loss,
-    Norm,
-    Optim,
-    Placement,
-    Position,
+    InitOption,
+    LossOption,
+    NormOption,
+    OptimOption,
+    PlacementOption,
+    PositionOption,
     Pruning,
     RulePruning,
-    Schedule,
+    ScheduleOption,
     removes_heads,
 )
 from ablab.transformer.config.smoke import shrink
@@ -128,13 +128,13 @@ class Architecture(Group):
         ),
     ]
     model: Model
-    norm: Norm
-    placement: Placement
-    embedding: Embedding
-    attention_norm: AttentionNorm
-    feed_forward: Annotated[FeedForward, Formerly({"kind": "relu"})]
-    position: Position
-    drophead: DropHead
+    norm: NormOption
+    placement: PlacementOption
+    embedding: EmbeddingOption
+    attention_norm: AttentionNormOption
+    feed_forward: Annotated[FeedForwardOption, Formerly({"kind": "relu"})]
+    position: PositionOption
+    drophead: DropHeadOption
 
 
 class TranslationConfig(Architecture, Config):
@@ -149,10 +149,10 @@ class TranslationConfig(Architecture, Config):
     layerdrop: DropProbability
     init_from: Annotated[str, Field(min_length=1)] | None
     data: InstanceOf[Corpus]
-    init: Annotated[Init, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
-    optim: Optim
-    schedule: Schedule
-    loss: Annotated[Loss, Formerly({"kind": "label_smoothing"})]
+    init: Annotated[InitOption, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
+    optim: OptimOption
+    schedule: ScheduleOption
+    loss: Annotated[LossOption, Formerly({"kind": "label_smoothing"})]
     training: Training
     decoding: Decoding
     pruning: Pruning

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ablab.code.load import failure_of
-from ablab.config import compose
+from ablab.config import compose, compose_arm
 from ablab.config.kinds import outside_parts
 from ablab.config.schemas import part_groups
 from ablab.console import Console
@@ -48,6 +48,7 @@ def check(arguments: Sequence[str]) -> int:
     chosen = {word.partition("=")[0].partition(".")[0] for word in words} & part_groups().keys()
     if not chosen:
         raise UserError("check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm")
+    settings_of_translation(compose_arm(words).config)  # before words are added that the user did not type
     typed = {word.partition("=")[0] for word in words}
     line = [*words, *(word for word in SMALL if word.partition("=")[0] not in typed)]
     config = settings_of_translation(compose(line).config)
