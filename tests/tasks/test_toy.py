@@ -224,7 +224,7 @@ def test_every_arm_is_tried_out_and_nothing_of_it_kept(folder, capsys):
     words = ["task=toy", "task.rate=0.1,0.2", "outputs=tried"]
     assert main(["study", *words, "check=true"]) == 0
     said = capsys.readouterr().out
-    assert [line.split(",")[0].split(":")[0] for line in said.splitlines() if " s a step" in line] == [
+    assert [line.split(",")[0].split(":")[0] for line in said.splitlines() if "s a step" in line] == [
         "works  task.rate=0.1",
         "works  task.rate=0.2",
     ]

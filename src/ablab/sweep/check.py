@@ -42,7 +42,8 @@ def check(study: Study, console: Console) -> bool:
 
 def _in_words(result: Tried) -> str:
     counted = "" if result["parameters"] is None else f"{result['parameters']:,} parameters, "
-    return f"{counted}{result['seconds_per_step']:.3f} s a step"
+    seconds = result["seconds_per_step"]
+    return f"{counted}{seconds:.3f} s a step" if seconds >= 0.001 else f"{counted}{1000 * seconds:.2g} ms a step"
 
 
 def _try_all(cells: dict[str, Cell], modules: Sequence[str]) -> Iterator[tuple[str, Cell, Tried]]:
