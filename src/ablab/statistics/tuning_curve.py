@@ -90,7 +90,7 @@ def together(low: Floats, high: Floats) -> float:
     n = len(low)
     points = np.unique(np.concatenate([low, high]))
     counts = np.arange(n + 1)
-    chances = np.zeros(n + 1)
+    chances: Floats = np.zeros(n + 1)
     chances[0] = 1.0
     before = 0.0
     for point in points:

@@ -102,8 +102,8 @@ class WordEncoder:
 
     def _forget(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._tokens = np.empty(0, dtype=np.int32)
-        self._ends = np.zeros(1, dtype=np.int64)  # of word n in the tokens: from ends[n] to ends[n + 1]
+        self._tokens: Tokens = np.empty(0, dtype=np.int32)
+        self._ends: Numbers = np.zeros(1, dtype=np.int64)  # of word n in the tokens: from ends[n] to ends[n + 1]
 
     def encode(self, sentences: Sequence[str]) -> tuple[Tokens, Numbers]:
         """Return the tokens of all sentences in a row, and the length of each."""
