@@ -62,5 +62,5 @@ def test_weights_are_selected_by_the_model_as_written(work):
 
 
 def test_a_map_that_a_kill_left_undrawn_is_of_the_model_as_written(work):
-    assert train._fit(work, Callbacks([])).state == "finished"
+    assert train._fit(work, Callbacks([]), None).state == "finished"
     assert COUNTER.frame_count == 0

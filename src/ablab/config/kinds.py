@@ -234,7 +234,7 @@ def _checked_code(group: str, kind: str, recorded: object) -> str:
 
 def unmet_needs(config: Config) -> Iterator[str]:
     """Yield what a chosen part needs of another group: it says so in a class constant `needs`, kinds by group."""
-    for group in config.parts:
+    for group in (group for group in config.parts if group in type(config).model_fields):
         option = getattr(config, group)
         part = part_of(group, option.kind)
         if part is None:

@@ -4,11 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from ablab.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -137,12 +139,14 @@ WIDTH = 2 + 2 * ORDERS
 """System length, reference length, 4 n-gram matches, 4 n-gram totals: the layout of a sentence in the records."""
 
 
-def corpus_bleu(sums: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def corpus_bleu(sums: "npt.ArrayLike") -> "npt.NDArray[np.float64]":
     """BLEU in 0..100 (Papineni et al. 2002) as sacrebleu 2.6 scores a corpus by default: smooth:exp, eff:no.
 
     sums: [..., 10], the statistics summed over the sentences of a corpus; the result is [...]. exp smoothing: the k-th
     order without a match counts as 1 / (2^k total) matches. Without any match, or without a 4-gram, BLEU is 0.
     """
+    import numpy as np  # corpora are read without it
+
     values = np.asarray(sums, dtype=np.float64)
     if values.ndim < 1 or values.shape[-1] != WIDTH:
         raise ValueError(f"sums must be [..., {WIDTH}], got shape {values.shape}.")
