@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 315,
-    "lines": 46_020,
+    "files over 12 lines": 314,
+    "lines": 46_010,
     "entries at the top": 30,
     "arrows between rooms": 283,
     "floors": 12,
     "files that name a score": 29,
-    "modules with one importer": 71,
+    "modules with one importer": 72,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }

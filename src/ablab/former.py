@@ -45,6 +45,7 @@ MERGED: Mapping[str, str] = {
     "ablab.transformer.data.progress": "ablab.transformer.data.blocks",
     "ablab.transformer.data.sources": "ablab.transformer.data.text",
     "ablab.transformer.data.tables": "ablab.transformer.data.text_files",
+    "ablab.transformer.data.training_tokenizers": "ablab.transformer.data.preparation",
     "ablab.transformer.data.words": "ablab.transformer.data.encoding",
     "ablab.transformer.decoding.beam": "ablab.transformer.decoding.search",
     "ablab.transformer.decoding.greedy": "ablab.transformer.decoding.search",

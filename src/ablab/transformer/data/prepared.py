@@ -20,7 +20,7 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import half_written, json_digest, read_json, read_lines, sha256
 from ablab.text import Say
-from ablab.transformer.data import training_tokenizers
+from ablab.transformer.data import preparation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.blocks import Counting, subsample, unseen
 from ablab.transformer.data.corpus import Corpus, Pair
@@ -149,7 +149,7 @@ def check_vocabulary(corpus: Corpus, store: Path, counting: Counting = unseen) -
     folder = store / f"vocabulary-{corpus_id(corpus)}"
     store.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_suffix(".lock")), _made_beside(folder) as made:
-        training_tokenizers.check_vocabulary(corpus, made, counting)
+        preparation.check_vocabulary(corpus, made, counting)
 
 
 def corpus_id(corpus: Corpus) -> str:
