@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 314,
-    "lines": 46_010,
+    "lines": 46_035,
     "entries at the top": 30,
     "arrows between rooms": 283,
     "floors": 12,

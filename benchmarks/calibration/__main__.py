@@ -21,12 +21,13 @@ from benchmarks.calibration.effects import planted, planted_in_words
 from benchmarks.calibration.failures import over_failures
 from benchmarks.calibration.nulls import over_seeds, over_sentences, over_sentences_alone
 from benchmarks.calibration.rows import Row, table
+from benchmarks.calibration.tuning import over_tuning
 
 
 def run(share: float) -> Iterator[Row]:
     """All rows, with this share of the repetitions."""
     makers = (over_seeds, over_noise, over_sentences, over_sentences_alone)
-    makers = (*makers, over_claims, over_interactions, over_failures, planted)
+    makers = (*makers, over_claims, over_interactions, over_failures, over_tuning, planted)
     jobs = [*(job for make in makers for job in make()), *planted_in_words(share)]
     with Progress() as progress:
         bar = progress.add_task("calibration", total=len(jobs))

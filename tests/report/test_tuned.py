@@ -3,15 +3,18 @@
 import pytest
 
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.tuned import _curves, _line, _sensitivity, _together
+from ablab.judge.tuned import _curves, _line, _sensitivity, together
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
 from ablab.report.tables import _best_of_half
+from ablab.statistics.interval import Interval
+from ablab.statistics.verdict import Verdict
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.study import names_of
 from ablab.study.tuning import Tuned, TuningTrial
+from benchmarks.calibration.tuning import BY_INTERVALS, BY_VERDICTS, over_tuning
 from tests.report.synthetic import corpus, translated, write
 from tests.report.test_plain_words import claim
 from tests.translation import TRANSLATION
@@ -73,6 +76,38 @@ def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_pa
     assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}: {expected}.")
 
 
+ABOVE, LOW, ABOUT, BELOW = (Interval(*ends, 0.95, "t") for ends in ((2.0, 3.0), (0.1, 1.0), (-0.2, 2.1), (-3.0, -2.0)))
+
+
+@pytest.mark.parametrize(
+    ("usual", "tuned", "expected"),
+    [
+        (Verdict("supported", interval=ABOVE), Verdict("inconclusive", interval=ABOUT), "open"),
+        (Verdict("inconclusive", interval=ABOUT), Verdict("supported", interval=ABOVE), "open"),
+        (Verdict("supported", interval=ABOVE), Verdict("inconclusive", interval=LOW), "only when untuned"),
+        (Verdict("equivalent", interval=LOW), Verdict("supported", interval=ABOVE), "only when tuned"),
+        (Verdict("refuted", interval=BELOW), Verdict("supported", interval=LOW), "reversed"),
+        (Verdict("supported", interval=ABOVE), Verdict("refuted"), "open"),  # ranks have no interval of the metric
+        (Verdict("refuted", interval=BELOW), Verdict("inconclusive", interval=ABOUT), "not the same"),
+        (Verdict("refuted", interval=LOW), Verdict("inconclusive", interval=ABOUT), "open"),
+        (Verdict("supported", interval=LOW), Verdict("real, but smaller than matters", interval=ABOVE), "robust"),
+        (Verdict("refuted", interval=BELOW), Verdict("refuted", interval=LOW), "robust"),
+        (Verdict("inconclusive", interval=LOW), Verdict("inconclusive", interval=ABOVE), None),
+        (Verdict("supported", interval=ABOVE), Verdict("not testable"), None),
+    ],
+)
+def test_verdicts_differ_only_where_their_intervals_have_no_value_in_common(usual, tuned, expected):
+    assert together(usual, tuned) == expected
+
+
+def test_a_gain_that_is_the_same_both_ways_is_seldom_said_to_depend_on_tuning():
+    """One verdict supported and the other open is no difference: taken for one, half of all studies would err."""
+    (job,) = (job for job in over_tuning() if (job.scenario, job.n) == ("a true gain of 1.5 sd both ways, 4 claims", 3))
+    rates = {row.method: row.rate for row in job.rows(0.1)}
+    assert rates[BY_INTERVALS] <= 0.05
+    assert rates[BY_VERDICTS] > 0.3
+
+
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     """The report of a study whose arms are both better when tuned."""
@@ -113,8 +148,8 @@ def test_every_trial_is_drawn_where_several_have_one_value():
 @pytest.mark.parametrize("outcome", ["provisional", "not testable"])
 def test_nothing_is_said_of_tuning_while_one_side_has_no_verdict(outcome):
     usual, tuned = claim(outcome="supported"), claim(outcome=outcome)
-    assert _together(usual, tuned) is None
-    assert _together(tuned, usual) is None
+    assert together(usual, tuned) is None
+    assert together(tuned, usual) is None
 
 
 def test_the_report_draws_what_each_arm_does_at_other_settings(tried):

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+from typing import Protocol
 
-from ablab.judge.document import ClaimLine, LineOf, Series, TuningLine
+from ablab.judge.document import ClaimLine, LineOf, Series, Span, TuningLine
 from ablab.judge.selection import SelectedArms
+from ablab.statistics.interval import Interval
 from ablab.statistics.tuning_curve import MOST, best_of, expected_best
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED, Tuned, at_an_edge, number_of
@@ -14,6 +16,8 @@ from ablab.text import counted
 POSITIVE = ("supported", "real, but smaller than matters")
 NOT_YET = ("not testable", "provisional")
 OPEN = ("inconclusive", *NOT_YET)
+UNDECIDED = "open"
+"""The verdicts differ, and the difference between them may be chance."""
 
 
 def tuning_lines(selection: SelectedArms) -> list[TuningLine]:
@@ -49,7 +53,7 @@ def with_tuning(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
     """Add, to each claim that is made with tuned and with usual settings, how both verdicts go together."""
     pairs = zip(lines, by_tuning(lines), strict=True)
     return [
-        line.model_copy(update={"tuning": _together(pair[False], pair[True])}) if len(pair) == 2 else line
+        line.model_copy(update={"tuning": together(pair[False], pair[True])}) if len(pair) == 2 else line
         for line, pair in pairs
     ]
 
@@ -62,18 +66,38 @@ def by_tuning(lines: Sequence[ClaimLine]) -> list[Mapping[bool, ClaimLine]]:
     return [pairs[_key(line)] for line in lines]
 
 
-def _together(usual: ClaimLine, tuned: ClaimLine) -> str | None:
-    """Return how the verdicts go together; None where both are open, or one is no verdict."""
-    one, other = usual.outcome in POSITIVE, tuned.outcome in POSITIVE
-    if all(line.outcome in OPEN for line in (usual, tuned)) or any(line.outcome in NOT_YET for line in (usual, tuned)):
+class OneVerdict(Protocol):
+    """What is read of a verdict: its outcome, and the interval of the difference at the level of its family."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def interval(self) -> Interval | Span | None: ...
+
+
+def together(usual: OneVerdict, tuned: OneVerdict) -> str | None:
+    """Return how the verdicts at the usual settings and with tuned ones go together; None where neither says anything.
+
+    That one claim is supported and the other inconclusive does not show that they differ (Gelman and Stern 2006): the
+    verdicts differ only where their intervals have no value in common, so that both cannot hold the same difference.
+    """
+    pair = (usual, tuned)
+    if any(one.outcome in NOT_YET for one in pair) or all(one.outcome in OPEN for one in pair):
         return None
-    if usual.outcome == tuned.outcome:
+    one, other = (each.outcome in POSITIVE for each in pair)
+    if usual.outcome == tuned.outcome or (one and other):
         return "robust"
+    if not _are_apart(usual.interval, tuned.interval):
+        return UNDECIDED
     if {usual.outcome, tuned.outcome} == {"supported", "refuted"}:
         return "reversed"
     if one != other:
         return "only when untuned" if one else "only when tuned"
-    return "robust" if one else "not the same"
+    return "not the same"
+
+
+def _are_apart(one: Interval | Span | None, other: Interval | Span | None) -> bool:
+    return one is not None and other is not None and (one.high < other.low or other.high < one.low)
 
 
 def _key(line: ClaimLine) -> tuple[object, ...]:

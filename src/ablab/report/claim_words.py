@@ -7,7 +7,7 @@ from ablab.judge.document import Advice, ClaimLine, FollowedLine
 from ablab.judge.failures import RANK
 from ablab.judge.format import interval_text, number, p_words, percent, signed
 from ablab.judge.selection import SelectedArms
-from ablab.judge.tuned import by_tuning, is_tuned
+from ablab.judge.tuned import UNDECIDED, by_tuning, is_tuned
 from ablab.statistics.power import MOST_SEEDS
 from ablab.study.claims import EXPECTED
 
@@ -118,7 +118,8 @@ def _looks(about: FollowedLine, line: ClaimLine) -> str:
 def _tuning(line: ClaimLine, pair: Mapping[bool, ClaimLine]) -> Iterator[str]:
     if line.tuning is not None:
         settings = "At the usual settings" if is_tuned(line) else "With tuned settings"
-        yield f"{settings} the verdict is {pair[not is_tuned(line)].outcome}: {line.tuning}."
+        how = "it is open whether tuning changes the verdict" if line.tuning == UNDECIDED else line.tuning
+        yield f"{settings} the verdict is {pair[not is_tuned(line)].outcome}: {how}."
 
 
 def advice_words(advice: Advice, expect: str) -> str:
