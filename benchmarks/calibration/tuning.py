@@ -33,7 +33,7 @@ def over_tuning() -> Iterator[Job]:
             }
 
         scenario = f"a true gain of {gain:g} sd both ways, {arms} claim{'s' * (arms > 1)}"
-        yield Job(scenario, n, 4000, once, "any claim differs with tuning", {BY_INTERVALS: FAMILY})
+        yield Job(scenario, n, 1000, once, "any claim differs with tuning", {BY_INTERVALS: FAMILY})
 
 
 def _study(rng: np.random.Generator, gain: float, arms: int, n: int) -> list[Verdict]:
