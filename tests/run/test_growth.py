@@ -48,7 +48,7 @@ def grown(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("grown")
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "conf", folder / "conf")
-    schema = folder / "src" / "ablab" / "config" / "schema.py"
+    schema = folder / "src" / "ablab" / "transformer" / "config" / "schema.py"
     text = schema.read_text()
     assert text.count("class Model(Group):") == 1
     before, after = text.split("    d_model: ", 1)
