@@ -26,7 +26,7 @@ from ablab.code.differences import (
 from ablab.code.folders import shipped_conf
 from ablab.code.machine import provenance
 from ablab.code.modules import Package
-from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED
+from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED, roots
 from ablab.config import compose
 from ablab.transformer.config.schema import TranslationConfig
 
@@ -171,6 +171,18 @@ def test_a_part_from_outside_brings_what_it_uses_of_ablab(copy, tmp_path, monkey
 
 
 # What differs, in words
+
+
+def test_another_task_of_ours_has_its_own_code_and_that_of_the_parts_that_its_recipe_names(monkeypatch):
+    norm = "ablab.transformer.model.norms.ScaleNorm"
+    targets = {"task": {"other": "ablab.tasks.own.OwnTask"}, "norm": {"scalenorm": norm}}
+    monkeypatch.setattr("ablab.code.roots.shipped_targets", lambda group: targets.get(group, {}))
+    recipe = {"task": {"kind": "other"}, "norm": {"kind": "scalenorm"}, "seed": 1}
+    sources = Sources(Package(Path(ablab.__file__).parent), OUTSIDE, SILENT, registries=CHOSEN)
+    for stage in ROOTS:
+        found = roots(stage, recipe, sources)
+        assert found["spine"] == ("ablab.tasks.own.OwnTask",)
+        assert set(found) <= {"spine", "norm=scalenorm"}, "no part that only translation has"
 
 
 def test_nothing_is_said_of_what_is_the_same():

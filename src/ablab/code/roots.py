@@ -58,11 +58,13 @@ def roots(stage: Stage, recipe: Mapping[str, Any], sources: Sources) -> dict[str
     `recipe`: plain values; for a curve, with `pruning`, and for an analysis, with its name as `analysis`. Of a part
     from outside, whose own code belongs to the recipe, they are what it uses of ablab.
     """
-    own = str(recipe.get("task", {}).get("_target_", ""))
+    task = recipe.get("task", {})  # that of translation stays out of recipes
+    own = str(task.get("_target_", ""))
     if own:  # a task of one's own: its code belongs to the recipe
         return {f"task={own}": tuple(_used_by(own, sources))}
-    found = {SPINE: ROOTS[stage]}
-    for group in GROUPS[stage]:
+    shipped = shipped_targets("task").get(str(task.get("kind")))
+    found = {SPINE: ROOTS[stage] if shipped is None else (shipped,)}
+    for group in GROUPS[stage] if shipped is None else [each for each in GROUPS[stage] if each in recipe]:
         option = recipe.get(group, {})
         kind = option.get("kind", option.get("_target_", FORMERLY.get(group)))
         target = shipped_targets(group).get(str(kind))
@@ -70,7 +72,7 @@ def roots(stage: Stage, recipe: Mapping[str, Any], sources: Sources) -> dict[str
             found[f"{group}={kind}"] = (target,)
         elif "_target_" in option and (used := tuple(_used_by(str(kind), sources))):
             found[f"{group}={kind}"] = used
-    for registry, setting in CHOSEN.items():
+    for registry, setting in CHOSEN.items() if shipped is None else ():
         value = _value(recipe, setting) or UNSAID.get(setting)
         if value is not None and sources.has_entry(registry, value) and _is_asked(stage, setting, recipe):
             found[f"{setting}={value}"] = (f"{registry}[{value}]",)
