@@ -20,6 +20,7 @@ __all__ = ["study"]
     ("line", "expected"),
     [
         ("ablab tra", ["train", "translate"]),
+        ("ablab translate nor", []),  # it takes no words of a train line
         ("ablab train norm=sc", ["norm=scalenorm", "norm=scalenorm_fixnorm"]),
         ("ablab train -m norm=pre,sca", ["norm=pre,scalenorm", "norm=pre,scalenorm_fixnorm"]),
         ("ablab train model.ti", ["model.tie="]),

@@ -58,7 +58,6 @@ class TranslateOptions(Options):
     """Translate standard input, one sentence per line, with a run's selected weights."""
 
     usage = ("python translate.py run=<id> [key=value ...] < in.txt > out.txt",)
-    takes_settings = True
 
     run: str
     """a finished run: its id, a prefix of its id, its display name, or its path; or the path of a pruned model"""
