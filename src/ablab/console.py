@@ -73,7 +73,7 @@ class Console:
         """Print the results of a run, its cost, its folder and suggested next commands."""
         self.rich.print()
         for key, value in _rows(task, record, evaluation, smoke=smoke):
-            self.rich.print(Text.assemble((f"{key:<12}", "bold"), value))
+            self.rich.print(Text.assemble((f"{key:<11} ", "bold"), value))
         self.rich.print()
         if curve is not None:
             self.curve(task, curve)

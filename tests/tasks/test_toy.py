@@ -67,7 +67,8 @@ def swept(folder):
 def test_it_trains_and_says_its_scores(folder, capsys):
     assert main(["train", "task=toy", *QUIET]) == 0
     said = capsys.readouterr().out
-    assert "test error" in said
+    assert "\ntest error  0." in said
+    assert "\nvalidation error 0." in said, "a long title stands apart from its value"
     (run,) = open_store("outputs").runs("state=finished task.rate=0.3")
     assert (run.name, set(run.scores)) == ("task=toy,s1", {"test_error", "test_near", "valid_error"})
     assert [row["step"] for row in run.training_curve()] == list(range(5, 65, 5))
@@ -88,6 +89,12 @@ def test_it_trains_and_says_its_scores(folder, capsys):
 def test_what_it_does_not_read_is_refused_in_a_line(folder, capsys, words, why):
     assert main(["train", *words, *QUIET]) == 2
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["sort=-test_error"], ["columns=id,task.rate"]])
+def test_a_list_of_no_runs_says_so_whatever_its_columns(swept, capsys, words):
+    assert main(["ls", "where=seed=99", *words]) == 0
+    assert capsys.readouterr().out.startswith("no runs")
 
 
 def test_a_record_has_the_settings_that_it_reads_and_no_others(swept):

@@ -70,7 +70,8 @@ def listing(runs: Runs, sort: str | None = None, limit: int | None = None) -> Li
     runs.keep_index()
     if sort is not None:
         key = sort.removeprefix("-")
-        check_columns([key], listed, f"sort={sort}")
+        if listed:  # of no runs, no column is known
+            check_columns([key], listed, f"sort={sort}")
         known = [one for one in listed if key in one.cells]
         known.sort(key=lambda one: one.cells[key], reverse=sort.startswith("-"))
         listed = [*known, *(one for one in listed if key not in one.cells)]

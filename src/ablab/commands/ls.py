@@ -43,7 +43,7 @@ def ls(arguments: Sequence[str]) -> int:
     by_id = {run.id: run for run in found}
     scores = _scores_of(found)
     columns = [*BEFORE, *scores, *AFTER] if options.columns is None else options.columns.split(",")
-    if options.columns is not None:
+    if options.columns is not None and listed.runs:
         fields = {key for run in found if run.damage is None for key in run.settings}
         check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *known_scores()])
     if options.format == "csv":
