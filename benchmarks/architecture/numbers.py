@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 314,
-    "lines": 46_035,
+    "files over 12 lines": 313,
+    "lines": 46_025,
     "entries at the top": 30,
     "arrows between rooms": 283,
     "floors": 12,

@@ -110,7 +110,6 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.config.options": "its values are the recipe",
     "ablab.transformer.config.smoke": "its values are the recipe",
     "ablab.transformer.config.former": "its values are the recipe",
-    "ablab.transformer.config.planned": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
     "ablab.identity": "names recipes and evaluations",
     "ablab.plan": "says what a run is before it begins",

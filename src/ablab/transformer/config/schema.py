@@ -1,13 +1,14 @@
 """The schema of a translation run: its fields beside those of every task, and the rules on their combinations."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, InstanceOf
 
 from ablab.config.kinds import asks_for
 from ablab.config.options import PartGroup
-from ablab.config.schema import Config
+from ablab.config.schema import DEFAULT, Config
+from ablab.errors import UserError
 from ablab.fields import (
     EVALUATION,
     Count,
@@ -20,6 +21,7 @@ from ablab.fields import (
     WholeNumber,
     as_typed,
 )
+from ablab.plan import PlannedRun
 from ablab.transformer.config.former import GONE, MEANT, WORDS, of_schema_1
 from ablab.transformer.config.options import (
     PARTS,
@@ -189,6 +191,23 @@ class TranslationConfig(Architecture, Config):
             return self.optim.lr
         # The rules require a warm-up here.
         return float((self.model.d_model * self.schedule.own["warmup_steps"]) ** -0.5)
+
+
+PlannedTranslation = PlannedRun[TranslationConfig]
+"""The plan of a translation run."""
+
+
+def settings_of_translation(config: Config) -> TranslationConfig:
+    """Return settings as those of a translation run; UserError for those of another task."""
+    if not isinstance(config, TranslationConfig):
+        raise UserError(f"task={config.task.kind}: no run in translation; allowed: task={DEFAULT}")
+    return config
+
+
+def plan_of_translation(planned: PlannedRun[Config]) -> PlannedTranslation:
+    """Return a plan as that of a translation run; UserError for one of another task."""
+    settings_of_translation(planned.config)
+    return cast(PlannedTranslation, planned)
 
 
 def _violations(config: TranslationConfig) -> Iterator[str]:

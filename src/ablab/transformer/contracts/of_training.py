@@ -12,8 +12,7 @@ from ablab.files import sha256
 from ablab.plan import plan
 from ablab.store.run_folder import SELECTED
 from ablab.transformer.build.training import build_objective
-from ablab.transformer.config.planned import plan_of_translation
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.schema import TranslationConfig, plan_of_translation
 from ablab.transformer.contracts.laws import BrokenError, Law, require
 from ablab.transformer.model.place import Place
 from ablab.transformer.stages.callbacks import MetricsCallback

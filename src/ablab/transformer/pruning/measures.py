@@ -8,7 +8,7 @@ from ablab.errors import UserError
 from ablab.store.records import Curve, Point
 from ablab.tasks.task import Chart, OfCurve
 from ablab.transformer.config.options import RulePruning, removes_heads
-from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import remaining
 from ablab.transformer.pruning.strategies import Depths, targets

@@ -17,7 +17,7 @@ from ablab.transformer.analysis.next_token import TOP, distributions, table, unc
 from ablab.transformer.analysis.plot import draw
 from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities
 from ablab.transformer.build import build_search
-from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.tokens import EOS
 from ablab.transformer.stages.analyses import SITES, Wanted, evaluated, read_test_text

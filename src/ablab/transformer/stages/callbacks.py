@@ -20,7 +20,7 @@ from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.analysis import cross_attention, draw_attention
-from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import collate
 from ablab.transformer.data.prepared import PerCharacter, Prepared
 from ablab.transformer.model.transformer import Transformer

@@ -17,7 +17,7 @@ from ablab.transformer.build import (
     set_threads,
 )
 from ablab.transformer.build.training import trainer_options
-from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.prepared import Prepared, prepare
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count

@@ -9,7 +9,7 @@ from ablab.code.differences import other_judge
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.transformer.build import build_search, load_model, set_threads
-from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.corpus import SPLITS, Pair, Split
 from ablab.transformer.data.keys import has_both_sides

@@ -13,7 +13,7 @@ from ablab.store.records import Record
 from ablab.text import Say
 from ablab.transformer.analysis import attentions
 from ablab.transformer.build import load_model, set_threads
-from ablab.transformer.config.planned import PlannedTranslation
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.prepared import nested_subsample, prepare
 from ablab.transformer.data.tokenizer import Tokenizer

@@ -13,8 +13,8 @@ from ablab.files import read_json, write_json
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.transformer.build import build_head_strategy, build_strategy, load_model, set_threads
 from ablab.transformer.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
-from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.config.recipe import evaluation as evaluation_of
+from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.decoding.speed import ROUNDS, SENTENCES, sentences_per_second
 from ablab.transformer.decoding.translator import Translator

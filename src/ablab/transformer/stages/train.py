@@ -31,8 +31,7 @@ from ablab.transformer.build import (
     device_of,
     trainer_options,
 )
-from ablab.transformer.config.planned import PlannedTranslation
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.data.ceiling import remarks
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare

@@ -7,8 +7,7 @@ from ablab.errors import UserError
 from ablab.fields import Group, flatten
 from ablab.store.records import SCHEMA, Record
 from ablab.store.run_folder import RunFolder
-from ablab.transformer.config.planned import PlannedTranslation, settings_of_translation
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
 from ablab.transformer.pruning.saved_model import SavedModel, find_model
 
 

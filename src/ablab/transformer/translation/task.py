@@ -14,9 +14,8 @@ from ablab.tasks.score import Recipe, Scores
 from ablab.tasks.task import Chart, Example, OfCurve, Stops, Task
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.config.options import removes_heads
-from ablab.transformer.config.planned import PlannedTranslation
 from ablab.transformer.config.recipe import curve, evaluation, recipe
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
 from ablab.transformer.pruning.plot import draw, lines_of
 from ablab.transformer.pruning.saved_model import SavedModel

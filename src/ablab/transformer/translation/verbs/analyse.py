@@ -19,7 +19,7 @@ from ablab.store.locks import locked
 from ablab.store.records import Record, Strict
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
-from ablab.transformer.config.planned import PlannedTranslation, plan_of_translation, settings_of_translation
+from ablab.transformer.config.schema import PlannedTranslation, plan_of_translation, settings_of_translation
 from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.transformer.translation.verbs.options import AnalyseOptions
 

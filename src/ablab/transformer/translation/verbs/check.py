@@ -11,8 +11,7 @@ from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.store.records import Strict
 from ablab.tasks.verbs import say_json, split_words
-from ablab.transformer.config.planned import settings_of_translation
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.schema import TranslationConfig, settings_of_translation
 from ablab.transformer.translation.verbs.options import CheckOptions
 
 if TYPE_CHECKING:

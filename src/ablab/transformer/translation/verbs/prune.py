@@ -17,8 +17,7 @@ from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.open import open_tracker
 from ablab.transformer.config.options import RulePruning, removes_heads
-from ablab.transformer.config.planned import PlannedTranslation, plan_of_translation
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, plan_of_translation
 from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import remaining
