@@ -86,6 +86,8 @@ def test_the_undisturbed_run_learnt_something(undisturbed):
 )
 def test_a_signal_ends_with_a_checkpoint_and_the_same_line_continues(number, at, undisturbed, tmp_path, monkeypatch):
     """At step 23 between two rows of the curves, at step 60 where a validation is due."""
+    if number == signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)  # under nohup it is ignored, and a run goes on, as it was asked to
     line = (*LINE, f"outputs={tmp_path}")
     with monkeypatch.context() as patch:
         original = MetricsCallback.on_step
