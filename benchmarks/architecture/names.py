@@ -87,6 +87,13 @@ class Addition(NamedTuple):
 
 
 ADDITIONS = (
+    Addition("task", ("ablab.tasks.own.OwnTask",), (), "conf/task"),
+    Addition(
+        "task with settings that no other has",
+        ("ablab.transformer.translation.task.Translation", "ablab.config.schema.Config"),
+        ("ablab.config.schemas.SCHEMAS",),
+        "conf/task",
+    ),
     Addition("norm", ("ablab.transformer.model.norms.ScaleNorm",), (), "conf/norm"),
     Addition("placement", ("ablab.transformer.model.residual.Residual",), (), "conf/placement"),
     Addition("position", ("ablab.transformer.model.positions.LearnedPositions",), (), "conf/position"),

@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 313,
-    "lines": 46_025,
+    "lines": 46_031,
     "entries at the top": 30,
     "arrows between rooms": 283,
     "floors": 12,

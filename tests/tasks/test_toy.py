@@ -38,6 +38,15 @@ factors: {task.steps: [60, 120]}
 tune: {key: task.rate, values: [0.2, 0.4], seeds: [11], metric: error, judged: tuned}
 seeds: [1, 2]
 """
+IDLE = """
+from toy_task import Toy
+
+class Idle(Toy):
+    name = "idle"
+
+    def __init__(self, steps: int = 0):
+        self.rate, self.steps = 0.3, steps
+"""
 QUIET = ("logger=none",)
 
 
@@ -48,6 +57,8 @@ def folder(tmp_path_factory):
     shutil.copyfile(Path(__file__).with_name("toy.py"), path / "toy_task.py")
     for name, text in (
         ("conf/task/toy.yaml", "_target_: toy_task.Toy\n"),
+        ("conf/task/idle.yaml", "_target_: idle_task.Idle\n"),
+        ("idle_task.py", IDLE),
         ("experiments/rates.yaml", RATES),
         ("experiments/tuned.yaml", TUNED),
     ):
@@ -103,6 +114,14 @@ def test_a_record_has_the_settings_that_it_reads_and_no_others(swept):
     record = json.loads(path.read_text(encoding="utf-8"))
     assert set(record["config"]) == set(Config.model_fields)
     assert set(record["choices"]) == {"task", "trainer", "logger"}
+
+
+def test_an_evaluation_names_the_components_of_its_code(swept):
+    """By these, arms whose recipes differ are seen to share their code."""
+    for path in Path("outputs/runs").glob("*/record.json"):
+        (evaluation,) = path.parent.glob("evaluations/*.json")
+        known = json.loads(path.read_text(encoding="utf-8"))["provenance"]["components"]["evaluation"]
+        assert json.loads(evaluation.read_text(encoding="utf-8"))["components"] == known != {}
 
 
 def test_what_the_command_line_prints_of_it_has_no_other_fields(folder, capsys):
@@ -250,6 +269,13 @@ seeds: [1, 2]
 search: {trials: 12, sampler: random, stopping: median, objectives: [valid_error], training_seed: 9,
          space: {task.rate: {low: 0.001, high: 0.5, log: true}}}
 """
+
+
+def test_an_arm_of_no_steps_is_tried_out_without_a_time(folder, capsys):
+    assert main(["study", "task=idle", "task.steps=0,5", "outputs=idle", "check=true"]) == 0
+    works = [line for line in capsys.readouterr().out.splitlines() if line.startswith("works")]
+    assert works[0] == "works  task.steps=0: no step to time"
+    assert works[1].startswith("works  task.steps=5: ")
 
 
 def test_a_search_stops_its_poor_trials_and_alone_they_go_on(folder, capsys):

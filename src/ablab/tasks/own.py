@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ablab import identity
-from ablab.code.code import code_digest
+from ablab.code.code import code
 from ablab.code.machine import provenance
 from ablab.config.kinds import outside_parts
+from ablab.config.schema import Config
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import read_json, sha256, write_json
@@ -45,12 +46,13 @@ class EndedEarly(BaseException):
 
 
 class Loop:
-    """What training is given. `seed`: the only source of chance. `state`: None at first, else what the last validation
-    left; `step`: after which it was left. `folder`: of the run.
+    """What training is given. `config`: all settings of the run; `seed`: the only source of chance. `state`: None at
+    first, else what the last validation left; `step`: after which it was left. `folder`: of the run.
     """
 
     def __init__(self, planned: Any, told: "RunCallbacks", stops: Stops | None = None) -> None:
         self._planned, self._told, self._stops = planned, told, stops
+        self.config: Config = planned.config
         self.seed: int = planned.config.seed
         self.folder = planned.folder.path
         self._path = planned.folder.checkpoints / STATE
@@ -107,7 +109,7 @@ class TriedLoop(Loop):
     """
 
     def __init__(self, planned: Any, folder: Path) -> None:
-        self._planned = planned
+        self._planned, self.config = planned, planned.config
         self.seed, self.folder = planned.config.seed, folder
         self.step, self.state, self.validations, self.total = 0, None, [], None
         self._before, self._began = 0.0, time.perf_counter()
@@ -256,6 +258,7 @@ class OwnTask(Task, ABC):
         check_keys(self, "test", found.scores)
         if lost := [key for key, value in found.scores.items() if not math.isfinite(value)]:
             raise UserError(f"task={self.name}: the test score {lost[0]} is not a number; allowed: finite ones")
+        made = code("evaluation", planned.recipe)
         evaluation = Evaluation(
             evaluation_id=planned.evaluation_id,
             settings=planned.evaluation,
@@ -264,7 +267,8 @@ class OwnTask(Task, ABC):
             scores=dict(found.scores),
             items={key: [list(row) for row in rows] for key, rows in found.items.items()},
             seconds=time.perf_counter() - began,
-            provenance_code=code_digest("evaluation", planned.recipe),
+            provenance_code=made.digest,
+            components=dict(made.components),
             ended=now(),
         )
         planned.folder.write_evaluation(evaluation, None)
