@@ -6,7 +6,7 @@ from typing import Any
 
 from ablab.config import Composed, Config
 from ablab.config.groups import TARGET, implied_choices
-from ablab.config.keys import fields_beside
+from ablab.config.keys import field_of, fields_beside
 from ablab.fields import Role, as_typed
 from ablab.files import json_digest
 from ablab.tasks.registry import task_of_option
@@ -74,10 +74,11 @@ def display_name(composed: Composed, defaults: dict[str, str]) -> str:
         for group, option in composed.choices.items()
         if option != (defaults | implied).get(group) and group not in ("trainer", "logger", "decoding", "pruning")
     ]
+    task = task_of_option(composed.config.task)
     parts += [
-        f"{key}={as_typed(value)}"
+        f"{called}={as_typed(value)}"
         for key, value in composed.changes.items()
-        if key != "seed" and fields[key] is Role.RECIPE
+        if key != "seed" and fields[field_of(key, fields)] is Role.RECIPE and (called := task.called(key)) is not None
     ]
     return ",".join([*parts, of_seed(composed.config.seed)])
 

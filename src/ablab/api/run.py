@@ -1,6 +1,6 @@
 """A run of a store as data: read when asked for, and never changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,8 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
-from ablab.tasks.registry import task_named
+from ablab.tasks.registry import task_named, task_recorded
+from ablab.tasks.score import Score
 
 Scores = dict[str, float]
 
@@ -130,11 +131,13 @@ class Run:
     @property
     def scores(self) -> Scores:
         """The scores and costs that the run has, by the names that experiments use."""
-        if self.record is None:
-            return {}
-        measured = task_named(self.task).measured
-        found = {name: score.value(self.record, self.judged) for name, score in measured.items()}
+        found = {name: score.value(self.record, self.judged) for name, score in self.measured.items()}
         return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def measured(self) -> Mapping[str, Score]:
+        """The scores and costs that its task declares, by the same names; empty before it has ended."""
+        return {} if self.damage is not None or self.record is None else task_recorded(self.record.settings).measured
 
     @property
     def stretches(self) -> list[Stretch]:

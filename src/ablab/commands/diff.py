@@ -8,7 +8,7 @@ from ablab.commands.options import DiffOptions
 from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.fields import as_typed
-from ablab.tasks.registry import known_scores
+from ablab.tasks.score import Score, Scores
 from ablab.tasks.verbs import say_json, split_words
 
 
@@ -26,14 +26,15 @@ def diff(arguments: Sequence[str]) -> int:
     if options.format == "json":
         say_json(found)
         return DONE
-    _say(found, Console())
+    _say(found, {**first.measured, **second.measured}, Console())
     return DONE
 
 
-def _say(found: RunDifference, console: Console) -> None:
+def _say(found: RunDifference, measured: Scores, console: Console) -> None:
     parts = (("recipe", found.recipe), ("no part of the recipe", found.elsewhere), ("scores", found.scores))
     for title, pairs in parts:
-        rows = [[title, found.first, found.second, "" if title != "scores" else "difference"], *map(_row, pairs)]
+        rows = [[title, found.first, found.second, "" if title != "scores" else "difference"]]
+        rows += [_row(pair, measured.get(pair.key)) for pair in pairs]
         if title == "recipe" and found.seeds[0] != found.seeds[1]:
             rows.append(["seed", str(found.seeds[0]), str(found.seeds[1]), ""])
         if len(rows) == 1:
@@ -46,8 +47,7 @@ def _say(found: RunDifference, console: Console) -> None:
         console.say(note)
 
 
-def _row(pair: Pair) -> list[str]:
-    score = known_scores().get(pair.key)
+def _row(pair: Pair, score: Score | None) -> list[str]:
     if score is None:
         return [pair.key, as_typed(pair.first), as_typed(pair.second), ""]
     gap = "" if pair.difference is None else f"{pair.difference:+,.{score.digits}f}"

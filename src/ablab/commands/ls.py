@@ -19,7 +19,8 @@ from ablab.errors import DONE, UserError
 from ablab.identity import parts_of
 from ablab.store.conditions import near_miss
 from ablab.store.garbage import uncollected
-from ablab.tasks.registry import known_scores, task_named
+from ablab.tasks.registry import known_scores, task_named, task_recorded
+from ablab.tasks.score import Score, Scores
 from ablab.tasks.verbs import read_words, say_json
 
 BEFORE, AFTER = ("id", "state", "seed"), ("ended", "name")
@@ -41,11 +42,11 @@ def ls(arguments: Sequence[str]) -> int:
         say_json(listed)
         return DONE
     by_id = {run.id: run for run in found}
-    scores = _scores_of(found)
-    columns = [*BEFORE, *scores, *AFTER] if options.columns is None else options.columns.split(",")
+    known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
+    columns = [*BEFORE, *_scores_of(found), *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None and listed.runs:
         fields = {key for run in found if run.damage is None for key in run.settings}
-        check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *known_scores()])
+        check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *known])
     if options.format == "csv":
         _write_csv(listed.runs, columns, by_id)
         return DONE
@@ -53,14 +54,15 @@ def ls(arguments: Sequence[str]) -> int:
         every = open_store(options.outputs).runs()
         Console().say(f"no runs{near_miss([run.values for run in every], options.where)}")
         return DONE
-    _say(listed.runs, columns, by_id, is_free=options.columns is None)
+    _say(listed.runs, columns, by_id, known, is_free=options.columns is None)
     return DONE
 
 
 def _scores_of(found: Sequence[Run]) -> list[str]:
     """Return the scores that the tasks of these runs list, each once; of no runs, those of the default task."""
-    names = dict.fromkeys(run.task for run in found if run.damage is None) or [DEFAULT]
-    return list(dict.fromkeys(score for name in names for score in task_named(name).listed))
+    records = [run.record for run in found if run.damage is None and run.record is not None]
+    tasks = [task_recorded(record.settings) for record in records] or [task_named(DEFAULT)]
+    return list(dict.fromkeys(score for task in tasks for score in task.listed))
 
 
 def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str, Run]) -> None:
@@ -69,15 +71,18 @@ def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str,
     writer.writerows([row[column] for column in columns] for row in table_of(listed, columns, runs))
 
 
-def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, is_free: bool) -> None:
+def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], known: Scores, *, is_free: bool) -> None:
     console = Console()
-    rows = [[_cell(column, row[column]) for column in columns] for row in table_of(listed, columns, runs)]
+    rows = [
+        [_cell(known.get(column), column, row[column]) for column in columns] for row in table_of(listed, columns, runs)
+    ]
     names = ShortNames([one.name for one in listed if one.name])
     for row, one in zip(rows, listed, strict=True):
         if "name" in columns:
             row[columns.index("name")] = one.damage or names.of(one.name)
-    table = _fitted([columns, *rows], shutil.get_terminal_size().columns) if is_free else [columns, *rows]
-    numbers = {"seed", *known_scores()}
+    width = shutil.get_terminal_size().columns
+    table = _fitted([columns, *rows], width, [c for c in columns if c in known]) if is_free else [columns, *rows]
+    numbers = {"seed", *known}
     left = [column not in numbers for column in table[0]]
     console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
     if names.shared:
@@ -86,10 +91,9 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], *, 
         console.say(line)
 
 
-def _cell(column: str, value: object) -> str:
+def _cell(score: Score | None, column: str, value: object) -> str:
     if value is None:
         return ""
-    score = known_scores().get(column)
     if score is not None and isinstance(value, float):
         return f"{value:,.{score.digits}f}"
     return str(value)[:10] if column == "ended" else str(value)
@@ -104,9 +108,8 @@ def _padded(table: Sequence[Sequence[str]], left: Sequence[bool]) -> list[list[s
     ]
 
 
-def _fitted(table: list[list[str]], width: int) -> list[list[str]]:
+def _fitted(table: list[list[str]], width: int, scores: Sequence[str]) -> list[list[str]]:
     """Leave out columns, and cut names, until a line has at most `width` characters. The name is the last column."""
-    scores = [column for column in table[0] if column in known_scores()]
     for spare in ("", *scores[:0:-1], AFTER[0]):
         if spare in table[0]:
             place = table[0].index(spare)

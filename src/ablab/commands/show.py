@@ -7,8 +7,8 @@ from ablab.api.card import ShownRun, card
 from ablab.commands.options import ShowOptions
 from ablab.console import Console, duration
 from ablab.errors import DONE
-from ablab.tasks.registry import known_scores, task_named
-from ablab.tasks.score import Score
+from ablab.tasks.registry import task_named
+from ablab.tasks.score import Score, Scores
 from ablab.tasks.task import written
 from ablab.tasks.verbs import read_words, say_json
 from ablab.text import how_many, program
@@ -17,12 +17,13 @@ from ablab.text import how_many, program
 def show(arguments: Sequence[str]) -> int:
     """Show a run."""
     options = read_words(ShowOptions, arguments)
-    told = card(open_store(options.outputs).run(options.run))
+    run = open_store(options.outputs).run(options.run)
+    told = card(run)
     if options.format == "json":
         say_json(told)
         return DONE
     console = Console()
-    for key, value in _lines(told):
+    for key, value in _lines(told, run.measured):
         console.say(f"{key:<12}{value}".rstrip())
     if told.state in ("finished", "diverged"):
         console.say(f"Next: {program('verify')} run={told.id}")
@@ -30,7 +31,7 @@ def show(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _lines(told: ShownRun) -> Iterator[tuple[str, str]]:
+def _lines(told: ShownRun, measured: Scores) -> Iterator[tuple[str, str]]:
     yield "run", f"{told.id}  {told.name}"
     yield "state", told.state + ("" if told.reason in (None, "steps") else f": {told.reason}")
     if told.damage is not None:
@@ -52,15 +53,11 @@ def _lines(told: ShownRun) -> Iterator[tuple[str, str]]:
     if told.ceiling is not None:
         watched = task_named(told.task).watched
         yield "ceiling", f"{watched.title} {told.ceiling:.2f}, of the references put through the tokenizer"
-    yield from _listed("scores", [_in_words(score, told.scores[name]) for name, score in _known(told)])
+    yield from _listed("scores", [_in_words(measured[name], value) for name, value in told.scores.items()])
     yield from _what_it_has(told)
     yield from _stretches(told)
     if told.ended is not None:
         yield "custody", told.custody or "every digest is the one on record"
-
-
-def _known(told: ShownRun) -> Iterator[tuple[str, Score]]:
-    return ((name, score) for name, score in known_scores().items() if name in told.scores)
 
 
 def _in_words(score: Score, value: float) -> str:
@@ -72,8 +69,8 @@ def _what_it_has(told: ShownRun) -> Iterator[tuple[str, str]]:
     for one in told.evaluations:
         search = "".join(f", {key}={value}" for key, value in one.decoding.items())
         unit = "sentences" if one.decoding else "items"
-        primary = task_named(told.task).scores[task_named(told.task).primary]
-        score = f": {written(primary, one.scores[primary.key])}" if primary.key in one.scores else ""
+        primary = task_named(told.task).scores.get(task_named(told.task).primary)
+        score = f": {written(primary, one.scores[primary.key])}" if primary and primary.key in one.scores else ""
         yield "evaluation", f"{one.id}  {one.test_set} ({one.sentences:,} {unit}){search}{score}"
     for each in told.curves:
         yield "curve", f"{each.id}  {each.label}, {each.models} models on {each.test_set}"

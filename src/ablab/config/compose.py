@@ -141,6 +141,7 @@ def idle(config: Group, key: str) -> str | None:
             )
         path = (*path, part)
         child = getattr(parent, part)
-        if isinstance(child, Group):
-            parent = child
+        if not isinstance(child, Group):  # a value; what may follow is a key of a mapping
+            break
+        parent = child
     return None

@@ -1,12 +1,12 @@
 """Every key that can be typed: the fields of all tasks, with their roles, and which of them take text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from ablab.code.folders import user_confs
 from ablab.config.groups import groups
-from ablab.config.kinds import fields_of_options, texts_of_options
+from ablab.config.kinds import fields_of_options, mappings_of_options, texts_of_options
 from ablab.config.schema import Config
 from ablab.config.schemas import schemas
 from ablab.fields import Group, Role, TextShape, text_type
@@ -20,6 +20,13 @@ def key_of_now(key: str) -> str:
 def key_of(word: str) -> str:
     """Return the current name of the key in `key=value`."""
     return key_of_now(word.partition("=")[0])
+
+
+def field_of(key: str, fields: Collection[str]) -> str:
+    """Return the field that a key sets, which is the key, but for one inside a mapping, such as `task.values.lr`."""
+    parts = key.split(".")
+    above = (".".join(parts[:count]) for count in range(1, len(parts)))
+    return key if key in fields else next((one for one in above if one in mappings_of_options(user_confs())), key)
 
 
 def all_fields(corpus: type[Group] | None = None) -> Mapping[str, Role]:

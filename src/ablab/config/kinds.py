@@ -7,7 +7,7 @@ other name is a field that users set, with the type and range that it declares.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, cast, get_origin
 
 from pydantic import ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -22,7 +22,7 @@ from ablab.config.options import Option
 from ablab.config.schema import Config
 from ablab.config.schemas import part_groups
 from ablab.errors import MissingPartError, UserError, choices, first_error
-from ablab.fields import Group, Role, TextShape, text_type
+from ablab.fields import Group, Role, TextShape, alternatives, text_type
 
 
 class Made(Group):
@@ -291,6 +291,18 @@ def texts_of_options(confs: Sequence[Path]) -> Mapping[str, TextShape]:
             known = found.get(name, text)
             found[name] = text if known is text else TextShape.ONE_OR_MORE if known and text else None
     return {name: text for name, text in found.items() if text is not None}
+
+
+@cache
+def mappings_of_options(confs: Sequence[Path]) -> Collection[str]:
+    """Return the dotted name of every field that is a mapping: keys below it can be typed that no schema names."""
+    classes = [(group, _readable_class_of(group, kind)) for group in part_groups() for kind in kinds(group)]
+    return {
+        name
+        for group, found in classes
+        for name, annotation in (() if found is None else found.types(f"{group}."))
+        if any(get_origin(each) is dict for each in alternatives(annotation))
+    }
 
 
 def _readable_class_of(group: str, kind: str) -> type[Group] | None:

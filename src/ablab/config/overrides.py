@@ -12,7 +12,7 @@ from hydra.errors import OverrideParseException
 from ablab.code.folders import user_confs
 from ablab.config.grammar import Grammar, malformed
 from ablab.config.groups import groups, implied_choices
-from ablab.config.keys import key_of_now
+from ablab.config.keys import field_of, key_of_now
 from ablab.config.schemas import schemas
 from ablab.errors import UserError, check_text, choices
 from ablab.text import program
@@ -74,7 +74,7 @@ def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
         key, line = override.key_or_group, override.input_line
         if gone := next((schema.gone[key] for schema in schemas() if key in schema.gone), None):
             raise UserError(f"{line}: no such key; allowed: {gone}")
-        if key not in groups() and key not in fields:
+        if key not in groups() and field_of(key, fields) not in fields:
             raise UnknownKeyError(_unknown(f"{line}", key, fields), key)
         if override.is_add() or override.is_force_add():
             raise UserError(f"{line}: there is nothing to add, {key} exists; allowed: {key}=value")

@@ -23,7 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ablab.code.folders import PRIMARY, shipped_conf, user_confs
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
-from ablab.config.kinds import class_of, defaults_of
+from ablab.config.kinds import class_of, defaults_of, mappings_of_options
 from ablab.config.schemas import part_groups
 from ablab.errors import UserError
 from ablab.fields import flatten
@@ -156,7 +156,11 @@ class _Base(NamedTuple):
     def reads(self, key: str) -> bool:
         """Return whether the chosen option of the key's group has this field."""
         group, _, field = key.partition(".")
-        return group not in part_groups() or field in self.plain[group]
+        return group not in part_groups() or field in self.plain[group] or _is_in_mapping(key)
+
+
+def _is_in_mapping(key: str) -> bool:
+    return key.rpartition(".")[0] in mappings_of_options(user_confs())
 
 
 BEHAVIOUR: Mapping[str, str] = {"version_base": "1.3"} if hydra_version.startswith("1.3") else {}
@@ -232,7 +236,9 @@ def _apply(base: _Base, overrides: Sequence[Override]) -> DictConfig:
     config = cast(DictConfig, pickle.loads(base.pickled))
     for override in overrides:
         try:
-            OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+            key = override.key_or_group
+            is_open = _is_in_mapping(key) or isinstance(override.value(), dict)
+            OmegaConf.update(config, key, override.value(), merge=True, force_add=is_open)
         except OmegaConfBaseException as error:
             raise UserError(f"{override.input_line}: {_message(error)}") from None
     return config

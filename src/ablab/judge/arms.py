@@ -85,7 +85,9 @@ def _run(selection: SelectedArms, run: ArmRun, place: Path) -> RunLine:
     )
 
 
-def _convergence(arm: ArmRuns, progress: Progress) -> str:
+def _convergence(arm: ArmRuns, progress: Progress | None) -> str:
+    if progress is None:
+        return "not asked"
     if not arm.finished:
         return "unknown: no finished run"
     try:

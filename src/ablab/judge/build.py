@@ -49,7 +49,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         baseline=selection.baseline_row.name,
         within=selection.within,
         seeds=sorted({run.seed for arm in selection.arms for run in arm.runs}),
-        test_set=None if evaluation is None else evaluation.test_name,
+        test_set=None if evaluation is None or not evaluation.sentences else evaluation.test_name,
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
         notes=hole,

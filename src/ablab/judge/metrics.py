@@ -82,10 +82,10 @@ def _items(score: Score) -> Items | None:
     return Items(read, of_sums)
 
 
-def progress_of(task: Task, score: Score) -> Progress:
-    """Return the validation curve that must have converged before arms are compared by a score."""
+def progress_of(task: Task, score: Score) -> Progress | None:
+    """Return the validation curve that must have converged before arms are compared by a score; None: none."""
     validated = task.converging(score)
-    return Progress(validated.key, validated, validated.enough)
+    return None if validated is None else Progress(validated.key, validated, validated.enough)
 
 
 def _measure(task: Task, name: str, score: Score) -> Measure:

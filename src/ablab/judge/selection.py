@@ -81,7 +81,8 @@ def called(name: str, arms: Sequence[str]) -> str:
 def way_of(evaluation: Evaluation) -> str:
     """Describe an evaluation: `test (1,000 sentences), decoding beam_size=4, length_penalty=0.6`."""
     if (decoding := evaluation.settings.get("decoding")) is None:
-        return f"{evaluation.test_name} ({evaluation.sentences:,} items)"
+        items = f" ({evaluation.sentences:,} items)" if evaluation.sentences else ""
+        return f"{evaluation.test_name}{items}"
     search = ", ".join(f"{key}={value}" for key, value in decoding.items())
     return f"{evaluation.test_name} ({evaluation.sentences:,} sentences), decoding {search}"
 
@@ -177,8 +178,8 @@ class SelectedArms:
         return self.measures.get(self.task.loss)
 
     @property
-    def usual_progress(self) -> Progress:
-        """The curve that must have converged before whole models are compared."""
+    def usual_progress(self) -> Progress | None:
+        """The curve that must have converged before whole models are compared; None: none."""
         return progress_of(self.task, self.task.scores[self.task.primary])
 
     def arm(self, name: str) -> ArmRuns | None:

@@ -17,7 +17,7 @@ from ablab.store.conditions import meeting, near_miss, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
-from ablab.tasks.registry import known_scores, task_named
+from ablab.tasks.registry import known_scores, task_recorded
 
 
 def of_runs(runs: str, outputs: Path) -> SelectedArms:
@@ -89,7 +89,7 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
     name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
-    task = task_named(found[0][1].task)
+    task = task_recorded(found[0][1].settings)
     chosen = SelectedArms(name, question, None, arms, baseline.name, task.primary, [], None, outputs, notes=notes)
     return replace(chosen, task=task, measures=measures(task))
 

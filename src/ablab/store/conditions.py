@@ -10,7 +10,7 @@ from typing import Any
 from ablab.errors import UserError, choices
 from ablab.fields import flatten
 from ablab.store.records import AnyEvaluation, Record
-from ablab.tasks.registry import known_scores, task_named
+from ablab.tasks.registry import known_scores, task_recorded
 
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
 """Operators that compare numbers."""
@@ -61,10 +61,11 @@ def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
 
 def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[str, str]:
     """Return a run's groups by their option, its fields by their value as typed, its state, and its scores."""
-    measured = task_named(record.task).measured
-    scores = {name: score.value(record, evaluation) for name, score in measured.items()}
+    task, fields = task_recorded(record.settings), typed(record.settings)
+    scores = {name: score.value(record, evaluation) for name, score in task.measured.items()}
     return {
-        **typed(record.settings),
+        **{name: value for key, value in fields.items() if (name := task.called(key)) is not None},
+        **fields,
         **record.choices,
         **{name: str(value) for name, value in scores.items() if value is not None},
         "state": record.state,

@@ -258,7 +258,7 @@ class Evaluation(Strict):
     n_best: str | None = None
     at_limit: int | None = None
     overlap: dict[Literal["train", "valid"], SharedSentences] | None = None
-    items: dict[str, Annotated[list[list[int]], AfterValidator(_rectangular)]] = {}
+    items: dict[str, Annotated[list[list[int | float]], AfterValidator(_rectangular)]] = {}
     provenance_code: str
     components: dict[str, str] = {}
     ended: str

@@ -10,7 +10,7 @@ from ablab.search.space import Space
 from ablab.store.records import Record
 from ablab.study.design import Arm
 from ablab.study.experiment import Tune
-from ablab.tasks.registry import task_named
+from ablab.tasks.registry import task_recorded
 
 Words = tuple[str, ...]
 
@@ -158,7 +158,7 @@ def _mean(records: Sequence[Record], metric: str | None) -> float | None:
 
 
 def _one(record: Record, metric: str | None) -> float:
-    task = task_named(record.task)
+    task = task_recorded(record.settings)
     score = task.scores[task.loss] if metric is None else task.validated[metric]
     value = score.value(record, None)
     if value is None:

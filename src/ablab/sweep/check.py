@@ -44,7 +44,7 @@ def _in_words(result: Tried) -> str:
     counted = "" if result["parameters"] is None else f"{result['parameters']:,} parameters, "
     seconds = result["seconds_per_step"]
     if seconds is None:
-        return f"{counted}no step to time"
+        return f"{counted}{result.get('note', 'no step to time')}"
     return f"{counted}{seconds:.3f} s a step" if seconds >= 0.001 else f"{counted}{1000 * seconds:.2g} ms a step"
 
 

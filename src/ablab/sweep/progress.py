@@ -124,7 +124,8 @@ def ended_line(entry: LedgerEntry, number: int, total: int) -> str:
     value = None if evaluation is None else primary.value(record, evaluation)
     if evaluation is None or value is None:
         return what
-    return f"{what}, {evaluation.test_name} {written(primary, value)}, {took}"
+    where = f"{evaluation.test_name} " if primary.place == "test" else ""
+    return f"{what}, {where}{written(primary, value)}, {took}"
 
 
 def failure_line(failure: Failure) -> str:

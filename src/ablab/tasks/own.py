@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ablab import identity
 from ablab.code.code import code
@@ -34,7 +34,7 @@ class Tested:
     """Scores on test items, by their keys; `items`: the summands of those that are made of sums, [items, k]."""
 
     scores: Mapping[str, float]
-    items: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    items: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
 
 
 class DivergedError(Exception):
@@ -142,7 +142,7 @@ class RunCallbacks:
     def training(self, from_step: int, validations: Sequence[Mapping[str, float]]) -> Iterator[None]:
         """Keep metrics.csv open."""
         columns = ["step", *(f"valid_{key}" for key in self.planned.task.validated)]
-        rows = [{"step": int(one["step"]), **_valid(one)} for one in validations]
+        rows = [{"step": int(one["step"]), **self._valid(one)} for one in validations]
         self.beating.tell(stage="training")
         self.metrics = MetricsFile(self.planned.folder.metrics, columns, from_step, rows)
         try:
@@ -153,11 +153,15 @@ class RunCallbacks:
     def validated(self, step: int, scores: Mapping[str, float], total: int | None) -> None:
         """Tell the scores of a validation."""
         assert self.metrics is not None
-        self.metrics.write({"step": step, **_valid(scores)})
+        self.metrics.write({"step": step, **self._valid(scores)})
         self.tracker.log(step, {f"valid/{key}": value for key, value in scores.items()})
         self.beating.tell(step=step, total_steps=total, score=scores.get(self.planned.task.watched.key))
         words = "   ".join(f"{key} {value:.4f}" for key, value in scores.items())
         self.console.say(f"step {step:>6,}   validation {words}")
+
+    def _valid(self, scores: Mapping[str, float]) -> dict[str, float]:
+        """Return the declared ones among scores, by their columns."""
+        return {f"valid_{key}": value for key, value in scores.items() if key in self.planned.task.validated}
 
     def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
         """Tell the figures by which runs are compared."""
@@ -169,30 +173,21 @@ class RunCallbacks:
         self.tracker.summary(figures)
 
 
-def check_scores(task: Task, step: int, scores: Mapping[str, float]) -> None:
+def check_scores(task: Any, step: int, scores: Mapping[str, float]) -> None:
     """Raise UserError for other validation scores than those declared, DivergedError for one that is no number."""
-    check_keys(task, "validation", scores)
+    task.check_told("validation", scores)
     if (lost := next((key for key, value in scores.items() if not math.isfinite(value)), None)) is not None:
         raise DivergedError(f"the validation {lost} is not a number at step {step:,}")
-
-
-def check_keys(task: Task, place: Place, scores: Mapping[str, float]) -> None:
-    """Raise UserError unless these are the scores that a task declares of validation, or of the test."""
-    declared = {score.key for score in task.scores.values() if score.place == place}
-    if set(scores) != declared:
-        given, allowed = (", ".join(sorted(keys)) or "none" for keys in (scores, declared))
-        raise UserError(f"task={task.name}: gave the {place} scores {given}; allowed: those it declares, {allowed}")
-
-
-def _valid(scores: Mapping[str, float]) -> dict[str, float]:
-    return {f"valid_{key}": value for key, value in scores.items() if key != "step"}
 
 
 class OwnTask(Task, ABC):
     """A task of one's own. Its constructor takes the settings, with their types and defaults, as a part's does.
 
-    Interrupted training goes on from the state of the last validation. The last state is the selected one.
+    Interrupted training goes on from the state of the last validation. The last state is the selected one. `tested`:
+    what its evaluations are on.
     """
+
+    tested: ClassVar[str] = "test"
 
     @abstractmethod
     def train_on(self, loop: Loop) -> None:
@@ -204,6 +199,13 @@ class OwnTask(Task, ABC):
     @abstractmethod
     def test(self, state: Any, seed: int) -> Tested:
         """Score the state that training has left on test items."""
+
+    def check_told(self, place: Place, scores: Mapping[str, float]) -> None:
+        """Raise UserError unless these are the scores that it declares of validation, or of the test."""
+        declared = {score.key for score in self.scores.values() if score.place == place}
+        if set(scores) != declared:
+            given, allowed = (", ".join(sorted(keys)) or "none" for keys in (scores, declared))
+            raise UserError(f"task={self.name}: gave the {place} scores {given}; allowed: those it declares, {allowed}")
 
     def prepared(self, planned: Any, console: Any) -> Any:
         for group, part in outside_parts(planned.config).items():
@@ -255,14 +257,14 @@ class OwnTask(Task, ABC):
         state = read_json(planned.folder.checkpoints / STATE)["state"]
         began = time.perf_counter()
         found = self.test(state, planned.config.seed)
-        check_keys(self, "test", found.scores)
+        self.check_told("test", found.scores)
         if lost := [key for key, value in found.scores.items() if not math.isfinite(value)]:
             raise UserError(f"task={self.name}: the test score {lost[0]} is not a number; allowed: finite ones")
         made = code("evaluation", planned.recipe)
         evaluation = Evaluation(
             evaluation_id=planned.evaluation_id,
             settings=planned.evaluation,
-            test_name="test",
+            test_name=self.tested,
             sentences=max(map(len, found.items.values()), default=0),
             scores=dict(found.scores),
             items={key: [list(row) for row in rows] for key, rows in found.items.items()},

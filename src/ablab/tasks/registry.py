@@ -1,7 +1,8 @@
 """Tasks by their kinds. The module of a task is imported when the task is first asked for."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,22 @@ def task_of_option(option: Option) -> Task:
     return made
 
 
+def task_recorded(settings: Mapping[str, Any]) -> Task:
+    """Return the task of a recorded configuration: with its settings, where its scores stand among them."""
+    own = settings.get("task", {})
+    kind = str(own.get("kind", DEFAULT))
+    return _with_settings(kind, json.dumps(own)) if task_named(kind).has_own_scores else task_named(kind)
+
+
+@lru_cache(maxsize=64)  # of a long list of runs, most are of one study
+def _with_settings(kind: str, settings: str) -> Task:
+    part = part_of("task", kind)
+    assert part is not None, f"task={kind} has settings, so it has a part"
+    values = {key: value for key, value in json.loads(settings).items() if key in part.signature.parameters}
+    made: Task = construct(part, values)
+    return made
+
+
 def task_named(kind: str) -> Task:
     """Return the task of a kind, without settings: what it declares of its scores.
 
@@ -50,9 +67,12 @@ def fault_of(found: Any) -> str | None:
     """Return why what an option names is no task, and what would be one; None if it is."""
     if not (isinstance(found, type) and issubclass(found, Task)):
         return "no task; allowed: a class that derives from ablab.tasks.own.OwnTask"
-    needed = [name for name in ("name", "scores", "primary", "loss") if not hasattr(found, name)]
+    declared = ("name",) if found.has_own_scores else ("name", "scores", "primary", "loss")
+    needed = [name for name in declared if not hasattr(found, name)]
     if lacking := [*needed, *sorted(getattr(found, "__abstractmethods__", ()))]:
         return f"lacks {', '.join(lacking)}; allowed: a task that has them"
+    if found.has_own_scores:
+        return None
     converged = [score.converged for score in found.scores.values() if score.converged is not None]
     for name in (found.primary, found.loss, *found.listed, *found.beside, *converged):
         if name not in found.scores:
@@ -66,10 +86,17 @@ def task_of(recipe: Mapping[str, Any]) -> Task:
 
 
 def task_in_words(words: Any) -> Task:
-    """Return the task that words of a command line choose."""
-    chosen = [word for word in words or () if isinstance(word, str) and word.startswith("task=")]
-    name = chosen[-1].partition("=")[2] if chosen else DEFAULT
-    return task_named(str(option_values("task", name).get("kind")) if name in groups()["task"] else DEFAULT)
+    """Return the task that words of a command line choose, with the settings that they say if its scores are there."""
+    typed = [word for word in words or () if isinstance(word, str)]
+    name = next((word.partition("=")[2] for word in reversed(typed) if word.startswith("task=")), DEFAULT)
+    kind = str(option_values("task", name).get("kind")) if name in groups()["task"] else DEFAULT
+    if not task_named(kind).has_own_scores:
+        return task_named(kind)
+    from ablab.config.overrides import parse  # it imports Hydra, which other tasks do without
+
+    said = parse([word for word in typed if word.startswith("task.")])
+    own = {each.key_or_group.partition(".")[2]: each.value() for each in said}
+    return task_recorded({"task": {"kind": kind, **own}})
 
 
 def known_tasks() -> Iterable[Task]:

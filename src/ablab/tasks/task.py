@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict
@@ -91,16 +92,18 @@ class Task:
     that lists of runs and the summary of a study show. `curves`: keys of validations that dashboards draw. `smoke`:
     what is said of a smoke run. `of_curves`: metrics that are read from further curves; of each, the keys of a claim of
     which it needs one, and their meanings. `modules`: what processes import before they plan such a run. `lean`: words
-    that leave out what only a final run needs.
+    that leave out what only a final run needs. `has_own_scores`: each run declares its scores among its settings, so
+    that without these it has none.
     """
 
     name: ClassVar[str]
-    scores: ClassVar[Scores]
+    has_own_scores: ClassVar[bool] = False
+    scores: Scores
     costs: ClassVar[Scores] = {}
-    primary: ClassVar[str]
-    loss: ClassVar[str]
-    beside: ClassVar[Sequence[str]] = ()
-    listed: ClassVar[Sequence[str]] = ()
+    primary: str
+    loss: str
+    beside: Sequence[str] = ()
+    listed: Sequence[str] = ()
     curves: ClassVar[Sequence[str]] = ()
     smoke: ClassVar[str] = "every stage ran on a sliver of its data: the scores mean nothing"
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {}
@@ -203,14 +206,15 @@ class Task:
     @cached_property
     def watched(self) -> Score:
         """The validation score that progress shows: the one that must converge before the primary is judged."""
-        return self.converging(self.scores[self.primary])
+        primary = self.scores[self.primary]
+        return self.converging(primary) or primary
 
     def loss_of(self, record: Any) -> float | None:
         """Return the validation loss of a run's selected weights."""
         return self.scores[self.loss].value(record, None)
 
-    def converging(self, score: Score) -> Score:
-        """Return the validation score that must have converged before arms are compared by this one."""
+    def converging(self, score: Score) -> Score | None:
+        """Return the validation score that must have converged before arms are compared by this one; None: none."""
         if score.converged is not None:
             return self.scores[score.converged]
         return score if score.place == "validation" else self.scores[self.loss]
@@ -274,6 +278,10 @@ class Task:
         """Return items on which two evaluations differ most; `texts`: what each gave for every item."""
         return ()
 
+    def called(self, key: str) -> str | None:
+        """Return what names of runs call a changed field; None where they leave it out."""
+        return key
+
     def charts(self, *, on_one_scale: bool) -> Mapping[str, Chart]:
         """Return pictures by key. `on_one_scale`: the losses of all runs can be compared."""
         return {
@@ -287,7 +295,7 @@ class UnknownTask(Task):
     """A task that no option here names: its runs can be listed, and nothing is known of their scores."""
 
     name = "unknown"
-    scores: ClassVar[Scores] = {}
+    scores: Scores = MappingProxyType({})
 
 
 TOLERANCE = 1e-9

@@ -66,7 +66,7 @@ class Scores:
     signatures: dict[str, str]
     brevity_penalty: float
     length_ratio: float
-    sentences: list[list[int]]
+    sentences: list[list[int | float]]
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring = USUAL) -> Scores:
@@ -117,7 +117,7 @@ def looks_tokenised(sentences: Sequence[str]) -> bool:
 
 def sentence_statistics(
     hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring = USUAL
-) -> list[list[int]]:
+) -> list[list[int | float]]:
     """Return sacrebleu's sufficient statistics of BLEU, one row per sentence."""
     from sacrebleu.metrics import BLEU
 

@@ -67,7 +67,7 @@ def by_length(
     sources: Sequence[str],
     references: Sequence[str],
     hypotheses: Sequence[str],
-    statistics: Sequence[Sequence[int]],
+    statistics: Sequence[Sequence[float]],
 ) -> SeriesArtefact:
     """Return corpus BLEU or corpus chrF within each bucket.
 

@@ -12,13 +12,14 @@ import torch
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch.utils.data import DataLoader
 
+from ablab.tasks.stopping import graceful_stop
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.cost import ProductTimer
 from ablab.transformer.training.distributed import ALONE, SingleProcess
-from ablab.transformer.training.loop import TrainingLoop, TrainingResult, WorkerLoop, graceful_stop
+from ablab.transformer.training.loop import TrainingLoop, TrainingResult, WorkerLoop
 from ablab.transformer.training.module import TranslationModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
 from ablab.transformer.training.validation import Validator

@@ -41,14 +41,14 @@ class Translation(Task):
     """A run trains a model on sentence pairs, selects its weights on validation, and translates a test set."""
 
     name: ClassVar[str] = "translation"
-    scores: ClassVar[Scores] = SCORES
+    scores: Scores = SCORES
     costs: ClassVar[Scores] = COSTS
-    primary: ClassVar[str] = "test_bleu"
-    loss: ClassVar[str] = VALID_LOSS
-    listed: ClassVar[Sequence[str]] = ("test_bleu", "test_chrf", VALID_LOSS)
+    primary: str = "test_bleu"
+    loss: str = VALID_LOSS
+    listed: Sequence[str] = ("test_bleu", "test_chrf", VALID_LOSS)
     curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
-    beside: ClassVar[Sequence[str]] = ("test_chrf", "test_loss", VALID_LOSS)
+    beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_CURVES
 
     modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train")

@@ -56,10 +56,10 @@ def differing(
     return [Example(i + 1, text.sources[i], text.references[i], ours[i], theirs[i], *scores[i]) for i in chosen]
 
 
-def _gaps(arm: list[list[int]], baseline: list[list[int]]) -> list[float]:
+def _gaps(arm: Sequence[Sequence[float]], baseline: Sequence[Sequence[float]]) -> list[float]:
     """Return the arm's n-gram precision less the baseline's, per sentence, from the statistics in the records."""
 
-    def precision(row: list[int]) -> float:
+    def precision(row: Sequence[float]) -> float:
         matches, totals = row[2:6], row[6:10]
         return sum(matches) / max(1, sum(totals))
 
