@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 313,
-    "lines": 46_031,
+    "files over 12 lines": 321,
+    "lines": 46_866,
     "entries at the top": 30,
-    "arrows between rooms": 283,
+    "arrows between rooms": 284,
     "floors": 12,
     "files that name a score": 29,
-    "modules with one importer": 72,
+    "modules with one importer": 76,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }

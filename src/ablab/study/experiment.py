@@ -1,12 +1,24 @@
 """The format of experiments/<name>.yaml, and its reading: a question, and the runs that are to answer it."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from ablab.code.folders import part_folders, shipped_experiments
 from ablab.config.keys import text_of
@@ -16,7 +28,9 @@ from ablab.fields import alternatives
 from ablab.search.settings import Dimensions, SearchBlock
 from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
 from ablab.store.own_metrics import check_metric, own_metrics
+from ablab.tasks.declared import DECLARING, Declaring
 from ablab.tasks.registry import known_tasks, of_arms, task_in_words
+from ablab.tasks.task import Task
 
 Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
@@ -32,16 +46,22 @@ class Declared(BaseModel):
 
 
 def _among(more: Callable[[], Iterable[str]]) -> AfterValidator:
-    """Accept the scores of any task, the user's own metrics, and these names."""
+    """Accept the scores of any task, and of the file's own, the user's own metrics, and these names."""
 
-    def check(name: str) -> str:
+    def check(name: str, info: ValidationInfo) -> str:
         check_metric(name)
-        allowed = (*dict.fromkeys(score for task in known_tasks() for score in task.scores), *own_metrics(), *more())
+        scores = [score for task in (*_own_task(info), *known_tasks()) for score in task.scores]
+        allowed = (*dict.fromkeys(scores), *own_metrics(), *more())
         if name not in allowed:
             raise ValueError(choices(name, allowed))
         return name
 
     return AfterValidator(check)
+
+
+def _own_task(info: ValidationInfo) -> tuple[Task, ...]:
+    """Return the task whose scores the file itself declares, if it does."""
+    return () if info.context is None else (info.context,)
 
 
 def _costs() -> list[str]:
@@ -98,8 +118,8 @@ def _seeds(seeds: list[int]) -> list[int]:
     return seeds
 
 
-def _validated(key: str) -> str:
-    allowed = dict.fromkeys(score for task in known_tasks() for score in task.validated)
+def _validated(key: str, info: ValidationInfo) -> str:
+    allowed = dict.fromkeys(score for task in (*_own_task(info), *known_tasks()) for score in task.validated)
     if key not in allowed:
         raise ValueError(choices(key, allowed))
     return key
@@ -245,22 +265,32 @@ def _folders() -> list[Path]:
 
 def read(path: Path) -> Experiment:
     """Read and validate the file by itself; whether its words compose to runs is checked when they are composed."""
-    return read_as(Experiment, path)
+    return read_as(Experiment, path, DECLARING)
 
 
-def read_as(kind: type[Kind], path: Path) -> Kind:
-    """Read and validate a YAML file as this kind of declaration."""
+def read_as(kind: type[Kind], path: Path, declaring: Mapping[str, Declaring] = MappingProxyType({})) -> Kind:
+    """Read and validate a YAML file as this kind of declaration. `declaring`: keys by which it may declare its task."""
     try:
+        written = path.read_text(encoding="utf-8")
+        own = next((each for key, each in declaring.items() if re.search(rf"^{key}\s*:", written, re.MULTILINE)), None)
         # `${...}` stays as it is: in a word it is for the run's configuration.
-        values: Any = read_yaml(path.read_text(encoding="utf-8"), partial(_leave_text, kind=kind))
+        kinds = kind if own is None else kind | own.block
+        values: Any = read_yaml(written, partial(_leave_text, kind=kinds))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # PyYAML leaves bad dates to Python
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
     try:
-        return kind.model_validate(values)
+        if own is None:
+            return kind.model_validate(values)
+        block = {key: values[key] for key in own.block.model_fields if key in values}
+        others = {key: value for key, value in values.items() if key not in block}
+        values = own.in_words(own.block.model_validate(block), others)
+        return kind.model_validate(values, context=task_in_words(values["common"]))
     except ValidationError as error:
         raise UserError(f"{path}: {first_error(error, values)}") from None
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def _leave_text(node: yaml.Node, kind: Any) -> None:

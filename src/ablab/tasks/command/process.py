@@ -1,0 +1,126 @@
+"""A command as a process: it has a group of its own, is asked to end before it is ended, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO
+
+from ablab.tasks.command.result import CommandError
+from ablab.tasks.stopping import graceful_stop
+
+POLL = 0.1
+"""Seconds between two looks at a command that runs."""
+
+MOST = 64 * 2**20
+"""Bytes of each stream that are passed on; what comes after them is read and left out."""
+
+_PRELUDE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
+
+ENDING_WITH_PARENT = [sys.executable, "-I", "-S", "-c", _PRELUDE] if sys.platform == "linux" else []
+"""Words before a command by which the system ends it (PR_SET_PDEATHSIG, SIGKILL) should we be killed: a second attempt
+must be alone in its folder.
+"""
+
+
+def execute(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    watch: Callable[[], None],
+    *,
+    timeout: float | None,
+    grace: float,
+) -> None:
+    """Run a command to its end, and call `watch` now and then. What it says goes to our own streams.
+
+    timeout, grace: seconds until it is asked to end, and from then until it is ended. A signal that asks us to stop is
+    passed on to it, and KeyboardInterrupt raised once it is gone. Raises CommandError where it ends with another code
+    than 0, or does not end in time.
+    """
+    asked = threading.Event()
+    try:
+        process = subprocess.Popen(
+            [*ENDING_WITH_PARENT, *words],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandError(f"{words[0]}: cannot be run ({error.strerror})") from None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said, complaint = _Stream(process.stdout, sys.stdout), _Stream(process.stderr, sys.stderr)
+    until = None if timeout is None else time.monotonic() + timeout
+    try:
+        with graceful_stop(asked.set):
+            while process.poll() is None and not asked.is_set() and (until is None or time.monotonic() < until):
+                watch()
+                time.sleep(POLL)
+            has_ended = process.poll() is not None
+            _end(process, grace)
+    finally:
+        _end(process, 0.0)
+    said.join()
+    complaint.join()
+    if asked.is_set():
+        raise KeyboardInterrupt
+    if not has_ended:
+        raise CommandError(f"it had not ended after {timeout:g} seconds (timeout)")
+    if process.returncode != 0:
+        raise CommandError(_failure(process.returncode, complaint.last))
+    watch()
+
+
+def _failure(code: int, last: str) -> str:
+    """Return a line on how a command failed. One that a signal has killed may be tried again."""
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return f"the command {how}{': ' if last else ''}{last}"
+
+
+def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
+    """Ask a command to end, and end what is left of its group after so many seconds."""
+    if process.poll() is None and grace > 0:
+        _signal(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(grace)
+    _signal(process.pid, signal.SIGKILL)  # its children too, also where it has ended by itself
+    process.wait()
+
+
+def _signal(group: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+class _Stream(threading.Thread):
+    """Passes on what a command says. `last`: its last line that is not empty."""
+
+    def __init__(self, source: IO[bytes], target: IO[str]) -> None:
+        super().__init__(daemon=True)
+        self._source, self._target, self._tail, self._count = source, target, b"", 0
+        self.start()
+
+    def run(self) -> None:
+        with self._source:
+            while chunk := os.read(self._source.fileno(), 1 << 16):
+                self._tail = (self._tail + chunk)[-4096:]
+                self._pass_on(chunk)
+
+    def _pass_on(self, chunk: bytes) -> None:
+        before, self._count = self._count, self._count + len(chunk)
+        if before < MOST:
+            self._target.write(chunk[: MOST - before].decode(errors="replace"))
+            if self._count >= MOST:
+                self._target.write(f"\n[what it says beyond {MOST // 2**20} MiB is left out]\n")
+            self._target.flush()
+
+    @property
+    def last(self) -> str:
+        lines = [line.strip() for line in self._tail.decode(errors="replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")

@@ -1,0 +1,190 @@
+"""The task `command`: to train is to run a command once, with its words filled in for an arm and a seed."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from ablab.errors import UserError
+from ablab.fields import EVALUATION, RUNTIME, Positive
+from ablab.files import read_json, write_json
+from ablab.tasks.command.inputs import digests_of, program, undeclared, version_of
+from ablab.tasks.command.process import execute
+from ablab.tasks.command.result import ProgressLines, Result, read_result
+from ablab.tasks.command.words import Value, check_words, filled
+from ablab.tasks.own import Loop, OwnTask, Tested
+from ablab.tasks.score import Place, Score, Scores
+from ablab.tasks.task import SCHEMA
+
+FOLDER = "work"
+"""The folder of a run that belongs to its command, in the run's own."""
+
+OF_A_SCORE = ("better", "unit", "digits", "title")
+BETTER = ("higher", "lower")
+ALL_NAMES = "letters, digits and _, not a digit first"
+
+
+class Command(OwnTask):
+    """A run of a command.
+
+    `command`: its words, never a shell's; `environment`: variables that are set for it. Names in braces are filled in:
+    those of `values`, and {seed}, {folder} (where it may keep files, checkpoints too), {result} (the JSON file that it
+    writes) and {progress} (lines of JSON that it may append). `inputs`: files, folders and patterns whose content makes
+    another run if it changes. `scores`: by name, `better`, and if wanted `unit`, `digits` and `title`. `check`: values
+    of a dry run. `timeout`: minutes; `grace`: seconds from SIGTERM to SIGKILL.
+    """
+
+    name = "command"
+    has_own_scores = True
+    tested = "result"
+    scores: Scores = MappingProxyType({})
+    primary = loss = ""
+    costs: ClassVar[Scores] = {"seconds": Score("time of a run", "s", 2, False, "training", "seconds")}
+
+    def __init__(
+        self,
+        command: list[str] = [],  # noqa: B006 - a signature's default is read, never handed on
+        values: dict[str, str | int | float | bool | None] = {},  # noqa: B006
+        inputs: list[str] = [],  # noqa: B006
+        environment: dict[str, str] = {},  # noqa: B006
+        scores: Annotated[dict[str, dict[str, str | int]], EVALUATION] = {},  # noqa: B006
+        check: Annotated[dict[str, str | int | float | bool | None], RUNTIME] = {},  # noqa: B006
+        timeout: Annotated[Positive | None, RUNTIME] = None,
+        grace: Annotated[float, RUNTIME] = 30.0,
+    ) -> None:
+        self.command, self.values, self.inputs, self.environment = command, values, inputs, environment
+        self.at_check, self.timeout, self.grace = check, timeout, grace
+        self.scores = {name: _score(name, about) for name, about in scores.items()}
+        self.primary = self.loss = next(iter(self.scores), "")
+        self.listed, self.beside = tuple(self.scores)[:3], tuple(self.scores)
+
+    def check(self, config: Any) -> None:
+        check_words(self.command, self.environment, self.values)
+        if not self.scores:
+            raise UserError("scores: there is none; allowed: names in the result, as in {val_loss: {better: lower}}")
+        for name in self.at_check:
+            if name not in self.values:
+                raise UserError(f"check.{name}: no such value; allowed: {', '.join(self.values) or 'none'}")
+        if config.smoke:
+            raise UserError("smoke=true: a command has no smoke run; allowed: check=true with ablab study")
+        if config.trainer.devices != 1:
+            raise UserError(f"trainer.devices={config.trainer.devices}: a command is one process; allowed: 1")
+        program(self.command[0])
+
+    def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
+        found = super().recipe(config, origin)
+        version = version_of(program(self.command[0]))
+        digests = digests_of(self.inputs)
+        return {**found, "inputs": digests, **({} if version is None else {"interpreter": version}), "schema": SCHEMA}
+
+    def called(self, key: str) -> str | None:
+        _, is_value, name = key.partition("values.")
+        return name if is_value else None
+
+    def converging(self, score: Score) -> None:
+        """What a command calls a score need not be one of training."""
+
+    def prepared(self, planned: Any, console: Any) -> Any:
+        for path in undeclared(self.command, self.inputs)[:5]:
+            console.say(f"{path} is no input, so that to edit it makes no other run; add it to inputs:")
+        return super().prepared(planned, console)
+
+    def train_on(self, loop: Loop) -> None:
+        folder = loop.folder / FOLDER
+        folder.mkdir(exist_ok=True)
+        progress = ProgressLines(folder / "progress.jsonl")
+
+        def watch() -> None:
+            for step, scores in progress.news():
+                if step > loop.step:  # a command that begins anew writes again what is known
+                    loop.validate(step, scores, None)
+
+        try:
+            found = self._run(folder, loop.seed, self.values, loop.config.trainer.threads, watch)
+        finally:
+            watch()
+        for step, scores in found.curve:
+            if step > loop.step:
+                loop.validate(step, scores, None)
+        last = loop.step + 1 if loop.step else 1
+        loop.validate(last, found.scores, {"items": found.items}, last)
+
+    def test(self, state: Any, seed: int) -> Tested:
+        return Tested({}, state["items"])
+
+    def check_told(self, place: Place, scores: Mapping[str, float]) -> None:
+        """A command may tell of more than it declares, and of less before its end."""
+
+    def dry_run(self, planned: Any) -> dict[str, Any]:
+        """Run it twice with one seed and once with another: runs that are equal under all seeds are no evidence."""
+        values = {**self.values, **self.at_check}
+        with tempfile.TemporaryDirectory() as parent:
+            results = []
+            for number, seed in enumerate((planned.config.seed, planned.config.seed, planned.config.seed + 1)):
+                folder = Path(parent) / str(number)
+                folder.mkdir()
+                results.append(self._run(folder, seed, values, planned.config.trainer.threads, lambda: None))
+        return {"parameters": None, "seconds_per_step": None, "total_steps": None, "note": self._law_of_seeds(results)}
+
+    def _law_of_seeds(self, results: Sequence[Result]) -> str:
+        one, again, other = ({name: found.scores[name] for name in self.scores} for found in results)
+        gaps = {name: abs(one[name] - again[name]) for name in self.scores if one[name] != again[name]}
+        if other == one:
+            raise UserError(
+                "another seed gives equal scores, so that copies of a run are no evidence; allowed: a command whose "
+                f"scores depend on {{seed}}, which is in {', '.join(_carrying_seed(self.command, self.environment))}"
+            )
+        if gaps:
+            gap = ", ".join(f"{name} by {value:.3g}" for name, value in gaps.items())
+            return f"not deterministic: with one seed, two runs differ in {gap}"
+        return "deterministic: with one seed, two runs have equal scores"
+
+    def _run(
+        self, folder: Path, seed: int, values: Mapping[str, Value], threads: int | None, watch: Callable[[], None]
+    ) -> Result:
+        """Run the command in a folder, which may have files of an earlier attempt, and read its result."""
+        result, attempts = folder / "result.json", folder / ".attempts.json"
+        attempt = 1 + (read_json(attempts) if attempts.exists() else 0)
+        write_json(attempts, attempt)
+        result.unlink(missing_ok=True)
+        places = {"folder": folder, "result": result, "progress": folder / "progress.jsonl"}
+        known = {**values, "seed": seed, **{name: str(path.resolve()) for name, path in places.items()}}
+        own = dict(zip(self.environment, filled(self.environment.values(), known), strict=True))
+        limits = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+        execute(
+            filled(self.command, known),
+            {**limits, **own, "ABLAB_ATTEMPT": str(attempt)},
+            watch,
+            timeout=None if self.timeout is None else 60 * self.timeout,
+            grace=self.grace,
+        )
+        return read_result(result, list(self.scores))
+
+
+def _score(name: str, about: Mapping[str, Any]) -> Score:
+    where = f"scores.{name}"
+    if not name.isidentifier() or not name.isascii():
+        raise UserError(f"{where}: allowed: a name of {ALL_NAMES}")
+    if unknown := [key for key in about if key not in OF_A_SCORE]:
+        raise UserError(f"{where}.{unknown[0]}: no such key; allowed: {', '.join(OF_A_SCORE)}")
+    if about.get("better") not in BETTER:
+        raise UserError(f"{where}.better={about.get('better')}: allowed: {', '.join(BETTER)}")
+    digits = about.get("digits", 4)
+    if not isinstance(digits, int) or not 0 <= digits <= 12:
+        raise UserError(f"{where}.digits={digits}: allowed: 0 to 12")
+    title, unit = str(about.get("title", name)), str(about.get("unit", ""))
+    return Score(title, unit, digits, about["better"] == "higher", "validation", name, of_sums=_mean)
+
+
+def _carrying_seed(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return the words that carry the seed."""
+    words = [word for word in command if "{seed}" in word]
+    return [*words, *(f"{name}={value}" for name, value in environment.items() if "{seed}" in value)]
+
+
+def _mean(sums: Any) -> Any:
+    """Return the mean over items, of the sums of their values and of their number."""
+    return np.asarray(sums)[..., 0] / np.asarray(sums)[..., 1]

@@ -1,0 +1,293 @@
+"""Anybody's program as a task: studies of commands, what makes another run, and every way in which a command fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ablab.api import open as open_store
+from ablab.cli import main
+from ablab.errors import UserError
+from ablab.study.definition import define
+from ablab.study.experiment import read
+
+TRAIN = """
+import argparse, json, random, sys
+words = argparse.ArgumentParser()
+for name in ("schedule", "seed", "out"):
+    words.add_argument(f"--{name}")
+asked = words.parse_args()
+noise = random.Random(f"{asked.seed} {asked.schedule}").gauss(0, 0.02)
+loss = 2.0 - 0.3 * (asked.schedule == "cosine") + noise
+print("trains with", asked.schedule)
+json.dump({"scores": {"val_loss": loss}}, open(asked.out, "w"))
+"""
+STUDY = """
+question: Does cosine decay beat linear decay?
+command: [python, train.py, --schedule, "{schedule}", --seed, "{seed}", --out, "{result}"]
+inputs: [train.py]
+scores: {val_loss: {better: lower, unit: nats}}
+factors: {schedule: [linear, cosine]}
+seeds: [1, 2, 3]
+claims: [{arm: schedule=cosine, expect: less, margin: 0.01}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A user's folder: a script and an experiment. `python` is the one that tests run with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    Path("train.py").write_text(TRAIN)
+    Path("experiments").mkdir()
+    Path("experiments/lr.yaml").write_text(STUDY)
+    return tmp_path
+
+
+def words_of(script, *more):
+    """Return the words of one run of a script."""
+    Path("one.py").write_text(f"import json, os, signal, sys, time\nout, seed = sys.argv[1:3]\n{script}\n")
+    command = "task.command=[python,one.py,'{result}','{seed}']"
+    scores = "task.scores={loss: {better: lower}}"
+    return ["task=command", command, scores, "task.inputs=[one.py]", "logger=none", *more]
+
+
+def result(content):
+    """Return the statement that writes a result."""
+    return f"open(out, 'w').write({content!r})"
+
+
+DONE = result('{"scores": {"loss": 1}}')
+
+
+def only_run():
+    (run,) = open_store("outputs").runs()
+    return run
+
+
+def test_a_study_of_commands_is_judged_reported_packed_and_verified(folder, capsys):
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    said = capsys.readouterr().out
+    assert "[1/6] schedule=linear, seed 1: finished, val_loss " in said
+    assert "schedule=cosine is better than schedule=linear." in said
+    (claim,) = json.loads(Path("outputs/reports/lr/report.json").read_text())["claims"]
+    assert (claim["outcome"], claim["exploratory"], claim["unit"]) == ("supported", None, "nats")
+    logs = [run.folder.log.read_text() for run in open_store("outputs").runs("schedule=cosine val_loss<2.5")]
+    assert len(logs) == 3
+    assert all("trains with cosine" in log for log in logs)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert "6 runs: 6 finished" in capsys.readouterr().out
+    assert main(["pack", "experiment=lr"]) == 0
+    assert main(["verify", "archive=outputs/packs/lr.zip"]) == 0
+    assert "All of it holds" in capsys.readouterr().out
+
+
+def test_another_input_value_or_command_is_another_run_and_another_score_is_none(folder):
+    def run_id(*more):
+        assert main(["train", *words_of(result('{"scores": {"loss": 1, "error": 2}}'), *more)]) == 0
+        return {run.id for run in open_store("outputs").runs()}
+
+    first = run_id()
+    assert run_id("seed=1") == first
+    assert run_id("task.scores={error: {better: lower}}") == first, "it is evaluated again, and not run again"
+    judged = [set(one.settings["task"]["scores"]) for one in only_run().evaluations]
+    assert sorted(judged, key=len) == [{"loss"}, {"loss", "error"}]
+    assert len(second := run_id("task.environment={DEPTH: '3'}")) == 2
+    assert len(run_id("seed=2") - second) == 1
+    before = len(open_store("outputs").runs())
+    assert main(["train", *words_of("x = 1; " + result('{"scores": {"loss": 1}}'))]) == 0
+    assert len(open_store("outputs").runs()) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (("{schedule}", "{shedule}"), "factors.schedule: no word of command has {schedule}"),
+        (('"{seed}"', '"1"'), "command: no word has {seed}, so that copies of a run would be equal"),
+        (('"{result}"', "here"), "command: no word has {result}, so that nothing would say where scores go"),
+        (("inputs: [train.py]", "inputs: [trian.py]"), "inputs: trian.py: there is no such file"),
+        (("[python,", "[pyhton,"), "command: pyhton: no such program"),
+        (("better: lower", "better: smaller"), "scores.val_loss.better=smaller: allowed: higher, lower"),
+        (("unit: nats", "units: nats"), "scores.val_loss.units: no such key"),
+        (("seeds:", "metric: loss_\nseeds:"), "metric=loss_"),
+        (("question:", "timeout: -1\nquestion:"), "timeout=-1: allowed: greater than 0"),
+        (("question:", "check: {epochs: 1}\nquestion:"), "check.epochs: no such value; allowed: schedule"),
+    ],
+)
+def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, edit, why):
+    Path("experiments/lr.yaml").write_text(STUDY.replace(*edit))
+    assert main(["study", "experiment=lr"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
+    assert not Path("outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "why"),
+    [
+        ("pass", 1, "the command ended without a result: it wrote nothing to {result}"),
+        ("sys.exit('no data')", 1, "the command ended with exit code 1: no data"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 1, "the command was killed by SIGKILL"),
+        (result("{'scores"), 1, "result.json: not readable as JSON"),
+        (result("[1]"), 1, "result.json: no result"),
+        (result('{"scores": {"error": 1}}'), 1, "result.json: scores: loss is missing, and there is error"),
+        (result('{"scores": {"loss": "1.5"}}'), 1, "result.json: scores: loss: 1.5 is no number"),
+        (result('{"score": 1}'), 1, "result.json: score: no such key"),
+        (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status: done; allowed: finished, diverged"),
+    ],
+)
+def test_a_command_that_gives_no_result_fails_in_a_line(folder, capsys, script, code, why):
+    assert main(["train", *words_of(script)]) == code
+    assert why in capsys.readouterr().err.splitlines()[-1]
+    assert only_run().record is None, "nothing stands in for what is missing"
+
+
+@pytest.mark.parametrize("written", ['{"scores": {"loss": NaN}}', '{"scores": {"loss": 1}, "status": "diverged"}'])
+def test_what_is_no_finite_number_is_an_outcome(folder, written):
+    assert main(["train", *words_of(result(written))]) == 0
+    assert only_run().state == "diverged"
+
+
+def test_what_is_in_braces_but_no_name_stays_as_it_is(folder):
+    words = words_of(f"assert json.loads(sys.argv[3]) == dict(a=1); {DONE}")
+    words[1] = "task.command=[python,one.py,'{result}','{seed}','{\"a\": 1}']"
+    assert main(["train", *words]) == 0
+
+
+def test_a_command_that_never_ends_is_ended_with_its_children(folder, capsys):
+    script = "import subprocess; subprocess.Popen(['sleep', '987.6']); time.sleep(60)"
+    assert main(["train", *words_of(script, "task.timeout=0.02", "task.grace=0.2")]) == 1
+    assert "it had not ended after 1.2 seconds (timeout)" in capsys.readouterr().err
+    time.sleep(0.2)
+    assert not _runs("987.6")
+
+
+def test_children_that_it_leaves_behind_are_ended(folder):
+    script = f"import subprocess; subprocess.Popen(['sleep', '986.5']); {DONE}"
+    assert main(["train", *words_of(script)]) == 0
+    time.sleep(0.2)
+    assert not _runs("986.5")
+
+
+def _runs(word):
+    return any(
+        word.encode() in path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if path.parent.name != str(os.getpid()) and path.exists()
+    )
+
+
+def test_what_it_says_beyond_measure_is_left_out(folder, capsys, monkeypatch):
+    monkeypatch.setattr("ablab.tasks.command.process.MOST", 1 << 16)
+    script = f"print('x' * (1 << 20)); {DONE}"
+    assert main(["train", *words_of(script)]) == 0
+    said = capsys.readouterr().out
+    assert "is left out]" in said
+    assert said.count("x" * 1000) < 100
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_passed_on_and_the_next_attempt_goes_on_in_the_same_folder(folder, sent):
+    script = f"""
+kept = os.path.join(os.path.dirname(out), "kept")
+if os.environ["ABLAB_ATTEMPT"] == "1":
+    signal.signal(signal.SIGTERM, lambda *_: (open(kept, "w").write(seed), sys.exit(3)))
+    open("ready", "w").close()
+    time.sleep(60)
+assert open(kept).read() == seed
+{DONE}
+"""
+    words = words_of(script)
+    process = subprocess.Popen([sys.executable, "-m", "ablab", "train", *words])
+    while not Path("ready").exists():
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.send_signal(sent)
+    assert process.wait(30) == 130
+    assert main(["train", *words]) == 0
+    assert only_run().state == "finished"
+
+
+def test_a_command_ends_with_a_killed_run(folder):
+    words = words_of("open('ready', 'w').write(str(os.getpid())); time.sleep(60)")
+    process = subprocess.Popen([sys.executable, "-m", "ablab", "train", *words])
+    while not Path("ready").exists() or not Path("ready").read_text():
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    command = Path(f"/proc/{Path('ready').read_text()}")
+    for _ in range(50):
+        if not command.exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("the command outlives its run")
+
+
+def test_progress_is_a_curve_and_items_are_kept(folder):
+    script = (
+        "place = os.path.join(os.path.dirname(out), 'progress.jsonl')\n"
+        "for step in (10, 20):\n"
+        "    print(json.dumps({'step': step, 'loss': 3 - step / 20, 'rate': 0.1}), file=open(place, 'a'))\n"
+    ) + result('{"scores": {"loss": 2}, "items": {"loss": [1, 2.5, 2.5]}}')
+    assert main(["train", *words_of(script)]) == 0
+    run = only_run()
+    assert [(row["step"], row["loss"]) for row in run.record.validations] == [(10, 2.5), (20, 2), (21, 2)]
+    assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ('\'{"scores": {"loss": 1}}\'', "another seed gives equal scores"),
+        ("json.dumps({'scores': {'loss': int(seed)}})", "deterministic: with one seed, two runs have equal scores"),
+        (
+            "json.dumps({'scores': {'loss': time.time()}})",
+            "not deterministic: with one seed, two runs differ in loss by",
+        ),
+    ],
+)
+def test_the_law_of_seeds_is_checked_before_a_study(folder, capsys, script, said):
+    words = words_of(f"open(out, 'w').write({script})")
+    main(["study", *words, "task.environment={DEPTH: '1'}", "check=true"])
+    assert said in capsys.readouterr().out
+    assert not Path("outputs/runs").exists()
+
+
+def test_a_file_that_the_command_imports_and_does_not_declare_is_named(folder, capsys):
+    Path("helper.py").write_text("x = 1\n")
+    assert main(["train", *words_of("import helper; " + result('{"scores": {"loss": 1}}'))]) == 0
+    assert "helper.py is no input, so that to edit it makes no other run" in capsys.readouterr().out
+
+
+def test_levels_are_what_they_are_in_the_file(folder):
+    text = STUDY.replace("{schedule: [linear, cosine]}", "{rate: [1, 1.50, true, null, 'a, b', '007']}")
+    Path("experiments/lr.yaml").write_text(text.replace("{schedule}", "{rate}").split("claims")[0])
+    planned = {cell.arm: cell.planned.config.task.values["rate"] for cell in define(("experiment=lr",)).cells}
+    named = {"rate=1": 1, "rate=1.5": 1.5, "rate=true": True, "rate=null": None, "rate=a, b": "a, b", "rate=007": "007"}
+    assert planned == named
+
+
+def test_it_is_tuned_and_searched_by_names_in_braces(folder):
+    text = STUDY.replace('"{schedule}"', '"{schedule}", --rate, "{rate}"').replace("  ", " ")
+    script = TRAIN.replace('("schedule", "seed", "out")', '("schedule", "rate", "seed", "out")').replace(
+        "loss = 2.0", "loss = (float(asked.rate) - 0.2) ** 2 + 2.0"
+    )
+    Path("train.py").write_text(script)
+    block = "common: [rate=0.1]\ntune: {key: rate, values: [0.1, 0.2], seeds: [11]}\n"
+    Path("experiments/lr.yaml").write_text(text + block)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    tuned = [run for run in open_store("outputs").runs("rate=0.2") if run.seed != 11]
+    assert {run.seed for run in tuned} == {1, 2, 3}
+
+
+def test_a_score_that_no_file_declares_is_none(folder):
+    Path("experiments/lr.yaml").write_text(STUDY.replace("claims: [{", "claims: [{metric: accuracy, "))
+    with pytest.raises(UserError, match="accuracy"):
+        read(Path("experiments/lr.yaml"))
