@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from ablab.tasks.command.result import CommandResult
 from ablab.tasks.verbs import VERBS, options_of
 
 PLACE = Path(__file__).parents[1] / "docs" / "outputs.schema.json"
@@ -27,6 +28,7 @@ def _model(dotted: str) -> type[BaseModel]:
 def text() -> str:
     """Return the content of the file."""
     schemas = {verb: model.model_json_schema(mode="serialization") for verb, model in models().items()}
+    schemas["result of a command"] = CommandResult.model_json_schema()  # which is read
     return json.dumps(schemas, indent=1) + "\n"
 
 

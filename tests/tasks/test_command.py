@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,6 +76,10 @@ def test_a_study_of_commands_is_judged_reported_packed_and_verified(folder, caps
     assert main(["report", "experiment=lr"]) == 0
     said = capsys.readouterr().out
     assert "[1/6] schedule=linear, seed 1: finished, val_loss " in said
+    order = re.findall(r"\] schedule=(\w+), seed (\d): finished", said)
+    assert order == [
+        *(("linear", "1"), ("cosine", "1"), ("cosine", "2"), ("linear", "2"), ("linear", "3"), ("cosine", "3")),
+    ], "arms alternate, so that a machine's drift falls on all of them"
     assert "schedule=cosine is better than schedule=linear." in said
     (claim,) = json.loads(Path("outputs/reports/lr/report.json").read_text())["claims"]
     assert (claim["outcome"], claim["exploratory"], claim["unit"]) == ("supported", None, "nats")
@@ -135,11 +140,11 @@ def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, ed
         ("sys.exit('no data')", 1, "the command ended with exit code 1: no data"),
         ("os.kill(os.getpid(), signal.SIGKILL)", 1, "the command was killed by SIGKILL"),
         (result("{'scores"), 1, "result.json: not readable as JSON"),
-        (result("[1]"), 1, "result.json: no result"),
+        (result("[1]"), 1, "result.json: no object; allowed: such as"),
         (result('{"scores": {"error": 1}}'), 1, "result.json: scores: loss is missing, and there is error"),
-        (result('{"scores": {"loss": "1.5"}}'), 1, "result.json: scores: loss: 1.5 is no number"),
-        (result('{"score": 1}'), 1, "result.json: score: no such key"),
-        (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status: done; allowed: finished, diverged"),
+        (result('{"scores": {"loss": "1.5"}}'), 1, "result.json: scores.loss=1.5: allowed: a valid number"),
+        (result('{"score": 1}'), 1, "result.json: score=1: no such key"),
+        (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status=done: allowed: 'finished' or 'diverged'"),
     ],
 )
 def test_a_command_that_gives_no_result_fails_in_a_line(folder, capsys, script, code, why):
@@ -291,3 +296,31 @@ def test_a_score_that_no_file_declares_is_none(folder):
     Path("experiments/lr.yaml").write_text(STUDY.replace("claims: [{", "claims: [{metric: accuracy, "))
     with pytest.raises(UserError, match="accuracy"):
         read(Path("experiments/lr.yaml"))
+
+
+def test_a_new_study_of_a_command_ends_in_a_verdict(folder, capsys, monkeypatch):
+    assert main(["new", "mine", "kind=command"]) == 0
+    monkeypatch.chdir("mine")
+    assert main(["study", "experiment=schedule", "check=true"]) == 0
+    assert main(["train", "-m", "experiment=schedule", "logger=none"]) == 0
+    assert main(["report", "experiment=schedule"]) == 0
+    assert "schedule=cosine is better than schedule=constant." in capsys.readouterr().out
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(10))
+def test_a_sweep_that_is_killed_goes_on_to_the_same_store(folder, number):
+    """Whatever moment it is: the same line, typed again, ends with the scores of a sweep that nothing has killed."""
+    script = TRAIN.replace("loss = 2.0", "import time; time.sleep(0.3)\nloss = 2.0")
+    Path("train.py").write_text(script)
+    line = [sys.executable, "-m", "ablab", "train", "-m", "experiment=lr", "logger=none"]
+    assert subprocess.run([*line, "outputs=whole"], stdout=subprocess.DEVNULL).returncode == 0
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(2 + number)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert subprocess.run(line, stdout=subprocess.DEVNULL).returncode == 0
+    scores = [{run.id: run.scores["val_loss"] for run in open_store(store).runs()} for store in ("outputs", "whole")]
+    assert scores[0] == scores[1]
+    assert len(scores[0]) == 6

@@ -1,4 +1,4 @@
-"""The `new` command: a folder for a study of one's own, with a part, a test and an experiment that run."""
+"""The `new` command: a folder for a study of one's own, of a part or of a command, with a test, that runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,13 @@ from ablab.errors import DONE, UserError
 from ablab.files import write_text
 from ablab.tasks.verbs import read_words
 
-TEMPLATE = Path(__file__).parent / "template"
+TEMPLATES = Path(__file__).parent / "template"
+NEXT = {
+    "part": "ablab check norm=softsign && ablab train -m experiment=softsign",
+    "command": "ablab study experiment=schedule check=true && ablab train -m experiment=schedule",
+}
+"""What to type first, by the kind of the study."""
+
 SUFFIX = ".txt"
 """Of the template's files, so that nothing takes them for modules or options of ablab."""
 
@@ -17,16 +23,16 @@ SUFFIX = ".txt"
 def new(arguments: Sequence[str]) -> int:
     """Write the folder; UserError if it exists and is not empty."""
     name, *rest = arguments or [""]
-    read_words(NewOptions, rest)
+    kind = read_words(NewOptions, rest).kind
     folder = Path(name)
     if not name or "=" in name:
         raise UserError(f"new {name!r}: no name of a folder; allowed: ablab new my_study")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: exists and is not empty; allowed: a new folder")
     console = Console()
-    for source in sorted(TEMPLATE.rglob(f"*{SUFFIX}")):
-        place = folder / source.relative_to(TEMPLATE).with_suffix("")
+    for source in sorted((TEMPLATES / kind).rglob(f"*{SUFFIX}")):
+        place = folder / source.relative_to(TEMPLATES / kind).with_suffix("")
         write_text(place, source.read_text(encoding="utf-8"))
         console.say(f"wrote {place}")
-    console.say(f"Next: cd {folder} && ablab check norm=softsign && ablab train -m experiment=softsign")
+    console.say(f"Next: cd {folder} && {NEXT[kind]}")
     return DONE

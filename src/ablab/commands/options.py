@@ -292,9 +292,13 @@ class NewOptions(Options):
 
     The folder holds parts.py, conf/norm/softsign.yaml, experiments/softsign.yaml and tests/test_parts.py. The part is a
     norm that ablab does not have; replace it with your own part. docs/extending.md describes the kinds of parts.
+
+    With kind=command, it holds a small program instead, train.py, and a study of it: docs/commands.md.
     """
 
     usage = ("ablab new <folder>",)
+
+    kind: Annotated[Literal["part", "command"], Field(description="what the study is of")] = "part"
 
 
 class CompletionOptions(Options):

@@ -134,7 +134,7 @@ def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> boo
     todo, alone = _to_do(board, policy), False
     while True:
         if todo:
-            todo = _one_a_run(todo)
+            todo = _alternating(_one_a_run(todo))
             attempts.update(cell.key for cell in todo)
             if not launch(board, todo, alone, console):
                 return False
@@ -164,6 +164,17 @@ def _join(study: Study, board: Board, console: Console) -> None:
 def _one_a_run(cells: Sequence[Cell]) -> list[Cell]:
     """Keep one cell of each run, so that evaluations of one run follow each other and it is trained once."""
     return list({cell.planned.folder.path: cell for cell in reversed(cells)}.values())[::-1]
+
+
+def _alternating(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells seed by seed, every other time with the arms in reverse.
+
+    A machine that grows slower or faster does so for all arms alike: speeds and times can then be compared.
+    """
+    rounds: dict[int, list[Cell]] = {}
+    for cell in cells:
+        rounds.setdefault(cell.seed, []).append(cell)
+    return [cell for number, each in enumerate(rounds.values()) for cell in (each[::-1] if number % 2 else each)]
 
 
 def _done(board: Board) -> set[str]:

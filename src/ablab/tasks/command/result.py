@@ -2,103 +2,85 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
-from ablab.errors import LostError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ablab.errors import LostError, first_error
 from ablab.tasks.own import DivergedError
 
-KEYS = ("scores", "status", "curve", "items")
-STATUS = ("finished", "diverged")
-LONGEST = 512 * 2**20
+LARGEST = 512 * 2**20
 """Bytes of the largest result that is read."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class CommandError(LostError):
     """The command has failed: it gave no result, or one that cannot be read."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a command has written. `curve`: scores by step, in order. `items`: by score, its summands [items, k]."""
+class CurvePoint(BaseModel):
+    """A step, and any scores after it."""
 
-    scores: Mapping[str, float]
-    curve: Sequence[tuple[int, Mapping[str, float]]] = ()
-    items: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, float]
+
+    step: Annotated[int, Field(ge=0)]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        return dict(self.__pydantic_extra__)
 
 
-def read_result(path: Path, declared: Sequence[str]) -> Result:
-    """Read a result that has all declared scores. Raises CommandError for any other, DivergedError for one that says so
-    or has a score that is no finite number.
+class CommandResult(BaseModel):
+    """What a command writes to {result}. `scores`: by name, each of them a number; one that is declared and not finite
+    makes the run diverged, as that status does. `curve`: scores in the course of it. `items`: by score, those of each
+    example, whose mean the score is.
     """
-    content = _content(path)
-    if unknown := [key for key in content if key not in KEYS]:
-        raise CommandError(f"{path.name}: {unknown[0]}: no such key; allowed: {', '.join(KEYS)}")
-    status = content.get("status", "finished")
-    if status not in STATUS:
-        raise CommandError(f"{path.name}: status: {_short(status)}; allowed: {', '.join(STATUS)}")
-    if status == "diverged":
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    scores: dict[str, float]
+    status: Literal["finished", "diverged"] = "finished"
+    curve: list[CurvePoint] = []
+    items: dict[str, list[Finite]] = {}
+
+
+def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
+    """Read a result that has all declared scores. Raises CommandError for any other, DivergedError for one that says so
+    or has a declared score that is not finite.
+    """
+    if not path.exists():
+        raise CommandError("the command ended without a result: it wrote nothing to {result}")
+    if path.stat().st_size > LARGEST:
+        raise CommandError(f"{path.name}: larger than {LARGEST // 2**20} MiB")
+    found = _parsed(path.read_bytes(), CommandResult, path.name)
+    if found.status == "diverged":
         raise DivergedError("the command says that it diverged")
-    scores = _scores(content.get("scores"), path.name)
-    if lacking := [name for name in declared if name not in scores]:
-        there = ", ".join(scores) or "none"
+    if lacking := [name for name in declared if name not in found.scores]:
+        there = ", ".join(found.scores) or "none"
         raise CommandError(f"{path.name}: scores: {lacking[0]} is missing, and there is {there}")
-    lost = [name for name in declared if not math.isfinite(scores[name])]
-    if lost:
-        raise DivergedError(f"{lost[0]} is {scores[lost[0]]}")
-    return Result(scores, _curve(content.get("curve", []), path.name), _items(content.get("items", {}), path.name))
+    for name in declared:
+        if not math.isfinite(found.scores[name]):
+            raise DivergedError(f"{name} is {found.scores[name]}")
+    return found
 
 
-def _content(path: Path) -> dict[str, Any]:
+One = TypeVar("One", bound=BaseModel)
+
+
+def _parsed(written: bytes, kind: type[One], where: str) -> One:
     try:
-        if path.stat().st_size > LONGEST:
-            raise CommandError(f"{path.name}: larger than {LONGEST // 2**20} MiB")
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CommandError("the command ended without a result: it wrote nothing to {result}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CommandError(f"{path.name}: not readable as JSON ({' '.join(str(error).split())})") from None
-    if not isinstance(content, dict) or not isinstance(content.get("scores", {}), dict):
-        raise CommandError(f'{path.name}: no result; allowed: {{"scores": {{"<name>": <number>}}}}')
-    return content
-
-
-def _scores(found: Any, where: str) -> dict[str, float]:
-    scores = {}
-    for name, value in (found or {}).items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise CommandError(
-                f"{where}: scores: {name}: {_short(value)} is no number; allowed: a number, without quotes"
-            )
-        scores[name] = float(value)
-    return scores
-
-
-def _curve(found: Any, where: str) -> list[tuple[int, Mapping[str, float]]]:
-    return [point for each in found for point in [point_of(each, f"{where}: curve")]]
-
-
-def point_of(found: Any, where: str) -> tuple[int, Mapping[str, float]]:
-    """Return the step and the scores of one point of a curve; CommandError for what is none."""
-    step = found.get("step") if isinstance(found, dict) else None
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise CommandError(f'{where}: {_short(found)}; allowed: {{"step": <whole number>, "<score>": <number>}}')
-    return step, _scores({name: value for name, value in found.items() if name != "step"}, where)
-
-
-def _items(found: Any, where: str) -> dict[str, list[list[float]]]:
-    """Return two summands of each item, its number and a count of 1, of whose sums the mean follows."""
-    items: dict[str, list[list[float]]] = {}
-    if not isinstance(found, dict):
-        raise CommandError(f'{where}: items: {_short(found)}; allowed: {{"<score>": [<number of each item>]}}')
-    for name, values in found.items():
-        whole = isinstance(values, list) and all(isinstance(v, int | float) and math.isfinite(v) for v in values)
-        if not whole:
-            raise CommandError(f"{where}: items: {name}: no list of numbers")
-        items[name] = [[float(value), 1.0] for value in values]
-    return items
+        content: Any = json.loads(written)  # which reads NaN, unlike pydantic
+        if not isinstance(content, dict):
+            raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise CommandError(f"{where}: {first_error(error, content)}") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{where}: not readable as JSON ({' '.join(str(error).split())})") from None
 
 
 class ProgressLines:
@@ -107,7 +89,7 @@ class ProgressLines:
     def __init__(self, path: Path) -> None:
         self._path, self._read = path, 0
 
-    def news(self) -> list[tuple[int, Mapping[str, float]]]:
+    def news(self) -> list[CurvePoint]:
         """Return the points of the lines that are whole and were not there before."""
         if not self._path.exists():
             return []
@@ -115,16 +97,4 @@ class ProgressLines:
             file.seek(self._read)
             whole, newline, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
-        return [self._point(line) for line in whole.splitlines() if line.strip()]
-
-    def _point(self, line: bytes) -> tuple[int, Mapping[str, float]]:
-        try:
-            found = json.loads(line)
-        except ValueError:
-            raise CommandError(f"{self._path.name}: {_short(line.decode(errors='replace'))}: no JSON") from None
-        return point_of(found, self._path.name)
-
-
-def _short(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        return [_parsed(line, CurvePoint, self._path.name) for line in whole.splitlines() if line.strip()]

@@ -13,7 +13,7 @@ from ablab.fields import EVALUATION, RUNTIME, Positive
 from ablab.files import read_json, write_json
 from ablab.tasks.command.inputs import digests_of, program, undeclared, version_of
 from ablab.tasks.command.process import execute
-from ablab.tasks.command.result import ProgressLines, Result, read_result
+from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines, read_result
 from ablab.tasks.command.words import Value, check_words, filled
 from ablab.tasks.own import Loop, OwnTask, Tested
 from ablab.tasks.score import Place, Score, Scores
@@ -97,20 +97,20 @@ class Command(OwnTask):
         folder.mkdir(exist_ok=True)
         progress = ProgressLines(folder / "progress.jsonl")
 
-        def watch() -> None:
-            for step, scores in progress.news():
-                if step > loop.step:  # a command that begins anew writes again what is known
-                    loop.validate(step, scores, None)
+        def note(points: Sequence[CurvePoint]) -> None:
+            for point in points:
+                if point.step > loop.step:  # a command that begins anew writes again what is known
+                    loop.validate(point.step, point.scores, None)
 
         try:
-            found = self._run(folder, loop.seed, self.values, loop.config.trainer.threads, watch)
+            found = self._run(
+                folder, loop.seed, self.values, loop.config.trainer.threads, lambda: note(progress.news())
+            )
         finally:
-            watch()
-        for step, scores in found.curve:
-            if step > loop.step:
-                loop.validate(step, scores, None)
-        last = loop.step + 1 if loop.step else 1
-        loop.validate(last, found.scores, {"items": found.items}, last)
+            note(progress.news())
+        note(found.curve)
+        items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
+        loop.validate(loop.step + 1, found.scores, {"items": items}, loop.step + 1)
 
     def test(self, state: Any, seed: int) -> Tested:
         return Tested({}, state["items"])
@@ -129,7 +129,7 @@ class Command(OwnTask):
                 results.append(self._run(folder, seed, values, planned.config.trainer.threads, lambda: None))
         return {"parameters": None, "seconds_per_step": None, "total_steps": None, "note": self._law_of_seeds(results)}
 
-    def _law_of_seeds(self, results: Sequence[Result]) -> str:
+    def _law_of_seeds(self, results: Sequence[CommandResult]) -> str:
         one, again, other = ({name: found.scores[name] for name in self.scores} for found in results)
         gaps = {name: abs(one[name] - again[name]) for name in self.scores if one[name] != again[name]}
         if other == one:
@@ -144,7 +144,7 @@ class Command(OwnTask):
 
     def _run(
         self, folder: Path, seed: int, values: Mapping[str, Value], threads: int | None, watch: Callable[[], None]
-    ) -> Result:
+    ) -> CommandResult:
         """Run the command in a folder, which may have files of an earlier attempt, and read its result."""
         result, attempts = folder / "result.json", folder / ".attempts.json"
         attempt = 1 + (read_json(attempts) if attempts.exists() else 0)
