@@ -265,6 +265,21 @@ def test_the_law_of_seeds_is_checked_before_a_study(folder, capsys, script, said
     assert not Path("outputs/runs").exists()
 
 
+def test_a_study_with_values_of_a_check_is_checked_before_its_first_run(folder, capsys):
+    text = STUDY.replace('--seed, "{seed}"', '--seed, "{seed}{epochs}"') + "common: [epochs=5]\ncheck: {epochs: 1}\n"
+    Path("experiments/lr.yaml").write_text(text.replace("[1, 2, 3]", "[1]").split("claims")[0] + text[-38:])
+    Path("train.py").write_text(TRAIN.replace("{asked.seed}", "{asked.seed[1:]}"))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 1
+    said = capsys.readouterr().out
+    assert "fails  schedule=linear: UserError: another seed gives equal scores" in said
+    assert not Path("outputs/runs").exists()
+    Path("train.py").write_text(TRAIN)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert "works  schedule=linear: deterministic" in capsys.readouterr().out
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert "works" not in capsys.readouterr().out
+
+
 def test_a_file_that_the_command_imports_and_does_not_declare_is_named(folder, capsys):
     Path("helper.py").write_text("x = 1\n")
     assert main(["train", *words_of("import helper; " + result('{"scores": {"loss": 1}}'))]) == 0

@@ -24,6 +24,13 @@ def tried(study: Study) -> dict[str, Tried]:
     return known
 
 
+def has_passed(study: Study) -> bool:
+    """Return whether every arm was tried before and works."""
+    known = tried(study)
+    conditions = {condition_id(cell.planned.recipe) for cell in study.cells}
+    return conditions <= known.keys() and not any("error" in known[condition] for condition in conditions)
+
+
 def check(study: Study, console: Console) -> bool:
     """Check every arm, each in a fresh process; print what fails, and return whether all passed."""
     found: dict[str, Tried] = {}

@@ -18,6 +18,7 @@ from ablab.study.definition import define
 from ablab.study.extending import extend, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
+from ablab.sweep.check import check, has_passed
 from ablab.sweep.progress import Board, failure_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
 from ablab.text import counted, how_many, program
@@ -73,6 +74,8 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
         check_scales(study.claims, study.cells)
     ready(study.cells[0].planned.config.logger, console.say)
     console.say(f"{study.name}: {how_many(len(study.arms), 'arm')}, {_planned(study)}")
+    if study.task.is_tried_first() and not _done(board) and not (has_passed(study) or check(study, console)):
+        return FAILED
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")

@@ -190,6 +190,10 @@ class Task:
         """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`, None for what is not known."""
         raise UserError(f"check=true: task={self.name} cannot be tried out; allowed: task=translation")
 
+    def is_tried_first(self) -> bool:
+        """Return whether a study tries out its arms once before its first run."""
+        return False
+
     def draw_curves(self, curves: Mapping[str, Any], title: str, path: Path) -> None:
         """Draw a further curve of each arm."""
 

@@ -118,6 +118,10 @@ class Command(OwnTask):
     def check_told(self, place: Place, scores: Mapping[str, float]) -> None:
         """A command may tell of more than it declares, and of less before its end."""
 
+    def is_tried_first(self) -> bool:
+        """A file that gives the values of a check asks for it: whether the seed decides the scores is soon seen."""
+        return bool(self.at_check)
+
     def dry_run(self, planned: Any) -> dict[str, Any]:
         """Run it twice with one seed and once with another: runs that are equal under all seeds are no evidence."""
         values = {**self.values, **self.at_check}
