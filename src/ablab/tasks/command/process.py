@@ -34,8 +34,9 @@ def execute(
     *,
     timeout: float | None,
     grace: float,
+    is_heard: bool = True,
 ) -> None:
-    """Run a command to its end, and call `watch` now and then. What it says goes to our own streams.
+    """Run a command to its end, and call `watch` now and then. What it says goes to our own streams if it `is_heard`.
 
     timeout, grace: seconds until it is asked to end, and from then until it is ended. A signal that asks us to stop is
     passed on to it, and KeyboardInterrupt raised once it is gone. Raises CommandError where it ends with another code
@@ -55,7 +56,8 @@ def execute(
         raise CommandError(f"{words[0]}: cannot be run ({error.strerror})") from None
     assert process.stdout is not None
     assert process.stderr is not None
-    said, complaint = _Stream(process.stdout, sys.stdout), _Stream(process.stderr, sys.stderr)
+    said = _Stream(process.stdout, sys.stdout if is_heard else None)
+    complaint = _Stream(process.stderr, sys.stderr if is_heard else None)
     until = None if timeout is None else time.monotonic() + timeout
     try:
         with graceful_stop(asked.set):
@@ -99,9 +101,9 @@ def _signal(group: int, number: int) -> None:
 
 
 class _Stream(threading.Thread):
-    """Passes on what a command says. `last`: its last line that is not empty."""
+    """Passes on what a command says, if anyone hears it. `last`: its last line that is not empty."""
 
-    def __init__(self, source: IO[bytes], target: IO[str]) -> None:
+    def __init__(self, source: IO[bytes], target: IO[str] | None) -> None:
         super().__init__(daemon=True)
         self._source, self._target, self._tail, self._count = source, target, b"", 0
         self.start()
@@ -114,7 +116,7 @@ class _Stream(threading.Thread):
 
     def _pass_on(self, chunk: bytes) -> None:
         before, self._count = self._count, self._count + len(chunk)
-        if before < MOST:
+        if self._target is not None and before < MOST:
             self._target.write(chunk[: MOST - before].decode(errors="replace"))
             if self._count >= MOST:
                 self._target.write(f"\n[what it says beyond {MOST // 2**20} MiB is left out]\n")

@@ -130,7 +130,7 @@ class Command(OwnTask):
             for number, seed in enumerate((planned.config.seed, planned.config.seed, planned.config.seed + 1)):
                 folder = Path(parent) / str(number)
                 folder.mkdir()
-                results.append(self._run(folder, seed, values, planned.config.trainer.threads, lambda: None))
+                results.append(self._run(folder, seed, values, planned.config.trainer.threads))
         return {"parameters": None, "seconds_per_step": None, "total_steps": None, "note": self._law_of_seeds(results)}
 
     def _law_of_seeds(self, results: Sequence[CommandResult]) -> str:
@@ -147,9 +147,17 @@ class Command(OwnTask):
         return "deterministic: with one seed, two runs have equal scores"
 
     def _run(
-        self, folder: Path, seed: int, values: Mapping[str, Value], threads: int | None, watch: Callable[[], None]
+        self,
+        folder: Path,
+        seed: int,
+        values: Mapping[str, Value],
+        threads: int | None,
+        watch: Callable[[], None] | None = None,
     ) -> CommandResult:
-        """Run the command in a folder, which may have files of an earlier attempt, and read its result."""
+        """Run the command in a folder, which may have files of an earlier attempt, and read its result.
+
+        Where nobody watches, nobody hears what it says.
+        """
         result, attempts = folder / "result.json", folder / ".attempts.json"
         attempt = 1 + (read_json(attempts) if attempts.exists() else 0)
         write_json(attempts, attempt)
@@ -161,7 +169,8 @@ class Command(OwnTask):
         execute(
             filled(self.command, known),
             {**limits, **own, "ABLAB_ATTEMPT": str(attempt)},
-            watch,
+            watch or (lambda: None),
+            is_heard=watch is not None,
             timeout=None if self.timeout is None else 60 * self.timeout,
             grace=self.grace,
         )
