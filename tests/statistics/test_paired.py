@@ -1,11 +1,20 @@
 """Arms and differences between them, over seeds."""
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import equivalence, of_differences, paired_difference, summarise
+from ablab.statistics.paired import (
+    equivalence,
+    of_differences,
+    paired_difference,
+    summarise,
+    vary,
+    without_rounding,
+)
 
 RNG = np.random.default_rng(1)
 ARM, BASELINE = RNG.normal(30.5, 0.5, 6), RNG.normal(30, 0.5, 6)
@@ -93,3 +102,36 @@ def test_tost_is_the_larger_of_scipys_one_sided_tests():
 def test_equivalence_needs_a_margin(margin):
     with pytest.raises(ValueError, match="margin above 0"):
         equivalence(ARM - BASELINE, margin)
+
+
+@pytest.mark.parametrize("size", ["1e-12", "1", "100", "12345", "1e8", "1e200"])
+def test_a_constant_difference_has_no_noise_whatever_the_size_of_the_scores(size):
+    """As decimals the scores differ by the same under each seed; as doubles, by that and rounding."""
+    baseline = [Decimal(size) * Decimal(share) for share in ("1.0001", "0.9873", "1.0317", "1.1", "0.7")]
+    arm = [score + Decimal(size) * Decimal("0.0243") for score in baseline]
+    with pytest.raises(NotTestable, match="under each of 5 seeds: no noise"):
+        paired_difference([float(score) for score in arm], [float(score) for score in baseline])
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 12345.0, 1e8])
+@pytest.mark.parametrize(("share", "varies"), [(0.9e-12, False), (1.1e-12, True)])
+def test_noise_is_what_exceeds_a_million_millionth_of_the_scores(size, share, varies):
+    differences, scores = np.array([size / 10, size / 10 + share * size]), [size, size / 2]
+    assert vary(differences, size) == varies
+    assert (np.ptp(without_rounding(differences, scores)) > 0) == varies
+    assert without_rounding(differences, scores).mean() == pytest.approx(differences.mean())
+
+
+def test_tiny_scores_have_their_noise_and_small_differences_between_large_ones_too():
+    assert paired_difference([3e-12, 4e-12, 6e-12], [1e-12, 1e-12, 1e-12]).sd == pytest.approx(1.5275e-12, rel=1e-4)
+    assert paired_difference([12345.1, 12345.2, 12345.4], [12345.0] * 3).sd == pytest.approx(0.15275, rel=1e-4)
+
+
+def test_a_change_of_unit_changes_no_test():
+    for unit in (1e-13, 1e-8, 1e8, 1e13):
+        other = paired_difference(ARM * unit, BASELINE * unit)
+        assert other.p == pytest.approx(paired_difference(ARM, BASELINE).p, rel=1e-9)
+
+
+def test_no_difference_is_zero_and_not_its_rounding():
+    assert without_rounding(np.array([1e-15, -2e-15, 2e-15]), [30.1, 30.2, 30.4]).tolist() == [0, 0, 0]

@@ -12,6 +12,7 @@ from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.factorial import Effect, effects
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
 from ablab.study.contrasts import ContrastTerm
@@ -46,7 +47,7 @@ def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Ev
         scores = shared_scores(list(arms.values()), measure)
     except NotTestable as reason:
         return reason
-    return list(np.array(list(claim.weights.values())) @ np.array(scores))
+    return list(without_rounding(np.array(list(claim.weights.values())) @ np.array(scores), scores))
 
 
 def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:

@@ -12,6 +12,7 @@ from ablab.judge.origins import unlike
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
 
 Evidence = Sequence[float] | Failures | NotTestable
@@ -75,7 +76,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
             _check_machine(measure, {arm.name: ours, baseline.name: theirs})
     except NotTestable as reason:
         return reason
-    return list(np.subtract(ours, theirs))
+    return list(without_rounding(np.subtract(ours, theirs), [ours, theirs]))
 
 
 def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:

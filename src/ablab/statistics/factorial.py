@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from ablab.statistics.paired import Paired, of_differences
+from ablab.statistics.paired import Paired, of_differences, without_rounding
 from ablab.statistics.student import Floats
 
 
@@ -74,5 +74,5 @@ def _of(
     found = []
     for index in np.ndindex(cells.shape[:-1]):
         levels = tuple((factors[name][i + 1], factors[name][0]) for name, i in zip(chosen, index, strict=True))
-        found.append(Effect(chosen, group, levels, cells[index], level))
+        found.append(Effect(chosen, group, levels, without_rounding(cells[index], values), level))
     return found

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.interval import Interval
-from ablab.statistics.paired import finite, of_differences
+from ablab.statistics.paired import finite, of_differences, without_rounding
 
 PRIOR = 2.0
 """Largest weight of the pooled variance beside an arm's own, in degrees of freedom. benchmarks/calibration/borrowing
@@ -64,7 +64,7 @@ def moderated_contrast(
         raise ValueError(f"all arms have the same seeds, and a weight each, got {sizes} seeds and {len(weights)}.")
     shares = np.asarray(weights, dtype=np.float64)
     scores = np.stack(values)
-    paired = of_differences((shares[:, None] * scores).sum(axis=0))
+    paired = of_differences(without_rounding((shares[:, None] * scores).sum(axis=0), scores))
     more = [finite(scores, "others") for scores in others]
     own, df = scores.var(axis=1, ddof=1), scores.shape[1] - 1
     spare = sum(scores.size - 1 for scores in more)

@@ -106,7 +106,7 @@ def paired_difference(arm: npt.ArrayLike, baseline: npt.ArrayLike, level: float 
     left, right = finite(arm, "arm"), finite(baseline, "baseline")
     if left.size != right.size:
         raise ValueError(f"scores are paired by seed, got {left.size} and {right.size}.")
-    return of_differences(left - right, level)
+    return of_differences(without_rounding(left - right, [left, right]), level)
 
 
 def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
@@ -128,11 +128,25 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
     return Paired(values.size, mean, sd, t_interval(values, level), float(student.two_sided(t, values.size - 1)))
 
 
-def vary(values: Floats) -> bool:
-    """Return whether the values differ by more than rounding: subtracting scores of 0 to 100 leaves errors of about
-    1e-14.
+ROUNDING = 1e-12
+"""Share of a number that counts as rounding: a double has about 16 digits, of which sums and means lose some."""
+
+
+def vary(values: Floats, size: float | None = None) -> bool:
+    """Return whether the values differ by more than rounding. size: of the numbers they come from, if not their own."""
+    return bool(np.ptp(values) > ROUNDING * (float(np.abs(values).max()) if size is None else size))
+
+
+def without_rounding(differences: Floats, scores: npt.ArrayLike) -> Floats:
+    """Return differences between scores, [seeds]; all are their mean if they differ by no more than rounding.
+
+    scores: those that were subtracted, in any shape. 12345.4 less 12345.1 has an error of 1e-12, which under several
+    seeds is no noise to judge a difference by.
     """
-    return bool(np.ptp(values) > 1e-12 * max(1.0, float(np.abs(values).max())))
+    if differences.size < 2 or vary(differences, size := float(np.abs(scores).max())):
+        return differences
+    mean = float(differences.mean())
+    return np.full_like(differences, mean if abs(mean) > ROUNDING * size else 0.0)
 
 
 @dataclass(frozen=True)
