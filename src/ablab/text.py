@@ -46,6 +46,11 @@ def how_many(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
+def have(number: int) -> str:
+    """Return the verb that goes with so many things."""
+    return "has" if number == 1 else "have"
+
+
 def shortened(message: str) -> str:
     """Return a message in which no list of values is repeated whole: people know what they typed."""
     values = re.sub(r"\S{200,}", lambda found: f"{found[0][:120]}..." if "," in found[0] else found[0], message)

@@ -21,6 +21,7 @@ from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share
 from ablab.store.records import SCHEMA, EvaluatedSet, Evaluation
 from ablab.tasks.score import Score
+from ablab.text import have
 
 
 def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
@@ -103,7 +104,7 @@ def _arm_notes(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> list
         notes.append(f"{len(arm.diverged)} of {len(arm.runs)} runs diverged")
     values = [measure.value(run) for run in arm.finished]
     if None in values:
-        notes.append(f"{values.count(None)} of {len(values)} runs have no {measure.title}")
+        notes.append(f"{(lack := values.count(None))} of {len(values)} runs {have(lack)} no {measure.title}")
     if len(arm.finished) == 1 and not arm.diverged:
         notes.append("one seed, no interval")
     for what, read in (("steps", _steps), ("batch of tokens", _batch)):

@@ -53,7 +53,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
         notes=hole,
-        claims=with_tuning(judge(selection)),
+        claims=with_tuning(judge(selection), selection),
         arms=[arm_line(selection, arm, selection.folder) for arm in selection.rows],
         beside=[_beside(name, other) for name, other in selection.beside.items()],
         loss=None if selection.loss is None else _beside(selection.task.loss, selection.loss),

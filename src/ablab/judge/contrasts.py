@@ -17,6 +17,7 @@ from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
 from ablab.study.contrasts import ContrastTerm
 from ablab.study.design import name_of
+from ablab.text import have, how_many
 
 
 def arms_of(selection: SelectedArms, claim: Settled) -> list[ArmRuns]:
@@ -63,7 +64,8 @@ def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]
     for arm, scores in zip(arms, by_seed, strict=True):
         values = [value for seed in seeds if (value := scores[seed]) is not None]
         if len(values) < len(seeds):
-            raise NotTestable(f"{len(seeds) - len(values)} runs of {arm.name} have no {measure.title}")
+            lack = len(seeds) - len(values)
+            raise NotTestable(f"{how_many(lack, 'run')} of {arm.name} {have(lack)} no {measure.title}")
         found.append(values)
     return found
 

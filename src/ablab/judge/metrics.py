@@ -14,6 +14,7 @@ from ablab.statistics.student import Floats
 from ablab.store.own_metrics import OwnMetric, own_metrics
 from ablab.tasks.score import Scale, Score
 from ablab.tasks.task import OfCurve, Task
+from ablab.text import have
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Measure:
         values = [self.value(run) for run in runs]
         if None in values:
             lacking = [run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None]
-            raise NotTestable(f"{', '.join(lacking)} have no {self.title}")
+            raise NotTestable(f"{', '.join(lacking)} {have(len(lacking))} no {self.title}")
         return [value for value in values if value is not None]
 
 

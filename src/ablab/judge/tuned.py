@@ -49,8 +49,13 @@ def trained_costs(tuned: Tuned) -> list[float]:
     return sorted(trial.cost for trial in tuned.trials if trial.cost is not None)
 
 
-def with_tuning(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
-    """Add, to each claim that is made with tuned and with usual settings, how both verdicts go together."""
+def with_tuning(lines: Sequence[ClaimLine], selection: SelectedArms) -> list[ClaimLine]:
+    """Add, to each claim that is made with tuned and with usual settings, how both verdicts go together.
+
+    A study that tunes nothing, and a table, may have arms of such names.
+    """
+    if not selection.tuned:
+        return [*lines]
     pairs = zip(lines, by_tuning(lines), strict=True)
     return [
         line.model_copy(update={"tuning": together(pair[False], pair[True])}) if len(pair) == 2 else line

@@ -40,9 +40,9 @@ def notes(selection: SelectedArms) -> list[str]:
     if missing:
         states_text = ", ".join(f"{n} {state}" for state, n in missing.items())
         said.append(f"{sum(missing.values())} of {total} runs are missing: {states_text}")
-    counts = {len(arm.finished) for arm in selection.arms if not arm.diverged}
-    if len(counts) > 1 and selection.looks is None:
-        said.append("arms have different numbers of seeds; differences are taken over the seeds that both have")
+    seeds = {frozenset(run.seed for run in arm.finished) for arm in selection.arms if not arm.diverged}
+    if len(seeds) > 1 and selection.looks is None:
+        said.append("arms have different seeds; differences are taken over the seeds that both have")
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
         said.append("smoke runs: every stage ran, on a sliver of data the scores mean nothing")
     damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
