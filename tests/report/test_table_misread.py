@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.report.conftest import typed
 from tests.report.test_table import ROWS, reported_from, table
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -15,6 +16,91 @@ def test_seeds_that_arms_do_not_share_are_said_also_where_their_numbers_are_equa
     rows = [f"a,{seed},score,{seed + 0.5}" for seed in (1, 2, 3)] + [f"b,{seed},score,{2 * seed}" for seed in seeds]
     data, out, _ = reported_from(table(tmp_path, rows))
     assert (NOTE in data["notes"]) == (f"Note: {NOTE}" in out) == is_said
+
+
+LOWER = (
+    *("loss", "dev_loss", "valLoss", "test loss", "perplexity", "ppl", "val_ppl", "error", "error_rate", "TER"),
+    *("wer", "CER", "mae", "RMSE", "latency_ms", "nll", "cross-entropy", "train time", "errors"),
+)
+
+
+@pytest.mark.parametrize("name", LOWER)
+def test_the_direction_must_be_said_where_the_name_suggests_lower(tmp_path, name):
+    rows = [row.replace("score", name) for row in ROWS]
+    code, out, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
+    said = f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower"
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"results.yaml: {said}; allowed: true, false" in err
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize("name", ["score", "comet", "accuracy", "test_bleu", "F1", "winner", "closed", "lossless"])
+def test_other_names_need_no_direction(tmp_path, name):
+    rows = [row.replace("score", name) for row in ROWS]
+    assert reported_from(table(tmp_path, rows))[0]["higher_is_better"] is True
+
+
+@pytest.mark.parametrize("is_lower", [True, False])
+def test_the_direction_that_was_taken_is_said(tmp_path, is_lower):
+    """The arm's loss is higher: it is not worse only where higher is better."""
+    scores = {"a": (1.01, 1.02, 1.03), "b": (1.21, 1.23, 1.24)}
+    rows = [f"{arm},{seed},loss,{own[seed - 1]}" for arm, own in scores.items() for seed in (1, 2, 3)]
+    about = f"metrics: {{loss: {{lower_is_better: {str(is_lower).lower()}}}}}\n"
+    about += "claims: [{arm: b, expect: not_worse, margin: 0.05}]"
+    data, out, folder = reported_from(table(tmp_path, rows, about=about))
+    said = f"taken as better: {'lower' if is_lower else 'higher'} loss"
+    assert data["claims"][0]["outcome"] == ("refuted" if is_lower else "supported")
+    assert said in data["notes"]
+    assert f"Note: {said}" in out
+    for name in ("report.html", "report.md", "report.tex"):
+        assert said in (folder / name).read_text()
+
+
+def constant(size, step):
+    return [f"{arm},{seed},score,{size + seed + more}" for arm, more in (("a", 0), ("b", step)) for seed in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("error", ["paired", "moderated"])
+@pytest.mark.parametrize(("size", "step"), [(30, 0.3), (12345.1, 0.3), (1e8, 0.3), (0.1, 0.2)])
+def test_a_constant_difference_is_no_verdict_whatever_the_size_of_the_scores(tmp_path, error, size, step):
+    about = f"error: {error}\nclaims: [{{arm: b, expect: greater}}]"
+    data, _, _ = reported_from(table(tmp_path, constant(size, step), about=about))
+    (claim,), (line,) = data["claims"], data["differences"]
+    assert claim["outcome"] == "not testable"
+    assert claim["reason"].startswith(f"the difference is {step:g} under each of 3 seeds: no noise to judge it by")
+    assert (line["p"], line["refused"]) == (None, claim["reason"])
+
+
+def test_a_difference_that_varies_by_a_thousandth_has_a_verdict_at_any_size(tmp_path):
+    rows = constant(12345.1, 0.3)
+    rows[-1] = rows[-1][:-1] + "9"
+    data, _, _ = reported_from(table(tmp_path, rows, about="claims: [{arm: b, expect: greater}]\nerror: paired"))
+    assert data["claims"][0]["reason"] is None
+
+
+@pytest.mark.parametrize(("unit", "digits"), [(1e-8, 9), (1e-9, 9), (1e-12, None), (1e-30, None)])
+def test_scores_that_no_digits_show_are_refused(tmp_path, unit, digits):
+    """At 1e-9 the last digit is that of the noise; below, every figure would be 0."""
+    rows = [
+        f"{arm},{seed},score,{value * unit!r}"
+        for arm, of in (("a", (3, 5, 4)), ("b", (6, 9, 8)))
+        for seed, value in enumerate(of)
+    ]
+    path = table(tmp_path, rows)
+    if digits is not None:
+        data, _, _ = reported_from(path)
+        assert (data["digits"], data["differences"][0]["refused"]) == (digits, None)
+    else:
+        code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
+        assert code == 2
+        assert (
+            f"metrics.score: its values differ by about {unit:.1g}, which the 9 digits of a report do not show" in err
+        )
+
+
+def test_a_table_of_constants_shows_the_size_of_its_scores(tmp_path):
+    rows = [f"{arm},{seed},score,{value}" for arm, value in (("a", 0.00012), ("b", 0.00013)) for seed in (1, 2, 3)]
+    assert reported_from(table(tmp_path, rows))[0]["digits"] == 6
 
 
 @pytest.mark.parametrize(("lacking", "said"), [((3,), "seed 3 has no chrf"), ((2, 3), "seed 2, seed 3 have no chrf")])

@@ -1,29 +1,20 @@
 """Select the runs of a table of results, with claims from a small experiment file beside it."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from ablab.errors import UserError, choices
-from ablab.judge.metrics import Items, Measure
 from ablab.judge.results_table import Results, read_results
 from ablab.judge.runs import ArmRun, ArmRuns, Given
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.paired import vary
-from ablab.statistics.products import AnyFloat
-from ablab.statistics.student import Floats
+from ablab.judge.table_metrics import TableMetric, measure_of
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Declared, ErrorEstimate, Expectation, read_as
 from ablab.study.grid import grid_of
-from ablab.tasks.registry import known_scores
-from ablab.tasks.score import COSTS
 from ablab.tasks.task import FAILURES
 
 UNVERIFIED = "origin not verified"
@@ -33,15 +24,6 @@ class TableClaim(Expectation):
     """A claim about any metric of the table."""
 
     metric: str | None = None
-
-
-class TableMetric(Declared):
-    """What the report has to know of a metric that ablab does not. `digits`: after the decimal point; by its noise."""
-
-    title: str | None = None
-    unit: str = ""
-    digits: Annotated[int, Field(ge=0, le=9)] | None = None
-    lower_is_better: bool = False
 
 
 class TableExperiment(Declared):
@@ -80,7 +62,7 @@ def _selected(path: Path, results: Results, experiment: TableExperiment, outputs
     baseline = grid_of(arms, arms[0].name, None).find(experiment.baseline or arms[0].name, "baseline")
     grid = grid_of(arms, baseline.name, experiment.within)
     claims = settled(experiment.claims, grid, metric)
-    measures = {name: _measure(name, experiment.metrics.get(name), results) for name in results.metrics}
+    measures = {name: measure_of(name, experiment.metrics.get(name), results) for name in results.metrics}
     for claim in claims:
         if claim.metric not in (*measures, FAILURES):
             raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, FAILURES))}")
@@ -110,55 +92,6 @@ def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
     factors = {tuple(levels) for levels in parsed.values()}
     whole = all(len(levels) == len(name.split(",")) for name, levels in parsed.items())
     return parsed if whole and len(factors) == 1 else {name: {} for name in names}
-
-
-def _measure(name: str, declared: TableMetric | None, results: Results) -> Measure:
-    about = _about(name, declared or TableMetric())
-
-    def score(run: ArmRun) -> float | None:
-        return None if run.given is None else run.given.scores.get(name)
-
-    def items(run: ArmRun) -> Floats | None:
-        values = None if run.given is None else run.given.items.get(name)
-        return None if values is None else np.stack([values, np.ones_like(values)], axis=1)
-
-    has_items = any(given and name in given.items for runs in results.runs.values() for given in runs.values())
-    return Measure(
-        about.title or name,
-        about.unit,
-        _digits(name, results) if about.digits is None else about.digits,
-        not about.lower_is_better,
-        None,
-        score,
-        of_machine=name in known_scores() and known_scores()[name].place in COSTS,
-        items=Items(items, _mean_of_sums) if has_items else None,
-    )
-
-
-def _about(name: str, declared: TableMetric) -> TableMetric:
-    """Return what is declared of a metric, and for the rest what ablab knows of it."""
-    if (known := known_scores().get(name)) is None:
-        return declared
-    own = {field: getattr(declared, field) for field in declared.model_fields_set}
-    told = {"title": known.title, "unit": known.unit, "digits": known.digits}
-    return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
-
-
-def _digits(name: str, results: Results) -> int:
-    """Return the digits after the point that show the noise within arms to two places."""
-    arms = [
-        [given.scores[name] for given in runs.values() if given and name in given.scores]
-        for runs in results.runs.values()
-    ]
-    sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1 and vary(np.array(scores))]
-    sd = float(np.median(sds)) if sds else 0.0
-    return min(9, max(0, 1 - math.floor(math.log10(sd)))) if sd > 0 else 2
-
-
-def _mean_of_sums(sums: npt.NDArray[AnyFloat]) -> Floats:
-    """Return the mean over items from the sums of their values and of their numbers, [..., 2]."""
-    mean: Floats = np.asarray(sums[..., 0] / sums[..., 1], dtype=np.float64)
-    return mean
 
 
 def _runs(path: Path, arm: str, runs: Mapping[int, Given | None]) -> list[ArmRun]:

@@ -71,6 +71,8 @@ def notes(selection: SelectedArms) -> list[str]:
         for name, metric in own_metrics().items()
         if name in {selection.metric, *(claim.metric for claim in selection.claims)}
     ]
+    if selection.origin is not None:
+        said.append(f"taken as better: {', '.join(dict.fromkeys(map(_better, _compared(selection))))}")
     if selection.registered is None and selection.claims and selection.origin is None:
         said.append("this study was never launched as one: its claims were not registered before its runs")
     return said
@@ -151,6 +153,10 @@ def methods(selection: SelectedArms, resamples: int) -> Iterator[str]:
         yield "Speeds and memory are of the machine as it was: seeds are no repetitions of what else it had to do."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
         yield f"Lower is better: {', '.join(lower)}."
+
+
+def _better(measure: Measure) -> str:
+    return f"{'higher' if measure.higher_is_better else 'lower'} {measure.title}"
 
 
 def _compared(selection: SelectedArms) -> list[Measure]:

@@ -1,0 +1,110 @@
+"""The metrics of a table of results: title, unit, digits and direction, as declared, as known, or by their noise."""
+
+import math
+import re
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from ablab.errors import UserError
+from ablab.judge.metrics import Items, Measure
+from ablab.judge.results_table import Results
+from ablab.judge.runs import ArmRun
+from ablab.statistics.paired import vary
+from ablab.statistics.products import AnyFloat
+from ablab.statistics.student import Floats
+from ablab.study.experiment import Declared
+from ablab.tasks.registry import known_scores
+from ablab.tasks.score import COSTS
+
+MOST_DIGITS = 9
+"""Digits after the decimal point that a report shows at most."""
+
+ENDINGS = (
+    *("loss", "losses", "error", "errors", "perplexity", "entropy", "latency", "regret", "divergence", "distance"),
+    *("deviation", "runtime", "memory", "cost", "time", "seconds"),
+)
+WORDS = frozenset(
+    (
+        *("ppl", "nll", "bpc", "bpb", "bpw", "ter", "wer", "cer", "per", "der", "eer", "mer", "err", "mae", "mse"),
+        *("rmse", "mape", "nrmse", "msle", "fid", "kid", "lpips", "ece", "brier", "kl", "fpr", "fnr", "fdr", "flops"),
+    )
+)
+"""What names of metrics that are better when lower end in, and words that such names contain."""
+
+
+class TableMetric(Declared):
+    """What the report has to know of a metric that ablab does not. `digits`: after the decimal point; by its noise."""
+
+    title: str | None = None
+    unit: str = ""
+    digits: Annotated[int, Field(ge=0, le=MOST_DIGITS)] | None = None
+    lower_is_better: bool = False
+
+
+def measure_of(name: str, declared: TableMetric | None, results: Results) -> Measure:
+    """Return a metric as a measure. Raises UserError where its direction is unclear, or no digits show its noise."""
+    about = _about(name, declared or TableMetric())
+
+    def score(run: ArmRun) -> float | None:
+        return None if run.given is None else run.given.scores.get(name)
+
+    def items(run: ArmRun) -> Floats | None:
+        values = None if run.given is None else run.given.items.get(name)
+        return None if values is None else np.stack([values, np.ones_like(values)], axis=1)
+
+    has_items = any(given and name in given.items for runs in results.runs.values() for given in runs.values())
+    return Measure(
+        about.title or name,
+        about.unit,
+        _digits(name, results) if about.digits is None else about.digits,
+        not about.lower_is_better,
+        None,
+        score,
+        of_machine=name in known_scores() and known_scores()[name].place in COSTS,
+        items=Items(items, _mean_of_sums) if has_items else None,
+    )
+
+
+def _about(name: str, declared: TableMetric) -> TableMetric:
+    """Return what is declared of a metric, and for the rest what ablab knows of it."""
+    if (known := known_scores().get(name)) is None:
+        if _sounds_lower(name) and "lower_is_better" not in declared.model_fields_set:
+            raise UserError(
+                f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower; "
+                "allowed: true, false"
+            )
+        return declared
+    own = {field: getattr(declared, field) for field in declared.model_fields_set}
+    told = {"title": known.title, "unit": known.unit, "digits": known.digits}
+    return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
+
+
+def _sounds_lower(name: str) -> bool:
+    """Return whether the name has a word of `WORDS`, or one that ends as those of `ENDINGS`: `valLoss`, `test_ppl`."""
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+    return any(word in WORDS or word.endswith(ENDINGS) for word in words)
+
+
+def _digits(name: str, results: Results) -> int:
+    """Return the digits after the point that show the noise within arms to two places; without noise, the scores."""
+    arms = [
+        [given.scores[name] for given in runs.values() if given and name in given.scores]
+        for runs in results.runs.values()
+    ]
+    sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1 and vary(np.array(scores))]
+    size = float(np.median(sds)) if sds else max((abs(score) for scores in arms for score in scores), default=0.0) / 10
+    if 0 < size < 10**-MOST_DIGITS:
+        raise UserError(
+            f"metrics.{name}: its values differ by about {size:.1g}, which the {MOST_DIGITS} digits of a report do not "
+            "show; allowed: values in a smaller unit, such as 1e12 times as high"
+        )
+    return min(MOST_DIGITS, max(0 if sds else 2, 1 - math.floor(math.log10(size)))) if size else 2
+
+
+def _mean_of_sums(sums: npt.NDArray[AnyFloat]) -> Floats:
+    """Return the mean over items from the sums of their values and of their numbers, [..., 2]."""
+    mean: Floats = np.asarray(sums[..., 0] / sums[..., 1], dtype=np.float64)
+    return mean
