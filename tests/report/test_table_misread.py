@@ -103,6 +103,32 @@ def test_a_table_of_constants_shows_the_size_of_its_scores(tmp_path):
     assert reported_from(table(tmp_path, rows))[0]["digits"] == 6
 
 
+NUMERALS = ("31_5", "٣١", "３１.5", "1e1_0", "0x1f", "inf", "1,5", "", "--1", "1e", ".")
+
+
+@pytest.mark.parametrize("value", NUMERALS)
+def test_only_plain_numerals_are_numbers(tmp_path, value):
+    rows = [*ROWS[:-1], f'b,3,score,"{value}"']
+    code, _, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
+    assert code == 2
+    assert f"results.csv:{len(rows) + 1}: value={value}: allowed: a finite number such as 31.5 or 2e-3" in err
+
+
+@pytest.mark.parametrize("seed", ["1_0", "٣", "３", "-1", "+1", "1.0"])
+def test_only_plain_numerals_are_seeds(tmp_path, seed):
+    rows = [*ROWS[:-1], f"b,{seed},score,1"]
+    code, _, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
+    assert code == 2
+    assert f"results.csv:{len(rows) + 1}: seed={seed}: allowed: whole numbers from 0, in the digits 0 to 9" in err
+
+
+@pytest.mark.parametrize("value", ["31.5", "+2.0", "-.5", "3.", "2E-3", " 7 "])
+def test_what_is_a_number_is_read(tmp_path, value):
+    data, _, _ = reported_from(table(tmp_path, [*ROWS, f'c,1,score,"{value}"']))
+    arm = next(arm for arm in data["arms"] if arm["name"] == "c")
+    assert arm["mean"] == float(value)
+
+
 @pytest.mark.parametrize(("lacking", "said"), [((3,), "seed 3 has no chrf"), ((2, 3), "seed 2, seed 3 have no chrf")])
 def test_one_run_has_no_score_and_two_have_none(tmp_path, lacking, said):
     chrf = [row.replace("score", "chrf") for row in ROWS if not (row[0] == "b" and int(row[2]) in lacking)]

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,8 +85,8 @@ def _named(text: str, column: str, where: str) -> str:
 
 
 def _seed(text: str, where: str) -> int:
-    if not text.strip().isdecimal():
-        raise UserError(f"{where}: seed={text}: allowed: whole numbers from 0")
+    if re.fullmatch("[0-9]+", text.strip()) is None:
+        raise UserError(f"{where}: seed={text}: allowed: whole numbers from 0, in the digits 0 to 9")
     return int(text)
 
 
@@ -104,13 +105,17 @@ def _take(scores: _Scores, row: Mapping[str, str], where: str) -> None:
         raise UserError(f"{where}: the run has scores and is said to have diverged; allowed: one or the other")
 
 
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""A value. `float` also reads `31_5`, and the digits of other scripts, where a slip is likelier than a number."""
+
+
 def _value(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = float(text) if NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
-        raise UserError(f"{where}: value={text}: allowed: a finite number, or {DIVERGED} for a run without a score")
+        raise UserError(
+            f"{where}: value={text}: allowed: a finite number such as 31.5 or 2e-3, or {DIVERGED} for a run without a "
+            "score"
+        )
     return value
 
 
