@@ -217,9 +217,12 @@ def test_items_must_be_those_of_all_runs(tmp_path):
     ("columns", "said"),
     [
         ("arm,seed,value", "has no column metric; it needs arm, seed, metric, value"),
-        ("arm,seed,metrics,value", "column metrics: allowed: arm, item, metric, seed, value; did you mean metric?"),
+        (
+            "arm,seed,metrics,value",
+            "column metrics: allowed: arm, corpus, item, metric, seed, value; did you mean metric?",
+        ),
         ("", "has no column arm; it needs arm, seed, metric, value"),
-        ("arm,seed,metric,value,size", "column size: allowed: arm, item, metric, seed, value"),
+        ("arm,seed,metric,value,size", "column size: allowed: arm, corpus, item, metric, seed, value"),
     ],
 )
 def test_columns_are_checked(tmp_path, columns, said):

@@ -7,6 +7,73 @@ from tests.report.test_table import ROWS, reported_from, table
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
+OF_DE = {"norm=pre": (30.0, 30.4, 30.3), "norm=post": (30.9, 31.6, 31.2)}
+FR = {"little": 0.01, "ten times as much": 3.0}
+
+
+def of_languages(tmp_path, spread, about, columns="arm,seed,metric,value", corpus=("", "")):
+    """Arms of German, and two of French that scatter so much; without, none of these."""
+    tmp_path.mkdir()
+    rows = [
+        f'"{norm},lang=de",{seed},score,{value}{corpus[0]}'
+        for norm, values in OF_DE.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    if spread is not None:
+        rows += [
+            f'"{norm},lang=fr",{seed},score,{20 + spread * shape}{corpus[1]}'
+            for norm in OF_DE
+            for seed, shape in enumerate((0, 0.1, 1.1), 1)
+        ]
+    about += "\nclaims: [{arm: 'norm=post,lang=de', baseline: 'norm=pre,lang=de', expect: greater}]"
+    data, _, _ = reported_from(table(tmp_path, rows, columns, about))
+    (claim,) = data["claims"]
+    return claim
+
+
+@pytest.mark.parametrize("spread", FR.values(), ids=FR)
+def test_arms_of_another_level_of_within_lend_no_noise(tmp_path, spread):
+    """A store lends none either: it knows that they were trained on other data."""
+    alone = of_languages(tmp_path / "a", None, "")
+    beside = of_languages(tmp_path / "b", spread, "within: lang")
+    for key in ("p", "interval", "corrected", "test", "outcome"):
+        assert beside[key] == alone[key]
+    undeclared = of_languages(tmp_path / "c", spread, "")
+    assert undeclared["p"] != alone["p"]  # nothing says that these are other data
+
+
+@pytest.mark.parametrize("spread", FR.values(), ids=FR)
+def test_arms_of_another_corpus_lend_no_noise(tmp_path, spread):
+    alone = of_languages(tmp_path / "a", None, "")
+    columns = "arm,seed,metric,value,corpus"
+    other = of_languages(tmp_path / "b", spread, "", columns, (",news", ",wiki"))
+    same = of_languages(tmp_path / "c", spread, "", columns, (",news", ",news"))
+    assert (other["p"], other["test"]) == (alone["p"], alone["test"])
+    assert same["p"] != alone["p"]
+
+
+def test_arms_of_several_corpora_are_not_compared(tmp_path):
+    rows = [f"{row},{'news' if row.startswith('a') else 'wiki'}" for row in ROWS]
+    columns, about = "arm,seed,metric,value,corpus", "claims: [{arm: b, expect: greater}]"
+    data, _, _ = reported_from(table(tmp_path, rows, columns, about))
+    reason = "corpora differ between b and a: news; wiki"
+    assert (data["claims"][0]["outcome"], data["claims"][0]["reason"]) == ("not testable", reason)
+    assert data["differences"][0]["refused"] == reason
+
+
+def test_items_are_those_of_a_corpus(tmp_path):
+    rows = [
+        f"{arm},{seed},score,{value}.{seed},{corpus},{item}"
+        for arm, corpus in (("a", "news"), ("b", "news"), ("c", "wiki"))
+        for seed in (1, 2)
+        for value, item in ((1, f"{corpus} 1"), (2, f"{corpus} 2"))
+    ]
+    columns = "arm,seed,metric,value,corpus,item"
+    data, _, _ = reported_from(table(tmp_path, rows, columns))
+    assert [line["refused"] is None for line in data["differences"]][1] is False
+    path = table(tmp_path, [row.replace("c,2,score,1.2,wiki,wiki 1", "c,2,score,1.2,wiki,x") for row in rows], columns)
+    assert "item wiki 1 of score is that of c, seed 1 or of c, seed 2, and not of both" in typed(f"table={path}")[2]
+
 
 NOTE = "arms have different seeds; differences are taken over the seeds that both have"
 

@@ -49,11 +49,23 @@ def estimates(
     arms = arms_of(selection, claim)
     try:
         scores = shared_scores(arms, measure)
-        others = borrowed(selection.rows, arms, measure, near_failures)
+        others = borrowed(_trained_alike(selection, arms), arms, measure, near_failures)
         both = of_differences(found), moderated_contrast(scores, list(claim.weights.values()), others)
     except NotTestable as reason:
         return reason
     return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
+
+
+def _trained_alike(selection: SelectedArms, arms: Sequence[ArmRuns]) -> Sequence[ArmRuns]:
+    """Return the rows that may have been trained on the data of these arms.
+
+    A store knows what its runs were trained on. Of a table only `within` is known: arms of its other levels, such as
+    other languages, are no others of these.
+    """
+    if selection.origin is None:
+        return selection.rows
+    baselines = {selection.baseline_of(arm).name for arm in arms}
+    return [row for row in selection.rows if selection.baseline_of(row).name in baselines]
 
 
 def borrows(claim: Settled, measure: Measure) -> bool:

@@ -138,7 +138,7 @@ def check_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = 
 
     measure: in which they are compared; None where it does not matter.
     """
-    for what in ("references", "signatures", "data.digest"):
+    for what in ("references", "signatures", "data.digest", "corpora"):
         values = {_identity(run, what) for one in (arm, baseline) for run in one.finished} - {None}
         if len(values) > 1:
             raise NotTestable(
@@ -185,6 +185,8 @@ def _identity(run: ArmRun, what: str) -> str | None:
     """Return what the run was compared on; None where only its scores are known."""
     if what == "data.digest":
         return str(run.recipe.get(what))
+    if what == "corpora":  # as a table of results names them
+        return run.recipe.get("corpus")
     if run.evaluation is None:
         return None
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))

@@ -14,8 +14,10 @@ from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
 
 COLUMNS = ("arm", "seed", "metric", "value")
-ITEM = "item"
-"""Optional column: the sentence or other test item of which the row is the value."""
+ITEM, CORPUS = "item", "corpus"
+"""Optional columns: the sentence or other test item of which the row is the value; what the arm was trained on."""
+
+ALLOWED = (*COLUMNS, ITEM, CORPUS)
 
 DIVERGED = "diverged"
 """Value of a run that has no score because training failed."""
@@ -31,27 +33,33 @@ class _Scores:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of a table by arm and seed, in its order; None: the run diverged."""
+    """The runs of a table by arm and seed, in its order; None: the run diverged. `corpora`: by arm, if it has them."""
 
     metrics: Sequence[str]
     runs: Mapping[str, Mapping[int, Given | None]]
+    corpora: Mapping[str, str]
 
 
 def read_results(path: Path) -> Results:
     """Read the table. Raises UserError, with the number of the line, for what is missing, unclear or there twice."""
     runs: dict[str, dict[int, _Scores]] = {}
     metrics: dict[str, None] = {}
+    corpora: dict[str, str] = {}
     for line, row in _rows(path):
         where = f"{path}:{line}"
         arm, metric = (_named(row[column], column, where) for column in ("arm", "metric"))
         metrics[metric] = None
         scores = runs.setdefault(arm, {}).setdefault(_seed(row["seed"], where), _Scores())
         _take(scores, row, where)
+        if CORPUS in row:
+            corpus = _named(row[CORPUS], CORPUS, where)
+            if (first := corpora.setdefault(arm, corpus)) != corpus:
+                raise UserError(f"{where}: corpus={corpus}: {arm} has {first} above; allowed: one corpus for each arm")
     if not runs:
         raise UserError(f"{path}: has no rows; allowed: a row for each arm, seed and metric")
-    _check_items(path, runs)
+    _check_items(path, runs, corpora)
     given = {arm: {seed: _given(scores) for seed, scores in of_arm.items()} for arm, of_arm in runs.items()}
-    return Results(list(metrics), given)
+    return Results(list(metrics), given, corpora)
 
 
 def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
@@ -60,8 +68,8 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
             reader = csv.DictReader(file, strict=True)
             columns = list(reader.fieldnames or [])
             for column in columns:
-                if column not in (*COLUMNS, ITEM):
-                    raise UserError(f"{path}: column {column}: {choices(column, (*COLUMNS, ITEM))}")
+                if column not in ALLOWED:
+                    raise UserError(f"{path}: column {column}: {choices(column, ALLOWED)}")
             for column in COLUMNS:
                 if column not in columns:
                     raise UserError(f"{path}: has no column {column}; it needs {', '.join(COLUMNS)}")
@@ -119,16 +127,16 @@ def _value(text: str, where: str) -> float:
     return value
 
 
-def _check_items(path: Path, runs: Mapping[str, Mapping[int, _Scores]]) -> None:
-    """Raise UserError unless all runs have the same test items in each metric: what is hard must be so for all."""
-    first: dict[str, tuple[str, set[str]]] = {}
+def _check_items(path: Path, runs: Mapping[str, Mapping[int, _Scores]], corpora: Mapping[str, str]) -> None:
+    """Raise UserError unless all runs of a corpus have the same test items: what is hard must be so for all."""
+    first: dict[tuple[str, str | None], tuple[str, set[str]]] = {}
     for arm, of_arm in runs.items():
         for seed, scores in of_arm.items():
             for metric, values in scores.values.items():
                 if not values:  # of a diverged run
                     continue
                 name = f"{arm}, seed {seed}"
-                usual, items = first.setdefault(metric, (name, set(values)))
+                usual, items = first.setdefault((metric, corpora.get(arm)), (name, set(values)))
                 if items != set(values):
                     odd = min(items ^ set(values))
                     raise UserError(f"{path}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")

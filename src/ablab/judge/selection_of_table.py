@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from ablab.errors import UserError, choices
-from ablab.judge.results_table import Results, read_results
+from ablab.judge.results_table import CORPUS, Results, read_results
 from ablab.judge.runs import ArmRun, ArmRuns, Given
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_metrics import TableMetric, measure_of
@@ -70,7 +70,7 @@ def _selected(path: Path, results: Results, experiment: TableExperiment, outputs
         name=f"table-{path.stem}",
         question=experiment.question,
         source=experiment.source,
-        arms=[ArmRuns(arm, _runs(path, arm, runs)) for arm, runs in results.runs.items()],
+        arms=[ArmRuns(arm, _runs(path, arm, runs, results.corpora)) for arm, runs in results.runs.items()],
         baseline=baseline.name,
         metric=metric,
         claims=claims,
@@ -94,8 +94,9 @@ def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return parsed if whole and len(factors) == 1 else {name: {} for name in names}
 
 
-def _runs(path: Path, arm: str, runs: Mapping[int, Given | None]) -> list[ArmRun]:
+def _runs(path: Path, arm: str, runs: Mapping[int, Given | None], corpora: Mapping[str, str]) -> list[ArmRun]:
     """Return the runs of an arm. Their folders do not exist: a table has none."""
+    recipe = {CORPUS: corpora[arm]} if arm in corpora else {}
     return [
         ArmRun(
             folder=RunFolder(path / arm / f"seed {seed}"),
@@ -104,7 +105,7 @@ def _runs(path: Path, arm: str, runs: Mapping[int, Given | None]) -> list[ArmRun
             record=None,
             evaluation=None,
             curve=None,
-            recipe={},
+            recipe=recipe,
             given=given,
         )
         for seed, given in sorted(runs.items())
