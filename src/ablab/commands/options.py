@@ -236,16 +236,18 @@ class VerifyOptions(Options):
     Compares digests: of results with the register, of recipes with run ids, of translations, references, weights,
     tokenizers, corpora and checkpoints with those on record. Then computes BLEU and chrF again. Names the first broken
     link of each run, and exits with code 1 if there is one.
+    A stamp that others hold shows whether the register is still the one that it was.
 
       ablab verify run=r1a2b
-      ablab verify experiment=norms
-      ablab verify archive=norms.zip
+      ablab verify experiment=norms stamp=57:3f9a1c0d2b4e5f60
+      ablab verify archive=norms.zip stamp=norms.tsr
     """
 
     usage = (
         "ablab verify run=<id> [key=value ...]",
         "ablab verify experiment=<name> [key=value ...]",
-        "ablab verify archive=<file>",
+        "ablab verify archive=<file> [key=value ...]",
+        "ablab verify stamp=<stamp or file> [key=value ...]",
     )
     output = "ablab.commands.outputs.Verified"
 
@@ -255,6 +257,9 @@ class VerifyOptions(Options):
     """several finished runs, separated by commas"""
     archive: str | None = None
     """an archive written by ablab pack; no store is needed"""
+    stamp: str | None = None
+    """a stamp of the register, or a file with stamps: text, the answer of a time authority (.tsr), or a proof of
+    OpenTimestamps (.ots)"""
     format: Literal["text", "json"] = "text"
     """format of the output"""
     outputs: str = "outputs"
@@ -267,6 +272,8 @@ class PackOptions(Options):
     It holds the register, recipes, records, translations, references, curves and the report, with the digest of each
     file; ablab verify checks it on any machine. Training corpora are left out. Unpacked into an empty folder of
     outputs, it is a store: its report can be written again, and the study's line, typed again, trains what is missing.
+    Beside it lie the stamp of the register (.stamp) and a request to a time authority (.tsq), with the lines to type
+    for a stamp that others hold.
     """
 
     usage = (

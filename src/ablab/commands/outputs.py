@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from ablab.judge.stamped import StampVerified
 from ablab.judge.verify import RunVerified
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
@@ -33,11 +34,16 @@ class StudyState(Strict):
 
 
 class Verified(Strict):
-    """What was verified. `faults`: of registers and a study's files, and what cannot be read; `runs` have their own."""
+    """What was verified. `faults`: of registers and a study's files, and what cannot be read; `runs` have their own.
 
-    holds: bool
-    runs: list[RunVerified]
+    `stamp`: of the register as it is; `held`: those from outside.
+    """
+
+    holds: bool = True
+    runs: list[RunVerified] = Field(default_factory=list)
     faults: list[str] = Field(default_factory=list)
+    held: list[StampVerified] = Field(default_factory=list)
+    stamp: str | None = None
 
 
 class ToSend(Strict):

@@ -1,6 +1,7 @@
 """The `pack` command: one archive of what a report stands on, which `ablab verify archive=` checks anywhere."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import PackOptions
@@ -12,6 +13,7 @@ from ablab.judge.verify import ended_of
 from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now
+from ablab.store.stamps import TRAILER, write_stamp
 from ablab.study.definition import define
 from ablab.tasks.verbs import split_words
 from ablab.text import program
@@ -49,5 +51,25 @@ def pack(arguments: Sequence[str]) -> int:
     size = path.stat().st_size
     console.say(f"{len(index.runs)} runs, {len(index.files)} files, {size / 1e6:.1f} MB, register {index.stamp}")
     console.say(f"Anyone can check it: ablab verify archive={path.name}")
+    if index.stamp is not None:
+        for line_to_type in _ways_to_stamp(path, index.stamp):
+            console.say(line_to_type)
     console.say(f"Results: {path}")
     return DONE
+
+
+def _ways_to_stamp(path: Path, stamp: str) -> Iterator[str]:
+    """Write what is to be stamped beside the archive; yield how to have a stamp of the register that others hold."""
+    line, request = write_stamp(path, stamp)
+    answer = request.with_suffix(".tsr")
+    yield "It is evidence only with a stamp that others hold. Each of these lines makes one:"
+    title = shlex.quote(f"Results of {path.stem}")
+    yield f"  git commit --allow-empty -m {title} -m '{TRAILER}: {stamp}' && git push"
+    send = f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{shlex.quote(str(request))}"
+    yield f"  {send} {AUTHORITY} -o {shlex.quote(str(answer))}"
+    yield f"  ots stamp {shlex.quote(str(line))}"
+    yield f"To check it later: ablab verify archive={path.name} stamp={stamp}, or stamp=<the .tsr or .ots>"
+
+
+AUTHORITY = "https://freetsa.org/tsr"
+"""A time authority that answers anyone; others take the same request."""

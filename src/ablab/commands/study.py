@@ -16,6 +16,7 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id, differing
 from ablab.judge.prospects import prospects
+from ablab.store.chain import Chain
 from ablab.study.definition import define
 from ablab.study.extending import close, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
@@ -144,6 +145,8 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield f"About {duration(seconds)} of training are left for one run at a time"
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
         yield f"Next: {program('train')} -m {' '.join(words)}"
+    if (found.folder / "registered.json").exists() and (stamp := Chain.of(found.outputs).stamp) is not None:
+        yield f"Stamp: register {stamp}"
     yield f"Results: {found.folder}"
 
 

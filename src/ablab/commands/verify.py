@@ -1,6 +1,6 @@
 """The `verify` command: walk from the figures of runs, or of an archive, to the bytes they rest on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,12 +11,14 @@ from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.flaws import broken
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
+from ablab.judge.stamped import Reported, verify_stamps
 from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack
 from ablab.store.register import REGISTER
 from ablab.store.run_folder import RunFolder
+from ablab.store.stamps import HeldStamp, held_stamps
 from ablab.study.definition import define
 from ablab.tasks.verbs import say_json, split_words
 
@@ -27,22 +29,37 @@ def verify(arguments: Sequence[str]) -> int:
 
     options, words = split_words(VerifyOptions, arguments)
     given = [key for key in ("run", "runs", "archive") if getattr(options, key) is not None]
-    if len(given) + bool(words) != 1:
-        raise UserError("verify: say one of run=<id>, runs=<id>,<id>, experiment=<name>, and archive=<file>")
+    if len(given) + bool(words) > 1 or not (given or words or options.stamp):
+        raise UserError("verify: say one of run=<id>, runs=<id>,<id>, experiment=<name>, archive=<file>, or stamp=")
+    stamps = [] if options.stamp is None else held_stamps(options.stamp)
     console = Console(stderr=options.format == "json")
     if options.archive is not None:
-        told = _archive(Path(options.archive), console)
+        told = _archive(Path(options.archive), stamps, console)
+    elif given or words:
+        told = _selected(options, [*words, f"outputs={spelled('outputs', str(options.outputs))}"], stamps, console)
     else:
-        told = _selected(options, [*words, f"outputs={spelled('outputs', str(options.outputs))}"], console)
-    console.say(
-        "All of it holds." if told.holds else "Not all of it holds: the first broken link of each run stands above."
-    )
+        told = _register(Path(options.outputs), stamps, console)
+    for line in _in_all(told):
+        console.say(line)
     if options.format == "json":
         say_json(told)
     return DONE if told.holds else FAILED
 
 
-def _selected(options: VerifyOptions, words: Sequence[str], console: Console) -> Verified:
+def _in_all(told: Verified) -> Iterator[str]:
+    """Yield what was found, and what could not be: only a stamp shows that a register is the one that was."""
+    if not told.holds:
+        yield "Not all of it holds: what does not stands above, of each run the first broken link."
+        return
+    yield "All that was checked holds."
+    if not told.held:
+        yield (
+            "No stamp was given. Whoever can write the store can write its register anew; only a stamp that others "
+            "hold shows that (stamp=)."
+        )
+
+
+def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[HeldStamp], console: Console) -> Verified:
     if options.run is None and options.runs is None:
         selection = of_study(define(tuple(words)))
     else:
@@ -51,25 +68,52 @@ def _selected(options: VerifyOptions, words: Sequence[str], console: Console) ->
     found = ended_of(selection)
     if not found and not faults:
         raise UserError(f"{selection.name}: none of its runs has ended in {selection.outputs}")
-    runs = verify_runs(found, console)
-    return Verified(holds=all_hold(runs) and not faults, runs=runs, faults=faults)
+    studies = [] if selection.study is None else [selection.study]
+    told = Verified(runs=verify_runs(found, console), faults=faults)
+    runs = {run.folder.run_id for run in selection.rests_on}
+    return _with_register(told, Reported(Chain.of(selection.outputs), studies, runs), stamps, console)
 
 
-def _archive(path: Path, console: Console) -> Verified:
+def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verified:
     """Verify an archive in a folder of its own: no store is needed, and nothing in it is imported or run."""
-    with TemporaryDirectory(prefix="ablab-verify-") as folder:
-        index = unpack(path, Path(folder))
-        chain = Chain.of(Path(folder))
+    with TemporaryDirectory(prefix="ablab-verify-") as name:
+        folder = Path(name)
+        index, chain = unpack(path, folder), Chain.of(folder)
         console.say(f"{path}: {index.name}, packed {index.made}, {len(index.files)} files as they were packed")
         cut = [] if chain.stamp == index.stamp else [f"{REGISTER}: its end is not the one that was packed"]
-        faults = [*cut, *broken(chain, sorted(path for path in Path(folder).glob("studies/*") if path.is_dir()))]
+        studies = _studies(folder)
+        faults = [*cut, *broken(chain, studies)]
         for fault in faults:
             console.say(fault)
-        if not faults:
-            console.say(f"register {chain.stamp}: its lines follow each other")
         if any(file.startswith("reports/") for file in index.files):
             console.say("The report in it is not verified; unpack the archive, and make it again from the runs")
-        runs = [RunFolder(Path(folder) / "runs" / run) for run in index.runs]
+        runs = [RunFolder(folder / "runs" / run) for run in index.runs]
         found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
         verified = verify_runs(found, console, lacks=index.lacks, has_text=index.text)
-        return Verified(holds=all_hold(verified) and not faults, runs=verified, faults=faults)
+        told = Verified(runs=verified, faults=faults)
+        return _with_register(told, Reported(chain, studies, set(index.runs)), stamps, console)
+
+
+def _register(store: Path, stamps: Sequence[HeldStamp], console: Console) -> Verified:
+    """Verify the register of a store alone, with what it has of studies."""
+    chain, studies = Chain.of(store), _studies(store)
+    if chain.stamp is None:
+        raise UserError(f"outputs={store}: it has no {REGISTER}; allowed: a folder of outputs with one, or archive=")
+    faults = [*broken(chain, studies)]
+    for fault in faults:
+        console.say(fault)
+    return _with_register(Verified(faults=faults), Reported(chain, studies, chain.ended), stamps, console)
+
+
+def _studies(store: Path) -> list[Path]:
+    return sorted(path for path in store.glob("studies/*") if path.is_dir())
+
+
+def _with_register(told: Verified, of: Reported, stamps: Sequence[HeldStamp], console: Console) -> Verified:
+    """Say what the register is, and add what the stamps show of it."""
+    chain = of.chain
+    if chain.stamp is not None and not chain.broken and not chain.unreadable:
+        console.say(f"register {chain.stamp}: its lines follow each other")
+    held = verify_stamps(stamps, of, console)
+    holds = not told.faults and all_hold(told.runs) and all(stamp.holds for stamp in held)
+    return told.model_copy(update={"holds": holds, "held": held, "stamp": chain.stamp})

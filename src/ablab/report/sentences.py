@@ -93,8 +93,8 @@ CONDITION = {
 
 REGISTER = (
     "Register: the store enters each result and registration in a line that holds a digest of the line before. So it "
-    "shows a result or a registration that was edited, deleted, made again or put in by hand. It cannot show that the "
-    "whole store was rewritten, register included; only the stamp of an earlier report can."
+    "shows a result or a registration that was edited, deleted, made again or put in by hand. It cannot show that it "
+    "was itself written anew to fit; only a stamp of it that others hold can."
 )
 
 

@@ -108,6 +108,11 @@ class Chain:
         number, _, digest = stamp.partition(":")
         return number.isdecimal() and 0 < int(number) <= len(self.digests) and self.digests[int(number) - 1] == digest
 
+    def up_to(self, line: int) -> "Chain":
+        """Return the register as it was when it ended with this line."""
+        unreadable, broken = ([number for number in each if number <= line] for each in (self.unreadable, self.broken))
+        return Chain(self.digests[:line], self.entries[: line - len(unreadable)], unreadable, broken)
+
     @cached_property
     def histories(self) -> Mapping[str, History]:
         """The history of every run that the register knows, by its id."""
