@@ -1,4 +1,4 @@
-"""What only a stamp can show."""
+"""What only a stamp can show, and what verify says of a study that is not as it was registered: a line names each."""
 
 import json
 import shutil
@@ -8,8 +8,11 @@ import pytest
 from ablab.cli import main
 from ablab.store.chain import Chain
 from ablab.store.register import file_digest
+from ablab.study.extending import close
 from ablab.study.ledger import register
-from tests.report.test_tampering import EXPERIMENT, Place
+from tests.report.conftest import typed
+from tests.report.synthetic import fill
+from tests.report.test_tampering import ERRORS, EXPERIMENT, Place
 from tests.store.test_stamps import rechained
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -96,6 +99,47 @@ def test_results_that_were_edited_with_their_register_are_shown_by_a_stamp_alone
     assert verified(*place.words, f"stamp={stamp}")[0] == 1
 
 
+def test_an_older_store_that_was_put_back_lacks_runs_which_are_named_and_a_stamp_shows_it(tmp_path, verified):
+    """Six of nine runs are gone, from the register too."""
+    place = Place(tmp_path)
+    place.declare(TWO.replace("[0, 0.1]", "[0, 0.1, 0.2]"))
+    errors = {**ERRORS, "layerdrop=0.2": 0.4}
+    register(place.study)
+    early = {(arm, seed) for arm in errors for seed in (2, 3)}
+    fill((place.words[0],), errors, outputs=place.outputs, missing=early)
+    shutil.copytree(place.outputs, tmp_path / "copy")
+    fill((place.words[0],), errors, outputs=place.outputs)
+    stamp = stamp_of(place)
+    shutil.rmtree(place.outputs)
+    shutil.move(tmp_path / "copy", place.outputs)
+    missing = (
+        "registered runs that are not there, and were not given up: layerdrop=0, seeds 2, 3; "
+        "layerdrop=0.1, seeds 2, 3; layerdrop=0.2, seeds 2, 3"
+    )
+    for words in (place.words, (packed(place),)):
+        code, out = verified(*words)
+        assert (code, f"{missing} " in out, "holds, with 1 note above." in out) == (0, True, True), out
+        code, out = verified(*words, f"stamp={stamp}")
+        assert (code, "this register never had it" in out) == (1, True), out
+
+
+def test_runs_that_are_gone_do_not_hold(place, verified):
+    """The register knows that they had ended."""
+    for number in (1, 2):
+        shutil.rmtree(place.folder(number).path)
+    gone = f"runs that had ended are gone: {place.folder(1).run_id}, {place.folder(2).run_id}"
+    code, out = verified(*place.words)
+    assert (code, gone in out, "registered runs that are not there" in out) == (1, True, True), out
+
+
+def test_an_end_of_the_register_that_was_cut_does_not_hold_where_a_report_bears_its_stamp(place, verified):
+    place.report()
+    stamp = stamp_of(place)
+    place.register.write_text("".join(place.register.read_text().splitlines(keepends=True)[:-2]))
+    code, out = verified(*place.words)
+    assert (code, f"an earlier report of this name bears register {stamp}, which" in out) == (1, True), out
+
+
 def test_a_stamp_says_what_there_was_of_a_study_by_then(tmp_path, verified):
     """One between registration and results shows which came first."""
     place = Place(tmp_path)
@@ -141,13 +185,96 @@ def test_each_form_of_a_stamp_that_pack_offers_is_checked(place, verified, capsy
 
 def test_what_is_verified_is_there_as_data_too(place, capsys):
     stamp = stamp_of(place)
+    place.declare(EXPERIMENT)
     capsys.readouterr()
     assert main(["verify", *place.words, f"stamp={stamp}", "format=json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["stamp"] == stamp
     assert data["held"] == [{"stamp": f"stamp {stamp}", "line": int(stamp.split(":")[0]), "later": 0}]
+    assert len(data["notes"]) == 1
 
 
 def test_a_store_without_a_register_has_no_stamp(tmp_path, verified):
     code, out = verified(f"outputs={tmp_path}", "stamp=2:3f9a1c0d2b4e5f60")
     assert (code, "it has no register.jsonl" in out) == (2, True), out
+
+
+SECOND = "layerdrop=0.1 level with layerdrop=0 in test_bleu, margin 2"
+ADDED = "the claim came, or was changed, after the study's first launch"
+DEPARTED = {
+    "nothing": (TWO, (), []),
+    "a claim dropped": (EXPERIMENT, (), [f"no longer in the file, and judged as it was registered: {SECOND}"]),
+    "a claim changed": (
+        TWO.replace("margin: 2", "margin: 9"),
+        (),
+        [f"no longer in the file, and judged as it was registered: {SECOND}", f"margin 9: {ADDED}"],
+    ),
+    "a claim added": (
+        TWO.replace("}]", "}, {arm: layerdrop=0.1, expect: less}]"),
+        (),
+        [f"below layerdrop=0 in test_bleu: {ADDED}"],
+    ),
+    "a seed left out": (TWO, ("seed=1,2",), ["seeds 3 of the first launch are left out"]),
+    "an arm left out": (
+        TWO.replace("[0, 0.1]", "[0, 0.2]").replace("layerdrop=0.1", "layerdrop=0.2"),
+        (),
+        ["arms of the first launch are left out: layerdrop=0.1"],
+    ),
+    "settings changed": (TWO.replace("logger=none]", "logger=none, norm=post]"), (), ["settings differ from those of"]),
+}
+
+
+@pytest.mark.parametrize("how", DEPARTED)
+def test_what_departs_from_the_registration_is_named(how, place, verified):
+    content, words, notes = DEPARTED[how]
+    place.declare(content)
+    study = (*place.words, *words)
+    fill((place.words[0], *words), {**ERRORS, "layerdrop=0.2": 0.4}, outputs=place.outputs)
+    code, out = verified(*study)
+    assert code == 0
+    for note in notes:
+        assert f"{note}" in out, out
+    assert ("All that was checked holds. " in out) == (not notes), out
+
+
+def test_runs_that_are_given_up_set_aside_or_made_again_are_named(place, verified):
+    place.declare(TWO.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    register(place.study)
+    close(place.study, "the machine is gone")
+    place.folder(0).set_aside()
+    fill((place.words[0],), ERRORS, outputs=place.outputs, missing={(arm, 4) for arm in ERRORS})
+    shutil.rmtree(place.folder(1).path)
+    fill((place.words[0],), ERRORS, outputs=place.outputs, missing={(arm, 4) for arm in ERRORS})
+    said = (
+        "2 runs were given up on 20",
+        f"runs that had ended were set aside (rerun) and trained again: {place.folder(0).run_id}",
+        f"runs that had ended were deleted and trained again: {place.folder(1).run_id}",
+    )
+    for words in (place.words, (packed(place),)):
+        code, out = verified(*words)
+        assert code == 0, out
+        for line in said:
+            assert line in out, out
+        assert "registered runs that are not there" not in out
+        assert ": the machine is gone" in out
+
+
+def test_an_archive_says_which_claims_it_reports_and_did_not_register(place, verified):
+    place.declare(TWO.replace("margin: 2", "margin: 9"))
+    assert typed(*place.words, "resamples=1000")[0] == 0
+    code, out = verified(packed(place))
+    added = "layerdrop=0.1 level with layerdrop=0 in test_bleu, margin 9"
+    assert (code, f"tried: claims reported, and not registered at the first: {added}" in out) == (0, True), out
+    register(place.study)
+    out = verified(packed(place, "text=false"))[1]
+    assert f"tried: claims registered at a later launch, and not registered at the first: {added}" in out
+    assert f"tried: claims registered at the first launch, and not registered at a later launch: {SECOND}" in out
+
+
+def test_an_archive_without_a_study_says_that_nothing_was_registered(place, verified):
+    archive = place.file.parent / "r.zip"
+    runs = f"runs={place.folder(0).run_id},{place.folder(3).run_id}"
+    assert main(["pack", runs, f"outputs={place.outputs}", f"to={archive}"]) == 0
+    code, out = verified(f"archive={archive}")
+    said = "nothing was registered: no claim about these runs was fixed before them"
+    assert (code, said in out) == (0, True), out

@@ -10,6 +10,7 @@ import pytest
 
 from ablab.cli import main
 from ablab.console import Console
+from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.verify import faults_of
 from ablab.store.register import REGISTER, waiting_for
@@ -136,7 +137,7 @@ def test_verify_follows_the_registration_too(place, tmp_path, capsys):
         capsys.readouterr()
         assert main(["verify", f"archive={archive}"]) == code
         assert ("registered.json is not what was entered: it was edited" in capsys.readouterr().out) == bool(code)
-        faults = faults_of(of_study(place.study), Console(bars=False))
+        faults = faults_of(checked(of_study(place.study)), Console(bars=False))
         assert faults == [f"{place.outputs}: registered.json is not what was entered: it was edited"] * bool(code)
 
 

@@ -235,7 +235,7 @@ class VerifyOptions(Options):
 
     Compares digests: of results with the register, of recipes with run ids, of translations, references, weights,
     tokenizers, corpora and checkpoints with those on record. Then computes BLEU and chrF again. Names the first broken
-    link of each run, and exits with code 1 if there is one.
+    link of each run, and exits with code 1 if there is one. Notes say in what a study is not as it was registered.
     A stamp that others hold shows whether the register is still the one that it was.
 
       ablab verify run=r1a2b

@@ -8,7 +8,8 @@ from ablab.commands.options import VerifyOptions
 from ablab.commands.outputs import Verified
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
-from ablab.judge.flaws import broken
+from ablab.judge.departures import departures, departures_of_archive
+from ablab.judge.flaws import broken, checked
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.stamped import Reported, verify_stamps
@@ -21,6 +22,7 @@ from ablab.store.run_folder import RunFolder
 from ablab.store.stamps import HeldStamp, held_stamps
 from ablab.study.definition import define
 from ablab.tasks.verbs import say_json, split_words
+from ablab.text import how_many
 
 
 def verify(arguments: Sequence[str]) -> int:
@@ -51,7 +53,8 @@ def _in_all(told: Verified) -> Iterator[str]:
     if not told.holds:
         yield "Not all of it holds: what does not stands above, of each run the first broken link."
         return
-    yield "All that was checked holds."
+    notes = f", with {how_many(len(told.notes), 'note')} above" if told.notes else ""
+    yield f"All that was checked holds{notes}."
     if not told.held:
         yield (
             "No stamp was given. Whoever can write the store can write its register anew; only a stamp that others "
@@ -61,15 +64,16 @@ def _in_all(told: Verified) -> Iterator[str]:
 
 def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[HeldStamp], console: Console) -> Verified:
     if options.run is None and options.runs is None:
-        selection = of_study(define(tuple(words)))
+        chosen = of_study(define(tuple(words)))
     else:
-        selection = of_runs(options.run or options.runs or "", Path(options.outputs))
+        chosen = of_runs(options.run or options.runs or "", Path(options.outputs))
+    selection = checked(chosen)
     faults = faults_of(selection, console)
     found = ended_of(selection)
     if not found and not faults:
         raise UserError(f"{selection.name}: none of its runs has ended in {selection.outputs}")
     studies = [] if selection.study is None else [selection.study]
-    told = Verified(runs=verify_runs(found, console), faults=faults)
+    told = Verified(runs=verify_runs(found, console), faults=faults, notes=departures(selection))
     runs = {run.folder.run_id for run in selection.rests_on}
     return _with_register(told, Reported(Chain.of(selection.outputs), studies, runs), stamps, console)
 
@@ -90,7 +94,7 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
         runs = [RunFolder(folder / "runs" / run) for run in index.runs]
         found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
         verified = verify_runs(found, console, lacks=index.lacks, has_text=index.text)
-        told = Verified(runs=verified, faults=faults)
+        told = Verified(runs=verified, faults=faults, notes=departures_of_archive(folder, chain, found))
         return _with_register(told, Reported(chain, studies, set(index.runs)), stamps, console)
 
 
@@ -110,10 +114,12 @@ def _studies(store: Path) -> list[Path]:
 
 
 def _with_register(told: Verified, of: Reported, stamps: Sequence[HeldStamp], console: Console) -> Verified:
-    """Say what the register is, and add what the stamps show of it."""
+    """Say the notes and what the register is, and add what the stamps show of it."""
     chain = of.chain
     if chain.stamp is not None and not chain.broken and not chain.unreadable:
         console.say(f"register {chain.stamp}: its lines follow each other")
+    for note in told.notes:
+        console.say(f"Note: {note}")
     held = verify_stamps(stamps, of, console)
     holds = not told.faults and all_hold(told.runs) and all(stamp.holds for stamp in held)
     return told.model_copy(update={"holds": holds, "held": held, "stamp": chain.stamp})

@@ -14,6 +14,7 @@ from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.register import OF_STUDIES, file_digest, waiting_for
+from ablab.store.run_folder import RunFolder
 
 MOST_NAMED = 5
 """Runs, files or lines named in a flaw."""
@@ -22,6 +23,9 @@ FROM_ELSEWHERE = "came from elsewhere, or the end of the register was cut"
 
 NO_REGISTER = "the store has no register: it is older than registers, or its register was deleted"
 OLDER = "the study was registered before the register began"
+SET_ASIDE = "runs that had ended were set aside (rerun)"
+DELETED = "runs that had ended were deleted and trained again"
+REMADE = "results were deleted and made again"
 
 
 def checked(selection: SelectedArms) -> SelectedArms:
@@ -116,7 +120,7 @@ def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
     name, path = run.folder.run_id, run.folder.path
     if path.parent.name == "superseded":
         return  # where it lies says what became of it
-    yield from ((kind, name) for kind in _trained_again(history, run))
+    yield from ((kind, name) for kind in trained_again(history, run.folder))
     if not history.has_ended:
         if run.record is not None:
             yield f"runs that the register does not know, so that they {FROM_ELSEWHERE}", name
@@ -138,19 +142,24 @@ def _of_files(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
         elif file in relied and _is_another(path, digest):
             yield "results are not what was entered: they were edited", file
         elif file in relied and file in history.made_again:
-            yield "results were deleted and made again", file
+            yield REMADE, file
 
 
-def _trained_again(history: History, run: ArmRun) -> Iterator[str]:
+def is_history(flaw: str) -> bool:
+    """Return whether a flaw is of what was there before: what is there now is what was entered last."""
+    return flaw.startswith((OLDER, SET_ASIDE, DELETED, REMADE))
+
+
+def trained_again(history: History, folder: RunFolder) -> Iterator[str]:
     """Yield what became of a run after it had ended. A kill may have left a move to superseded/ without its entry."""
     aside: set[str | None] = set()
     if history.replaced:
-        aside = {file_digest(path) for path in run.folder.outputs.glob(f"superseded/{run.folder.run_id}-*/{RECORD}")}
+        aside = {file_digest(path) for path in folder.outputs.glob(f"superseded/{folder.run_id}-*/{RECORD}")}
     moved = sum(digest in aside for digest in history.replaced)
     if history.times_set_aside + moved:
-        yield "runs that had ended were set aside (rerun)" + " and trained again" * history.has_ended
+        yield SET_ASIDE + " and trained again" * history.has_ended
     if len(history.replaced) > moved:
-        yield "runs that had ended were deleted and trained again"
+        yield DELETED
 
 
 def _relied_on(run: ArmRun) -> Iterator[str]:

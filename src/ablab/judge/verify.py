@@ -9,7 +9,7 @@ from pydantic import Field
 from ablab.console import Console
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.judge.flaws import broken
+from ablab.judge.flaws import NO_REGISTER, broken, is_history
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain
 from ablab.store.custody import GONE, links
@@ -48,13 +48,18 @@ def ended_of(selection: SelectedArms) -> list[FinishedRun]:
 
 
 def faults_of(selection: SelectedArms, console: Console) -> list[str]:
-    """Print and return what is wrong beside the runs that can be read: others, registers, and the study's files."""
+    """Print and return what is wrong of a selection with its flaws: registers, files of the study, and what is gone.
+
+    What a store only knows to have been made again is no fault: `departures` says it.
+    """
     damage = dict.fromkeys(line for run in selection.rests_on for line in run.damage)
-    stores = {run.folder.outputs.resolve(): None for run in selection.rests_on}
-    studies = {selection.outputs.resolve(): [] if selection.study is None else [selection.study]}
+    own = selection.outputs.resolve()
+    others = dict.fromkeys(run.folder.outputs.resolve() for run in selection.rests_on)
+    flaws = [flaw for flaw in selection.flaws if flaw != NO_REGISTER and not is_history(flaw)]
     found = [
         *damage,
-        *(f"{store}: {fault}" for store in stores for fault in broken(Chain.of(store), studies.get(store, []))),
+        *(f"{own}: {flaw}" for flaw in flaws),
+        *(f"{store}: {fault}" for store in others if store != own for fault in broken(Chain.of(store), [])),
     ]
     for fault in found:
         console.say(fault)
