@@ -211,6 +211,8 @@ def test_runs_that_are_given_up_end_it_with_the_looks_so_far(words):
     assert selection.ended == "runs were given up: the machine is gone"
     found = [claim for claim in judge(selection) if claim.arm in {one.arm for one in open_before}]
     assert {claim.outcome for claim in found} == {"inconclusive"}
+    # Its boundaries hold the error at any stop.
+    assert {claim.exploratory for claim in judge(selection)} == {None}
 
 
 def test_hours_end_it_and_leave_open_claims_inconclusive(words):

@@ -80,7 +80,12 @@ def test_runs_that_are_given_up_end_the_study(unfinished, capsys):
     (note,) = [note for note in data["notes"] if "given up" in note]
     assert note.startswith("2 runs were given up on 20")
     assert note.endswith(": the machine is gone")
-    assert {claim["exploratory"] for claim in data["claims"]} == {None}
+    given_up = "2 runs of its arms were given up after 18 runs of the study had ended"
+    assert {claim["arm"]: claim["exploratory"] for claim in data["claims"]} == {
+        "layerdrop=0.1": None,
+        "layerdrop=0.2": given_up,
+        "layerdrop=0.5": None,
+    }
 
 
 def test_a_run_that_comes_after_all_makes_the_claims_exploratory(unfinished, reported, capsys):

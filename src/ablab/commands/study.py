@@ -15,10 +15,11 @@ from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.identity import condition_id, differing
+from ablab.judge.ends import given_up
 from ablab.judge.prospects import prospects
 from ablab.store.chain import Chain
 from ablab.study.definition import define
-from ablab.study.extending import close, extensions
+from ablab.study.extending import close, closings, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
 from ablab.study.search import define_search
 from ablab.study.study import Study
@@ -28,7 +29,7 @@ from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.sweep.search_report import show_search
 from ablab.sweep.summary import table_lines
 from ablab.tasks.verbs import split_words
-from ablab.text import program
+from ablab.text import how_many, program
 
 REFRESH = 1.0
 
@@ -54,6 +55,10 @@ def study(arguments: Sequence[str]) -> int:
     if options.close is not None:
         closing = close(found, options.close)
         console.say(f"{len(closing.runs)} missing runs of {found.name} are given up: {closing.reason}")
+        if chosen := given_up(found, closings(found.folder)):
+            ended = max(run.after for run in chosen)
+            seen = f"{how_many(ended, 'run')} of the study had ended" if ended else "some had begun"
+            console.say(f"Claims about their arms are exploratory from now on: {seen}")
         console.say(f"Results: {found.folder / 'closed.json'}")
         return 0
     if options.check and not check(found, console):

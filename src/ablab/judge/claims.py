@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ablab.judge.contrasts import arms_of, evidence_of
 from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Span
+from ablab.judge.ends import given_up_words
 from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import RANK, SHARE, compared, failures
@@ -264,5 +265,8 @@ def exploratory(selection: SelectedArms, claim: Settled) -> str | None:
     if selection.late:
         late = {run.folder.path for run in selection.late}
         return f"{how_many(len(late), 'run')} {'was' if len(late) == 1 else 'were'} given up, and finished after that"
+    arms = {arm.name for name in claim.weights if (arm := selection.arm(name)) is not None}
+    if (given_up := given_up_words(run for run in selection.given_up if run.arm in arms)) is not None:
+        return given_up
     added = sorted({run.seed for arm in selection.arms for run in arm.runs} - set(registered.seeds))
     return f"seeds {counted(added)} were added after the first launch" if added else None

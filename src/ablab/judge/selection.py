@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.files import folder_name, read_json
+from ablab.judge.ends import GivenUp
 from ablab.judge.failures import SHARE
 from ablab.judge.metrics import Measure, Progress, measure_of_curve, progress_of, unknown_measure
 from ablab.judge.runs import ArmRun, ArmRuns
@@ -113,12 +114,13 @@ class SelectedArms:
     study differs from its first launch. `notes`: for the top of the report. `error`: how the noise of claims is
     estimated. `within`: the factor in each level of which arms have a baseline of their own, and `baselines`: those, by
     arm; empty: all have one. `awaited`: runs that were registered, and have neither ended nor been given up; until then
-    there is no verdict. `late`: runs that finished after they had been given up. `declared`: the metric of the
-    experiment file; None without one. `measures`: what its runs are measured by, and `task`: what they are. `origin`:
-    said wherever figures do not come from runs of a store. `study`: the folder of the study, of the selection of one.
-    `tried`: the runs of tuning. `looks`: at its claims, where seeds are added until these are settled; `ended`: why no
-    more are. `flaws`: where the selection is not what the store's register has. `stamp`: the end of the register;
-    `lost_stamps`: those of earlier reports that it never had.
+    there is no verdict. `late`: runs that finished after they had been given up; `given_up`: those that were given up
+    after looking was possible. `declared`: the metric of the experiment file; None without one. `measures`: what its
+    runs are measured by, and `task`: what they are. `origin`: said wherever figures do not come from runs of a store.
+    `study`: the folder of the study, of the selection of one. `tried`: the runs of tuning. `looks`: at its claims,
+    where seeds are added until these are settled; `ended`: why no more are. `flaws`: where the selection is not what
+    the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that it never
+    had.
     """
 
     name: str
@@ -140,6 +142,7 @@ class SelectedArms:
     baselines: Mapping[str, str] = field(default_factory=dict)
     awaited: Sequence[ArmRun] = ()
     late: Sequence[ArmRun] = ()
+    given_up: Sequence[GivenUp] = ()
     declared: str | None = None
     measures: Mapping[str, Measure] = field(default_factory=dict)
     task: Task = field(default_factory=lambda: task_named(DEFAULT))

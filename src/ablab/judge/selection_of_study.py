@@ -10,6 +10,7 @@ from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
 from ablab.files import json_digest
 from ablab.judge.document import TUNING
+from ablab.judge.ends import given_up
 from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import Registered, SelectedArms, called, most_common, shared, way_of
@@ -37,8 +38,8 @@ def of_study(study: Study) -> SelectedArms:
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     closed = closings(study.folder)
-    given_up = {(cell.arm, cell.seed) for cell in study.cells if any(closing.gives_up(cell) for closing in closed)}
-    awaited, late = _awaited_and_late(arms, registered, given_up)
+    closed_cells = {(cell.arm, cell.seed) for cell in study.cells if any(closing.state_of(cell) for closing in closed)}
+    awaited, late = _awaited_and_late(arms, registered, closed_cells)
     return SelectedArms(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
@@ -67,6 +68,7 @@ def of_study(study: Study) -> SelectedArms:
         awaited=awaited,
         declared=None if experiment is None else experiment.metric,
         late=late,
+        given_up=given_up(study, closed),
         study=study.folder,
         tuned=study.tuned,
         tried=_tried(study.trials),
@@ -77,7 +79,7 @@ def of_study(study: Study) -> SelectedArms:
 
 
 def _awaited_and_late(
-    arms: Sequence[ArmRuns], registered: Registered | None, given_up: Container[tuple[str, int]]
+    arms: Sequence[ArmRuns], registered: Registered | None, closed: Container[tuple[str, int]]
 ) -> tuple[list[ArmRun], list[ArmRun]]:
     """Return the registered runs that are still to end, and those that were given up and have ended since."""
     expected = {
@@ -86,8 +88,8 @@ def _awaited_and_late(
         for run in arm.runs
         if registered is None or run.seed in registered.seeds
     }
-    awaited = [run for place, run in expected.items() if not run.has_ended and place not in given_up]
-    return awaited, [run for place, run in expected.items() if run.has_ended and place in given_up]
+    awaited = [run for place, run in expected.items() if not run.has_ended and place not in closed]
+    return awaited, [run for place, run in expected.items() if run.has_ended and place in closed]
 
 
 def _tried(trials: Study | None) -> list[ArmRun]:

@@ -86,9 +86,9 @@ class Closing(BaseModel):
     closed: str
     runs: dict[str, str]
 
-    def gives_up(self, cell: Cell) -> bool:
-        """Return whether the run of this cell is among them, or its evaluation or curve."""
-        return task(cell) in self.runs or cell.planned.run_id in self.runs
+    def state_of(self, cell: Cell) -> str | None:
+        """Return the state in which it gave up the run of this cell, or its evaluation or curve; None: it did not."""
+        return self.runs.get(task(cell), self.runs.get(cell.planned.run_id))
 
 
 def task(cell: Cell) -> str:
@@ -123,7 +123,7 @@ def close(study: Study, reason: str) -> Closing:
     missing = {
         entry.cell.planned.run_id if entry.record is None else task(entry.cell): entry.state
         for entry in ledger(study).values()
-        if entry.state not in RESULTS and not any(closing.gives_up(entry.cell) for closing in before)
+        if entry.state not in RESULTS and not any(closing.state_of(entry.cell) for closing in before)
     }
     running = [run for run, state in missing.items() if state is State.RUNNING]
     typed = f"close={reason}"
