@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 326,
-    "lines": 47_498,
+    "files over 12 lines": 327,
+    "lines": 47_589,
     "entries at the top": 30,
     "arrows between rooms": 284,
     "floors": 12,

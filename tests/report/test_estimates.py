@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ablab.judge.estimates import borrowed, nearly_failed
+from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRuns
-from ablab.judge.selection import Registered
 from ablab.judge.selection_of_study import of_study
 from ablab.report.sentences import methods
 from ablab.statistics.moderated import moderated

@@ -22,7 +22,7 @@ from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.sequential import Followed, Watched, follow_watched
 from ablab.statistics.verdict import Case, Expectation, Failures, Outcome, Verdict, so_far, verdicts
-from ablab.study.claims import Settled, asked
+from ablab.study.claims import Settled
 from ablab.study.study import names_of
 from ablab.text import counted, how_many
 
@@ -31,7 +31,15 @@ Judged = TypeVar("Judged")
 
 
 def judge(selection: SelectedArms) -> list[ClaimLine]:
-    """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary."""
+    """Judge the claims of the study, under one family-wise error rate for the primary and one for the secondary.
+
+    Those that came after the registration are judged apart, and cannot change what was registered.
+    """
+    lines = {False: iter(_judge(selection.as_registered)), True: iter(_judge(selection.later))}
+    return [next(lines[selection.is_later(claim)]) for claim in selection.claims]
+
+
+def _judge(selection: SelectedArms) -> list[ClaimLine]:
     if selection.looks is not None:
         return _judge_looks(selection, selection.looks)
     reading = _Reading(selection)
@@ -164,6 +172,7 @@ class _Reading:
             other=both.by_the_other(interval.level, within=verdict.within) if both and interval and is_whole else None,
             near_failures=self._named(claim, measure) if both else [],
             secondary=claim.secondary,
+            later=selection.is_later(claim),
             advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
             strength=_strength(claim, verdict, shown),
             chosen=next((by for sides in compare if (by := chosen(measure, *sides))), None) if is_choice else None,
@@ -256,7 +265,7 @@ def exploratory(selection: SelectedArms, claim: Settled) -> str | None:
         return "; ".join(selection.flaws)
     if registered is None:
         return "the study was never launched as one: its claims were not registered"
-    if asked(claim) not in [asked(one) for one in registered.claims]:
+    if selection.is_later(claim):
         return "the claim came, or was changed, after the study's first launch"
     if registered.runs_already_done:
         return f"{registered.runs_already_done} of the runs had finished when the claim was registered"

@@ -178,7 +178,8 @@ class ClaimLine(Strict):
     words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
     the compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares
     of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
-    where seeds are added until the claims are settled. `tuning`: how it stands with tuned and with usual settings.
+    where seeds are added until the claims are settled. `later`: it came after the registration, and shares an error
+    rate with such claims alone. `tuning`: how it stands with tuned and with usual settings.
     `words`: sentences that can stand alone; they begin with what is claimed, which older reports do not have apart.
     """
 
@@ -210,6 +211,7 @@ class ClaimLine(Strict):
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
     secondary: bool = False
+    later: bool = False
     advice: Advice | None = None
     strength: str | None = None
     chosen: str | None = None

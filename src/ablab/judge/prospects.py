@@ -237,7 +237,7 @@ def _layout(study: Study, claim: Settled) -> Layout:
 def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
     """Return how many seeds would decide the claim with 80 % power, in a new study of as many claims.
 
-    A new study, because seeds added to this one make its claims exploratory. None where the claim is decided, states no
+    A new study, because seeds added to this one decide no registered claim. None where the claim is decided, states no
     margin, or has no standard error. `borrows`: the moderated error of all arms decides.
     """
     error, df = verdict.standard_error, verdict.df

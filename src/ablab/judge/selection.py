@@ -6,77 +6,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from ablab.config.schema import DEFAULT
-from ablab.errors import UserError
-from ablab.files import folder_name, read_json
+from ablab.files import folder_name
 from ablab.judge.ends import GivenUp
 from ablab.judge.failures import SHARE
 from ablab.judge.metrics import Measure, Progress, measure_of_curve, progress_of, unknown_measure
+from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.looks import Looks
+from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.store.records import Curve, Evaluation
-from ablab.study.claims import Settled, settle
+from ablab.study.claims import Settled
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, same_runs, united
 from ablab.study.tuning import Tuned
 from ablab.tasks.registry import task_named
 from ablab.tasks.task import FAILURES, Task
-
-
-class Registered(BaseModel):
-    """The study as registered at its first launch. `typed`: the words of that launch.
-
-    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack. So they
-    do `error`: until then every claim was judged by the paired t test. `looks`: seeds at the first and the last look,
-    where seeds are added.
-    """
-
-    claims: list[Settled]
-    seeds: list[int]
-    runs_already_done: int
-    conditions: dict[str, str] = {}
-    judged: dict[str, str] = {}
-    typed: list[str] = []
-    error: ErrorEstimate = "paired"
-    looks: list[int] | None = None
-
-    def of_arms(self, arms: Sequence[str]) -> "Registered":
-        """Return the registration with claims under the arms' present names.
-
-        A claim about arms that are one by now keeps the names that it had.
-        """
-
-        def renamed(claim: Settled) -> Settled:
-            names = {name: called(name, arms) for name in claim.weights}
-            return claim.renamed(names) if len(set(names.values())) == len(names) else claim
-
-        return self.model_copy(update={"claims": [renamed(claim) for claim in self.claims]})
-
-    @classmethod
-    def of(cls, folder: Path) -> "Registered | None":
-        """Read the registration; None where the study was never launched. Raises UserError where it cannot be read."""
-        path = folder / "registered.json"
-        if not path.exists():
-            return None
-        try:
-            first, *later = read_json(path)
-            # The winner of a search has a recipe only since the search has ended.
-            for entry in later:
-                winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
-                first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
-            # Older stores omit the baseline and metric of a claim where those of the study apply.
-            metric = task_named(DEFAULT).primary
-            claims = [settle(claim, first["baseline"], metric) for claim in first["claims"]]
-            return cls.model_validate({**first, "claims": claims})
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise UserError(f"{path}: cannot be read as what the study registered") from None
-
-
-def called(name: str, arms: Sequence[str]) -> str:
-    """Return the present name of an arm: one that was united with another has the names of both."""
-    return next((arm for arm in arms if set(names_of(name)) <= set(names_of(arm))), name)
 
 
 def way_of(evaluation: Evaluation) -> str:
@@ -194,6 +139,35 @@ class SelectedArms:
         """Return the selection as it was when no arm had more than so many seeds."""
         arms = [ArmRuns(arm.name, [run for run in arm.runs if run.seed <= seeds]) for arm in self.arms]
         return replace(self, arms=arms)
+
+    @cached_property
+    def as_registered(self) -> "SelectedArms":
+        """The registered claims, with the arms and seeds of the registration: nothing that came later decides them.
+
+        A registration of too few seeds for any verdict leaves its claims to all seeds. Without a registration, all of
+        the selection.
+        """
+        if (registered := self.registered) is None:
+            return self
+        whole = len(registered.seeds) < MINIMUM_SEEDS
+        arms = [
+            ArmRuns(arm.name, [run for run in arm.runs if whole or run.seed in registered.seeds])
+            for arm in self.arms
+            if registered.has(arm.name)
+        ]
+        folders = {run.folder.path for arm in arms for run in arm.runs}
+        claims = [claim for claim in self.claims if not self.is_later(claim)]
+        awaited = [run for run in self.awaited if run.folder.path in folders]
+        return replace(self, arms=arms, claims=claims, awaited=awaited)
+
+    @cached_property
+    def later(self) -> "SelectedArms":
+        """The claims that came after the registration, with all arms and seeds."""
+        return replace(self, claims=[claim for claim in self.claims if self.is_later(claim)])
+
+    def is_later(self, claim: Settled) -> bool:
+        """Return whether a claim came, or was changed, after the registration."""
+        return self.registered is not None and not self.registered.asks(claim)
 
     @cached_property
     def rows(self) -> list[ArmRuns]:

@@ -12,9 +12,11 @@ from ablab.files import json_digest
 from ablab.judge.document import TUNING
 from ablab.judge.ends import given_up
 from ablab.judge.metrics import measures
+from ablab.judge.registration import Registered, called
 from ablab.judge.runs import ArmRun, ArmRuns
-from ablab.judge.selection import Registered, SelectedArms, called, most_common, shared, way_of
+from ablab.judge.selection import SelectedArms, most_common, shared, way_of
 from ablab.plan import Planned
+from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
@@ -33,7 +35,7 @@ def of_study(study: Study) -> SelectedArms:
         registered = registered.of_arms([arm.name for arm in study.arms])
     aside, departed = _departed(study, registered)
     withdrawn = _withdrawn(study, registered)
-    _check_count(study, withdrawn)
+    _check_count(study, registered)
     heads = _head_curves(study)
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
     factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
@@ -59,6 +61,7 @@ def of_study(study: Study) -> SelectedArms:
         notes=(
             *([] if departed is None else [departed]),
             *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
+            *_later(study, registered),
             *_other_ways(arms),
             *(f"{len(one.runs)} runs were given up on {one.closed[:10]}: {one.reason}" for one in closed),
         ),
@@ -144,13 +147,25 @@ def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
     return [claim for claim in (registered.claims if registered else []) if asked(claim) not in still]
 
 
-def _check_count(study: Study, withdrawn: Sequence[Settled]) -> None:
+def _later(study: Study, registered: Registered | None) -> Iterator[str]:
+    """Yield notes on arms and seeds that came after the first launch."""
+    if registered is None:
+        return
+    if arms := [arm.name for arm in study.arms if not registered.has(arm.name)]:
+        yield f"arms that came after the first launch lend no noise to registered claims: {', '.join(arms)}"
+    seeds = sorted({cell.seed for cell in study.cells} - set(registered.seeds))
+    if seeds and len(registered.seeds) >= MINIMUM_SEEDS:
+        yield f"seeds {counted(seeds)} were added after the first launch, and decide no registered claim"
+
+
+def _check_count(study: Study, registered: Registered | None) -> None:
+    later = [claim for claim in study.claims if registered is not None and not registered.asks(claim)]
     for secondary in (False, True):
-        claims = sum(claim.secondary == secondary for claim in (*study.claims, *withdrawn))
+        claims = sum(claim.secondary == secondary for claim in later)
         if study.looks is not None and claims > MOST_CLAIMS:
             raise UserError(
-                f"{study.name}: {claims} claims share an error rate, with those that were registered and dropped "
-                f"since; allowed where seeds are added: up to {MOST_CLAIMS}"
+                f"{study.name}: {claims} claims that came after the first launch share an error rate; allowed where "
+                f"seeds are added: up to {MOST_CLAIMS}"
             )
 
 

@@ -35,9 +35,10 @@ def exploratory_words(line: ClaimLine) -> str:
 
 def _family(line: ClaimLine, lines: Sequence[ClaimLine]) -> str:
     """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
-    claims = sum(one.secondary == line.secondary for one in lines)
-    which = " secondary" if line.secondary else " primary" if claims < len(lines) else ""
-    return f"{claims}{which} claims" if claims > 1 else ""
+    together = [one for one in lines if one.later == line.later]
+    claims = sum(one.secondary == line.secondary for one in together)
+    which = " secondary" if line.secondary else " primary" if claims < len(together) else ""
+    return f"{claims}{' later' * line.later}{which} claims" if claims > 1 else ""
 
 
 def _verdict(line: ClaimLine, margin: str, family: str) -> str:

@@ -59,9 +59,10 @@ def notes(selection: SelectedArms) -> list[str]:
     if selection.awaited and selection.claims and selection.looks is None:
         awaited = {run.folder.path for run in selection.awaited}
         expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}
+        which = "" if selection.as_registered.awaited else " on claims that came after the first launch"
         said.append(
             f"provisional: {len(awaited)} of {len(expected)} runs have not ended; there are estimates and no "
-            f"verdicts until they have, or are given up ({program('study')} close='the reason')"
+            f"verdicts{which} until they have, or are given up ({program('study')} close='the reason')"
         )
     edges = {f"{one.arm}: {', '.join(one.edges)}" for one in tuning_lines(selection) if one.edges}
     if edges:
@@ -112,12 +113,15 @@ def methods(selection: SelectedArms, resamples: int) -> Iterator[str]:
         yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
     yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
     if selection.claims:
-        primary = [claim for claim in selection.claims if not claim.secondary]
+        together = selection.as_registered.claims or selection.claims
+        primary = [claim for claim in together if not claim.secondary]
+        secondary = len(together) - len(primary)
         if selection.looks is None:
-            secondary = len(selection.claims) - len(primary)
             yield f"Claims: {_errors(len(primary), secondary, CONDITION[selection.error])} At least 3 seeds."
         else:
-            yield _looks(selection.looks, len(primary), len(selection.claims) - len(primary))
+            yield _looks(selection.looks, len(primary), secondary)
+        if len(together) < len(selection.claims):
+            yield "Claims that came after the first launch are judged apart, at an error rate of their own."
         yield "Equivalence: two one-sided tests at 5 % within the margin. Not worse: one such test, against the margin."
         yield NOISE[selection.error]
     if selection.measure.items is not None:

@@ -1,0 +1,86 @@
+"""What a study registered at its first launch, before there were results."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from ablab.config.schema import DEFAULT
+from ablab.errors import UserError
+from ablab.files import read_json
+from ablab.study.claims import Settled, asked, settle
+from ablab.study.experiment import ErrorEstimate
+from ablab.study.study import names_of
+from ablab.tasks.registry import task_named
+
+
+class Registered(BaseModel):
+    """The study as registered at its first launch. `typed`: the words of that launch.
+
+    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack. So they
+    do `error`: until then every claim was judged by the paired t test. `looks`: seeds at the first and the last look,
+    where seeds are added.
+    """
+
+    claims: list[Settled]
+    arms: list[str] = []
+    seeds: list[int]
+    runs_already_done: int
+    conditions: dict[str, str] = {}
+    judged: dict[str, str] = {}
+    typed: list[str] = []
+    error: ErrorEstimate = "paired"
+    looks: list[int] | None = None
+
+    def asks(self, claim: Settled) -> bool:
+        """Return whether it has this claim, whatever has been published about it."""
+        return _key(claim) in self._asked
+
+    @cached_property
+    def _asked(self) -> set[str]:
+        return {_key(claim) for claim in self.claims}
+
+    def has(self, arm: str) -> bool:
+        """Return whether it has an arm of this name, alone or among others."""
+        return not self.arms or any(set(names_of(one)) & set(names_of(arm)) for one in self.arms)
+
+    def of_arms(self, arms: Sequence[str]) -> "Registered":
+        """Return the registration with claims under the arms' present names.
+
+        A claim about arms that are one by now keeps the names that it had.
+        """
+
+        def renamed(claim: Settled) -> Settled:
+            names = {name: called(name, arms) for name in claim.weights}
+            return claim.renamed(names) if len(set(names.values())) == len(names) else claim
+
+        return self.model_copy(update={"claims": [renamed(claim) for claim in self.claims]})
+
+    @classmethod
+    def of(cls, folder: Path) -> "Registered | None":
+        """Read the registration; None where the study was never launched. Raises UserError where it cannot be read."""
+        path = folder / "registered.json"
+        if not path.exists():
+            return None
+        try:
+            first, *later = read_json(path)
+            # The winner of a search has a recipe only since the search has ended.
+            for entry in later:
+                winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
+                first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
+            # Older stores omit the baseline and metric of a claim where those of the study apply.
+            metric = task_named(DEFAULT).primary
+            claims = [settle(claim, first["baseline"], metric) for claim in first["claims"]]
+            return cls.model_validate({**first, "claims": claims})
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise UserError(f"{path}: cannot be read as what the study registered") from None
+
+
+def called(name: str, arms: Sequence[str]) -> str:
+    """Return the present name of an arm: one that was united with another has the names of both."""
+    return next((arm for arm in arms if set(names_of(name)) <= set(names_of(arm))), name)
+
+
+def _key(claim: Settled) -> str:
+    return asked(claim).model_dump_json()
