@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ablab.errors import UserError
 from ablab.files import read_json
+from ablab.judge.left_out import left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
@@ -29,7 +30,7 @@ REMADE = "results were deleted and made again"
 
 
 def checked(selection: SelectedArms) -> SelectedArms:
-    """Return the selection with its flaws and the register's stamp.
+    """Return the selection with its flaws, the register's stamp, and a note on runs that it leaves out.
 
     Runs must have been read before the register is: one that ends now is then missing, and not unknown.
     """
@@ -46,7 +47,8 @@ def checked(selection: SelectedArms) -> SelectedArms:
         *broken(chain, [] if selection.study is None else [selection.study]),
         *_of_runs(chain, selection),
     ]
-    return replace(selection, flaws=flaws, stamp=chain.stamp, lost_stamps=lost)
+    notes = [*selection.notes, *left_out(selection, chain)]
+    return replace(selection, flaws=flaws, notes=notes, stamp=chain.stamp, lost_stamps=lost)
 
 
 def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:

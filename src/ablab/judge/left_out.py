@@ -1,0 +1,122 @@
+"""Runs of the same recipes that a report leaves out: the seeds that it shows may be the best of many."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from pathlib import Path
+
+from ablab.errors import UserError
+from ablab.fields import flatten
+from ablab.identity import run_id
+from ablab.judge.document import Span
+from ablab.judge.evidence import observed
+from ablab.judge.format import interval_text, p_words, signed
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import of_differences
+from ablab.statistics.verdict import Failures
+from ablab.store.chain import RECORD, Chain
+from ablab.store.run_folder import RunFolder, all_runs
+from ablab.text import counted, how_many
+
+MOST_COMPARED = 3
+"""Arms of which a note gives the difference over all runs."""
+
+SEEDS_TRIED = 1000
+"""Seeds, from 0, under which a run that is gone is looked for: the register has its id, and no recipe."""
+
+
+def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
+    """Yield a note on runs of the selection's recipes that ended in its store and are no part of it, if there are some.
+
+    It says how many, their seeds, what left them out, and the differences over all runs.
+    """
+    rows = {run.record.condition_id: row for row in selection.rows for run in row.runs if run.record is not None}
+    own = {run.folder.run_id for run in selection.rests_on}
+    others = list(_others(selection.outputs, rows, own))
+    gone = _gone(selection.outputs, rows, chain.ended - own)
+    if not others and not gone:
+        return
+    seeds = sorted({*gone.values(), *(run.seed for _, run in others)})
+    lost = f"; {len(gone)} of the runs are not in the store" if gone else ""
+    runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
+    said = "they are no part of the study" if _fixed(selection) else _chosen(selection)
+    yield "; ".join([runs, said, *_differences(selection, rows, others)])
+
+
+def _fixed(selection: SelectedArms) -> bool:
+    """Return whether the runs were named before any of them had ended."""
+    registered = selection.registered
+    return registered is not None and not registered.runs_already_done and selection.departed is None
+
+
+def _chosen(selection: SelectedArms) -> str:
+    kind = selection.question.partition("=")[0]
+    words = {"runs": "runs=", "where": selection.question}.get(kind) if selection.study is None else None
+    return f"{words or 'the choice of seeds'} leaves them out, so the figures are exploratory"
+
+
+def _others(outputs: Path, rows: Mapping[str, ArmRuns], own: AbstractSet[str]) -> Iterator[tuple[ArmRuns, ArmRun]]:
+    """Yield each other run of the store that has ended and is of one of these recipes, after the row it belongs to."""
+    for folder in all_runs(outputs):
+        record = folder.path / RECORD
+        if folder.run_id in own or not record.exists():
+            continue
+        # Most runs of a large store are of other recipes, and need not be parsed.
+        content = record.read_bytes()
+        row = next((row for condition, row in rows.items() if condition.encode() in content), None)
+        if row is not None:
+            with suppress(UserError):
+                yield row, _run(folder, row)
+
+
+def _gone(outputs: Path, rows: Mapping[str, ArmRuns], ended: AbstractSet[str]) -> dict[str, int]:
+    """Return the seeds of runs of these recipes that had ended and lie in runs/ no more, by the id of the run."""
+    lost = {run for run in ended if not (outputs / "runs" / run / RECORD).exists()}
+    found: dict[str, int] = {}
+    for row in rows.values() if lost else ():
+        recipe = next(run.folder.recipe() for run in row.runs if run.record is not None)
+        ids = {run_id({**recipe, "seed": seed}): seed for seed in range(SEEDS_TRIED)}
+        found |= {run: ids[run] for run in lost & set(ids)}
+    return found
+
+
+def _differences(
+    selection: SelectedArms, rows: Mapping[str, ArmRuns], others: Sequence[tuple[ArmRuns, ArmRun]]
+) -> Iterator[str]:
+    """Yield the differences over the runs of the selection and the others together."""
+    whole = {row.name: row for row in selection.rows}
+    for row in rows.values():
+        runs = {run.seed: run for run in [*(run for its, run in others if its is row), *row.runs]}
+        whole[row.name] = ArmRuns(row.name, [runs[seed] for seed in sorted(runs)])
+    compared = [row for row in selection.rows if row is not selection.baseline_of(row)]
+    for row in compared[:MOST_COMPARED] if others else ():
+        yield _difference(selection, whole[row.name], whole[selection.baseline_of(row).name])
+
+
+def _difference(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> str:
+    measure, pair = selection.measure, f"{arm.name} less {baseline.name}"
+    found = observed(arm, baseline, measure)
+    try:
+        if isinstance(found, NotTestable):
+            raise found
+        if isinstance(found, Failures):
+            shares = (f"{len(one.diverged)} of {len(one.runs)} runs of {one.name}" for one in (arm, baseline))
+            return f"with them, {' and '.join(shares)} diverged"
+        over = of_differences(found)
+    except NotTestable as reason:
+        return f"with them, {pair} cannot be told: {reason}"
+    figure = f"{signed(over.difference, measure.digits)} {measure.unit}".rstrip()
+    interval = interval_text(Span.of(over.at(0.95)), measure.digits)
+    return f"with them, {pair} is {figure} {interval}, {p_words(over.p)}, over {over.n} seeds"
+
+
+def _run(folder: RunFolder, row: ArmRuns) -> ArmRun:
+    """Return another run of an arm, judged as those of the selection are."""
+    record, recipe = folder.record(), flatten(folder.recipe())
+    ids: Sequence[str] = [run.evaluation.evaluation_id for run in row.runs if run.evaluation is not None]
+    evaluation = folder.evaluation(ids[0]) if ids else None
+    is_diverged = record is not None and record.state == "diverged"
+    state = "diverged" if is_diverged else "finished" if evaluation or not ids else "not judged"
+    return ArmRun(folder, recipe["seed"], state, record, evaluation, None, recipe)
