@@ -248,4 +248,4 @@ def _curve(cell: Cell, evaluations: list[Evaluation]) -> Curve:
 
 def claims_of(selection: SelectedArms) -> list[ClaimLine]:
     """The claims of a selection, with their sentences."""
-    return with_words(judge(selection), selection)
+    return with_words(judge(selection))

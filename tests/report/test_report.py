@@ -26,8 +26,8 @@ def test_it_says_where_it_lies_and_what_it_found(reported):
     assert "Is an arm that errs less a better arm?" in reported.out
     assert f"Results: {reported.folder / 'report.html'}" in reported.out
     assert (
-        "LayerDrop 0.1 is better than no LayerDrop.\n  Supported, above the margin of 0.50. The difference"
-        in reported.out
+        "LayerDrop 0.1 is better than no LayerDrop by at least 0.5 BLEU.\n"
+        "  Supported, above the margin of 0.5. The difference" in reported.out
     )
 
 

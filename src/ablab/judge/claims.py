@@ -11,7 +11,7 @@ from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifferen
 from ablab.judge.ends import given_up_words
 from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
-from ablab.judge.failures import RANK, SHARE, compared, failures
+from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.metrics import Measure
 from ablab.judge.origins import unlike
 from ablab.judge.prospects import advice
@@ -174,7 +174,9 @@ class _Reading:
             secondary=claim.secondary,
             later=selection.is_later(claim),
             advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
-            strength=_strength(claim, verdict, shown),
+            different=verdict.different,
+            small=verdict.small,
+            large=verdict.large,
             chosen=next((by for sides in compare if (by := chosen(measure, *sides))), None) if is_choice else None,
             per_seed=_per_seed(selection, claim, found),
             higher_is_better=measure.higher_is_better,
@@ -223,18 +225,6 @@ def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:
         return failures(arm, baseline, higher_is_better=False)
     except NotTestable as reason:
         return reason
-
-
-def _strength(claim: Settled, verdict: Verdict, shown: Measure) -> str | None:
-    """Return whether a supported difference exceeds its margin, in words; None without a margin, and for shares."""
-    if not claim.margin or claim.expect in ("equal", "not_worse") or verdict.outcome != "supported" or shown is SHARE:
-        return None
-    if shown is RANK:
-        return f"{'also' if verdict.large else 'not'} with the margin taken off"
-    side = "above" if claim.expect == "greater" else "below"
-    if not verdict.large:
-        return f"{side} 0, not shown to exceed the margin"
-    return "above the margin" if claim.expect == "greater" else "below 0 by more than the margin"
 
 
 def _unlike(sides: Sequence[tuple[ArmRuns, ArmRuns]]) -> str | None:

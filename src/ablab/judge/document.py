@@ -10,6 +10,9 @@ from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked, survivors
 from ablab.tasks.task import Example
 
+EXPLORATORY = "Exploratory: "
+"""What a claim says first that was not fixed before its results were known."""
+
 TUNING = "tuning"
 """The factor `within` of a study whose arms are compared at usual settings and tuned."""
 
@@ -175,12 +178,14 @@ class ClaimLine(Strict):
     the measure compared: where runs diverged, shares of failures, or ranks of all runs. `unlike`: differences between
     the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
     `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
-    words. `strength`: whether a supported difference exceeds the margin, in words. `chosen`: the choice of weights that
-    the compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares
-    of failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
-    where seeds are added until the claims are settled. `later`: it came after the registration, and shares an error
-    rate with such claims alone. `tuning`: how it stands with tuned and with usual settings.
-    `words`: sentences that can stand alone; they begin with what is claimed, which older reports do not have apart.
+    words. `different`, `small`, `large`: the difference is shown not to be 0, to lie within the margin, and to lie at
+    or beyond it; `strength`: the same in words. `chosen`: the choice of weights that the compared score made, if it
+    did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares of failures, and in older
+    reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`: where seeds are added
+    until the claims are settled. `later`: it came after the registration, and shares an error rate with such claims
+    alone. `tuning`: how it stands with tuned and with usual settings.
+    `words`: sentences that can stand alone; they begin with what is claimed, which older reports do not have apart, and
+    before that with the mark of what is exploratory.
     """
 
     arm: str
@@ -213,6 +218,9 @@ class ClaimLine(Strict):
     secondary: bool = False
     later: bool = False
     advice: Advice | None = None
+    different: bool = False
+    small: bool = False
+    large: bool = False
     strength: str | None = None
     chosen: str | None = None
     per_seed: list[SeedDifference] = Field(default_factory=list)
@@ -223,13 +231,14 @@ class ClaimLine(Strict):
     @property
     def judged(self) -> str:
         """The words without the claim, for where it has just been said in others."""
-        rest = self.words.removeprefix(f"{self.claimed}: ")
+        rest = self.words.removeprefix(EXPLORATORY).removeprefix(f"{self.claimed}: ")
         return rest[:1].upper() + rest[1:] if self.claimed else rest
 
     @property
     def verdict(self) -> str:
-        """The outcome, and what a supported claim with a margin shows of it."""
-        return self.outcome if self.strength is None else f"{self.outcome}, {self.strength}"
+        """The outcome, and where the difference lies relative to the margin; what is exploratory says so first."""
+        outcome = self.outcome if self.strength is None else f"{self.outcome}, {self.strength}"
+        return f"{EXPLORATORY.lower()}{outcome}" if self.exploratory else outcome
 
 
 class EffectLine(Strict):

@@ -3,22 +3,23 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ablab.console import duration
-from ablab.judge.document import Advice, ClaimLine, FollowedLine
+from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine
 from ablab.judge.failures import RANK
-from ablab.judge.format import interval_text, number, p_words, percent, signed
-from ablab.judge.selection import SelectedArms
+from ablab.judge.format import interval_text, p_words, percent, signed
 from ablab.judge.tuned import UNDECIDED, by_tuning, is_tuned
+from ablab.report.shown import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.study.claims import EXPECTED
 
 
-def with_words(lines: Sequence[ClaimLine], selection: SelectedArms) -> list[ClaimLine]:
-    """Return the lines of the selection's claims with what is claimed, and with sentences on the verdict."""
+def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
+    """Return all claims of a report with what is claimed, and with sentences on the verdict."""
     said = []
-    for claim, line, pair in zip(selection.claims, lines, by_tuning(lines), strict=True):
-        margin = number(line.margin, selection.measure_of(claim).digits)
-        sentences = [_verdict(line, margin, _family(line, lines)), *_beside(line), *_tuning(line, pair)]
-        update = {"claimed": claimed(line), "words": f"{claimed(line)}: {' '.join(sentences)}"}
+    for without, pair in zip(lines, by_tuning(lines), strict=True):
+        line = without.model_copy(update={"strength": strength(without)})
+        sentences = [_verdict(line, _family(line, lines)), *_beside(line), *_tuning(line, pair)]
+        mark = EXPLORATORY if line.exploratory else ""
+        update = {"claimed": claimed(line), "words": f"{mark}{claimed(line)}: {' '.join(sentences)}"}
         said.append(line.model_copy(update=update))
     return said
 
@@ -41,9 +42,9 @@ def _family(line: ClaimLine, lines: Sequence[ClaimLine]) -> str:
     return f"{claims}{' later' * line.later}{which} claims" if claims > 1 else ""
 
 
-def _verdict(line: ClaimLine, margin: str, family: str) -> str:
-    """Return the verdict and its figures. `margin`: in the digits of the measure claimed."""
-    outcome = _with_margin(line, margin)
+def _verdict(line: ClaimLine, family: str) -> str:
+    """Return the verdict and its figures."""
+    outcome = _with_margin(line)
     if line.reason is not None:
         return f"{outcome}; {line.reason}."
     is_ = "so far is" if line.outcome == "provisional" else "is"
@@ -52,19 +53,36 @@ def _verdict(line: ClaimLine, margin: str, family: str) -> str:
     )
     if line.interval is not None:
         sentence += f", {100 * line.interval.level:.4g} % interval {interval_text(line.interval, line.digits)}"
-    of_what = " of no difference" if line.outcome == "equivalent" else ""
-    corrected = "" if line.corrected is None else f", {p_words(line.corrected, of_what)}"
+    corrected = "" if line.corrected is None else f", {p_words(line.corrected, _hypothesis(line))}"
     several = f" corrected for {family}" if family and corrected else ""
     seeds = "runs an arm" if line.interval is None else "seeds"
     return f"{sentence}{corrected}{several}, {line.n} {seeds}."
 
 
-def _with_margin(line: ClaimLine, margin: str) -> str:
+def _with_margin(line: ClaimLine) -> str:
     """Return the outcome, and the margin that it depends on."""
-    if not line.margin:
-        return line.verdict
-    named = line.verdict.replace("the margin", f"the margin of {margin}")
-    return named if named != line.verdict else f"{line.verdict} (margin {margin})"
+    if line.strength is None:
+        return f"{line.outcome} (margin {line.margin:g})" if line.margin else line.outcome
+    return f"{line.outcome}, {line.strength.replace('the margin', f'the margin of {line.margin:g}')}"
+
+
+def _hypothesis(line: ClaimLine) -> str:
+    """Return what a p is of, with the space before it; empty where it is of no difference and there is no margin.
+
+    Of *equal* and *not worse* the p of the likelier side is given, that the margin is not kept or that it is.
+    """
+    margin, difference = margin_of(line), line.difference or 0.0
+    if not margin or line.title != line.about:
+        return ""
+    if line.expect in ("greater", "less"):
+        return " of no difference"
+    if line.expect == "equal":
+        is_kept = abs(difference) < margin
+        return f" of a difference of {margin:g} or more" if is_kept else f" of a difference within {margin:g}"
+    is_kept = (difference if is_worse_below(line) else -difference) > -margin
+    return (
+        f" of being worse by {margin:g} or more" if is_kept else f" of being worse by less than {margin:g}, or better"
+    )
 
 
 def _compared(line: ClaimLine) -> str:

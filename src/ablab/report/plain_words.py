@@ -1,75 +1,83 @@
-"""The words that a person would say first: arms by name, and verdicts without figures.
+"""The words that a person would say first: arms by name, and what verdicts show.
 
 `norm=scalenorm,layerdrop=0` is ScaleNorm without LayerDrop.
 """
 
 import re
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 from ablab.config.groups import file_of, groups
-from ablab.judge.document import ClaimLine
+from ablab.judge.document import EXPLORATORY, ClaimLine
 from ablab.judge.failures import RANK, SHARE
+from ablab.report.shown import OPEN, amount, is_worse_below, margin_of, shown
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED
 
 
 class Forms(NamedTuple):
-    """How two arms compare: where the measure of the first is higher, lower, or alike, and where it is not worse."""
+    """How two arms compare: where the measure of the first is higher, and where it is lower."""
 
     higher: str
     lower: str
-    alike: str
-    not_worse: str
-
-    def opposite(self, form: str) -> str:
-        """Return the form that a refuted claim leaves."""
-        return self.lower if form == self.higher else self.higher
 
 
-QUALITY = Forms("is better than", "is worse than", "is as good as", "is no worse than")
+QUALITY = Forms("is better than", "is worse than")
 OF_METRIC = {
-    "training_speed": Forms(
-        "trains faster than", "trains more slowly than", "trains as fast as", "trains no more slowly than"
-    ),
-    "decoding_speed": Forms(
-        "decodes faster than", "decodes more slowly than", "decodes as fast as", "decodes no more slowly than"
-    ),
-    "memory": Forms(
-        "needs more memory than", "needs less memory than", "needs as much memory as", "needs no more memory than"
-    ),
-    "failures": Forms(
-        "diverges more often than", "diverges less often than", "diverges as often as", "diverges no more often than"
-    ),
-    "depth": Forms(
-        "needs more decoder layers than",
-        "does with fewer decoder layers than",
-        "needs as many decoder layers as",
-        "needs no more decoder layers than",
-    ),
+    "training_speed": Forms("trains faster than", "trains more slowly than"),
+    "decoding_speed": Forms("decodes faster than", "decodes more slowly than"),
+    "memory": Forms("needs more memory than", "needs less memory than"),
+    "failures": Forms("diverges more often than", "diverges less often than"),
+    "depth": Forms("needs more decoder layers than", "does with fewer decoder layers than"),
 }
 """Forms for what is no score."""
 
 
 def plain_words(claim: ClaimLine, metric: str) -> str:
-    """Return the verdict in plain words, without figures. `metric`: the report's own, which need not be named."""
+    """Return what the verdict shows in plain words, with no figure but the margin.
+
+    `metric`: the report's own, which need not be named. A claim that is exploratory says so first.
+    """
+    said = _asked(claim, metric) if claim.outcome in OPEN else _shown(claim, metric)
+    said = f"{said}{_instead(claim)}."
+    return f"{EXPLORATORY}{said}" if claim.exploratory else _capital(said)
+
+
+def _shown(claim: ClaimLine, metric: str) -> str:
+    margin, (low, high) = margin_of(claim), shown(claim)
+    if low < 0 < high:
+        if -low == high:
+            return _alike(claim, metric)
+        return _compared(claim, metric, is_higher=low == -inf, after=f", by less than {amount(claim)}, if at all")
+    if margin and margin in (low, -high):
+        return _compared(claim, metric, is_higher=low > 0, by=f" by at least {amount(claim)}")
+    after = "" if inf in (-low, high) else f", but by less than {amount(claim)}"
+    return _compared(claim, metric, is_higher=low >= 0, after=after)
+
+
+def _asked(claim: ClaimLine, metric: str) -> str:
+    """Return the question that is open."""
+    margin = margin_of(claim)
+    if claim.expect == "equal":
+        return f"{_open(claim)} {_alike(claim, metric) if margin else _alike(claim, metric, 'differ')}"
+    if claim.expect == "not_worse":
+        by = f" by {amount(claim)} or more" if margin else ""
+        return f"{_open(claim)} {_compared(claim, metric, is_higher=not is_worse_below(claim), by=by)}"
+    return f"{_open(claim)} {_compared(claim, metric, is_higher=claim.expect == 'greater')}"
+
+
+def _compared(claim: ClaimLine, metric: str, *, is_higher: bool, by: str = "", after: str = "") -> str:
     forms, of = _forms(claim, metric)
     arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
-    after = f", {both}" if both else ""
-    asked = {"greater": forms.higher, "less": forms.lower, "equal": forms.alike, "not_worse": forms.not_worse}[
-        claim.expect
-    ]
-    said = {
-        "supported": asked,
-        "refuted": _refuted(claim, forms, asked),
-        "equivalent": forms.alike,
-        "real, but smaller than matters": asked,
-    }.get(claim.outcome)
-    if said is None:
-        return f"{_open(claim)} {arm} {asked} {baseline}{of}{after}."
-    little = ", but by less than matters" if claim.outcome.startswith("real") else ""
-    return f"{_capital(arm)} {said} {baseline}{of}{after}{little}{_instead(claim)}."
+    return f"{arm} {forms.higher if is_higher else forms.lower} {baseline}{of}{by}{both and f', {both}'}{after}"
+
+
+def _alike(claim: ClaimLine, metric: str, differ: str = "") -> str:
+    arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
+    of = "" if claim.metric == metric else f" in {claim.about}"
+    return f"{arm} and {baseline} {differ or f'differ by less than {amount(claim)}'}{of}{both and f', {both}'}"
 
 
 def _forms(claim: ClaimLine, metric: str) -> tuple[Forms, str]:
@@ -77,31 +85,17 @@ def _forms(claim: ClaimLine, metric: str) -> tuple[Forms, str]:
     if claim.metric in OF_METRIC:
         return OF_METRIC[claim.metric], ""
     of = "" if claim.metric == metric else f" in {claim.about}"
-    higher_is_better = claim.higher_is_better
-    if higher_is_better is None:
-        return Forms("is above", "is below", "is level with", "is not worse than"), of
-    better, worse, alike, not_worse = QUALITY
-    return Forms(better, worse, alike, not_worse) if higher_is_better else Forms(worse, better, alike, not_worse), of
-
-
-def _refuted(claim: ClaimLine, forms: Forms, asked: str) -> str:
-    if claim.expect in ("greater", "less"):
-        return forms.opposite(asked)
-    if claim.expect == "not_worse":
-        return forms.lower if claim.higher_is_better is not False else forms.higher
-    # Of ranks, the better side won more; of shares of failures, the worse side has more.
-    if claim.title == claim.about:
-        return forms.higher if (claim.difference or 0) > 0 else forms.lower
-    better = ((claim.difference or 0) > 0) == (claim.title == RANK.title)
-    return forms.higher if better == (claim.higher_is_better is not False) else forms.lower
+    if claim.higher_is_better is None:
+        return Forms("is above", "is below"), of
+    return QUALITY if claim.higher_is_better else Forms(QUALITY.lower, QUALITY.higher), of
 
 
 def _open(claim: ClaimLine) -> str:
     if claim.outcome == "provisional":
-        return "It is too early to say whether"
+        return "it is too early to say whether"
     if claim.outcome == "not testable":
-        return "It cannot be judged whether"
-    return "These seeds cannot tell whether" if claim.n != 1 else "One seed cannot tell whether"
+        return "it cannot be judged whether"
+    return "these seeds cannot tell whether" if claim.n != 1 else "one seed cannot tell whether"
 
 
 def _instead(claim: ClaimLine) -> str:

@@ -25,7 +25,7 @@ def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], N
     found = findings(selection, resamples, advance)
     said = {
         "notes": [*notes(selection), *found.notes],
-        "claims": with_words(found.claims, selection),
+        "claims": with_words(found.claims),
         "methods": [*methods(selection, resamples), *([SENSITIVITY] if found.metrics else [])],
     }
     return found.model_copy(update=said)

@@ -60,7 +60,7 @@ def claims_table(document: Document) -> ReportTable:
     """Return claims and verdicts."""
     columns: list[Column[ClaimLine]] = [
         Column("claim", _claimed, leads=True),
-        Column("verdict", lambda claim: claim.verdict + (" (exploratory)" if claim.exploratory else ""), leads=True),
+        Column("verdict", lambda claim: claim.verdict, leads=True),
         Column("notes", _notes_on_claim, is_sparse=True, leads=True),
         Column("difference", _difference),
         Column("interval", _interval),

@@ -223,7 +223,6 @@ def _verdict(claim: Watched, boundary: Boundary, found: Paired, claims: int) -> 
     outcome = outcome_of(claim.expect, test.sign, different, small, large)
     wide, narrow = boundary.intervals(found)
     decisive = zero if claim.expect in ("greater", "less") else min(outside, inside)
-    bounded = claim.expect == "equal" and outcome != "refuted" and claim.margin > 0
     return Verdict(
         outcome,
         n=found.n,
@@ -238,7 +237,7 @@ def _verdict(claim: Watched, boundary: Boundary, found: Paired, claims: int) -> 
         local=2 * looks.level(boundary.alpha / 2, found.n),
         small=small and claim.margin > 0,
         large=large and claim.margin > 0,
-        within=outcome == "equivalent" or bounded or not two_sided,
+        within=small or not two_sided,
     )
 
 

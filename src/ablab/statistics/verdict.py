@@ -65,7 +65,7 @@ class Verdict:
     `corrected`: over the family, of no difference, or for *equal* of whichever falls first, as large as the margin or
     smaller. `test`: the method, in words; `standard_error` and `df`: of its difference. `local`: the level that Holm
     leaves to this claim. `small`: shown to be within the margin; `large`: shown to lie at or beyond it.
-    `within`: the outcome is about lying within the margin. `reason`: what is missing.
+    `within`: the outcome is about lying within the margin, or on one side of it. `reason`: what is missing.
     """
 
     outcome: Outcome
@@ -89,6 +89,13 @@ class Verdict:
     def decided_by(self) -> Interval | None:
         """The interval on which the outcome rests: the narrow one where it is about lying within the margin."""
         return self.narrow if self.within else self.interval
+
+    @property
+    def different(self) -> bool:
+        """Whether 0 is ruled out at an equal share of the 5 %, which *equal* and *not worse* claims do not ask."""
+        if self.p is None or self.local is None:
+            return False
+        return self.p <= (self.local if self.simultaneous is None else 1 - self.simultaneous.level)
 
     @property
     def detectable(self) -> float | None:
@@ -144,8 +151,7 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         outcome = outcome_of(case.expect, test.sign, different, small, large)
         decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
         described = _described(outcome, evidence, decisive, float(corrected.local[i]), len(cases), alpha)
-        bounded = case.expect == "equal" and outcome != "refuted" and case.margin > 0
-        within = outcome == "equivalent" or bounded or case.expect in ONE_SIDED
+        within = small or case.expect in ONE_SIDED
         measured = case.margin > 0 and not _are_shares(evidence)
         results.append(replace(described, small=small and measured, large=large and measured, within=within))
     return results
@@ -198,7 +204,7 @@ def tests_of_differences(found: Paired | Moderated, expect: Expectation, margin:
         above = found.difference + margin if expect == "not_less" else margin - found.difference
         worse, enough = (float(student.upper_tail(way * above / error, df)) for way in (1, -1))
         return Tests(outside=worse, inside=enough, settled=min(worse, enough), sign=float(np.sign(found.difference)))
-    outside = tost(found.difference, error, df, margin) if margin > 0 else 1.0
+    outside = tost(found.difference, error, df, margin) if size < margin else 1.0
     inside = float(student.two_sided((size - margin) / error, df)) if size > margin else 1.0
     zero = 1.0 if expect == "equal" else found.p
     small = outside if expect == "equal" else max(zero, outside)
