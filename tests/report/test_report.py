@@ -79,7 +79,8 @@ def test_figures_agree_across_all_renderings(reported):
     assert [table.key for table in tables(document)] == ["claims", "arms", "differences", "metrics"]
     for table in tables(document):
         with (reported.folder / f"{table.key}.csv").open(newline="") as file:
-            stamped = [[*table.columns, "register"], *([*row, document.stamp] for row in table.rows)]
+            ends = ["; ".join(document.notes), document.stamp]
+            stamped = [[*table.columns, "report says", "register"], *([*row, *ends] for row in table.rows)]
             assert list(csv.reader(file)) == stamped
         assert len(set(table.columns)) == len(table.columns)
         cells = re.findall(r"<(?:td|li id)[^>]*>(.*?)</(?:td|li)>", page, flags=re.S)

@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from ablab.judge.document import Document
 from ablab.report.tables import ReportTable
 from ablab.report.text import comma_separated
 
@@ -27,6 +28,8 @@ from ablab.report.text import comma_separated
         ("norm=post", "norm=post"),
     ],
 )
-def test_no_cell_is_a_formula(cell, written):
+def test_no_cell_is_a_formula(cell, written, reported):
     table = ReportTable("a", "A", ["name", "value"], [[cell, "1"]], 1)
-    assert [*csv.reader(comma_separated(table, "stamp").splitlines())][1] == [written, "1", "stamp"]
+    document = Document.model_validate(reported.data).model_copy(update={"notes": [cell], "stamp": "stamp"})
+    rows = [*csv.reader(comma_separated(document, table).splitlines())]
+    assert rows == [["name", "value", "report says", "register"], [written, "1", written, "stamp"]]

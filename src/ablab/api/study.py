@@ -52,10 +52,15 @@ class LaunchedStudy:
         """Each claim with its verdict: `outcome`, `words`, `difference`, `interval`, `p`."""
         return self.document.claims
 
+    @property
+    def notes(self) -> list[str]:
+        """What the report says beside its figures: flaws, departures, exploratory claims, missing runs."""
+        return self.document.notes
+
     def table(self) -> Rows:
         """Return a row for each run of each arm: arm, id, seed, state, score of the study's metric, validation loss."""
         loss = self.document.loss
-        return Rows(
+        rows = (
             {
                 "arm": arm.name,
                 "is_baseline": arm.is_baseline,
@@ -68,9 +73,10 @@ class LaunchedStudy:
             for arm in self.arms
             for run in arm.runs
         )
+        return Rows(rows, self.notes)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return the table as a DataFrame; Error where pandas is not installed."""
+        """Return the table as a DataFrame, with the notes in its `attrs`; Error where pandas is not installed."""
         return self.table().to_pandas()
 
     def to_latex(self) -> str:

@@ -12,17 +12,17 @@ Row = Mapping[str, Any]
 
 
 class Rows(Sequence[Row]):
-    """An unchanging table: a mapping from column to value for each row."""
+    """An unchanging table: a mapping from column to value for each row. `notes`: what a report says beside them."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = tuple(rows)
+    def __init__(self, rows: Iterable[Row], notes: Sequence[str] = ()) -> None:
+        self._rows, self.notes = tuple(rows), tuple(notes)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
     @overload
     def __getitem__(self, index: slice) -> "Rows": ...
     def __getitem__(self, index: int | slice) -> "Row | Rows":
-        return Rows(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return Rows(self._rows[index], self.notes) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -39,9 +39,11 @@ class Rows(Sequence[Row]):
         return list(dict.fromkeys(key for row in self._rows for key in row))
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return the rows as a DataFrame; Error where pandas is not installed."""
+        """Return the rows as a DataFrame, with the notes in its `attrs`; Error where pandas is not installed."""
         try:
             import pandas
         except ImportError:
             raise UserError("to_pandas: pandas is not installed; pip install 'ablab[pandas]'") from None
-        return pandas.DataFrame([dict(row) for row in self._rows], columns=self.columns)
+        frame = pandas.DataFrame([dict(row) for row in self._rows], columns=self.columns)
+        frame.attrs["notes"] = list(self.notes)
+        return frame

@@ -40,14 +40,16 @@ from ablab.tasks.verbs import say_json, split_words
 
 
 def track_report(document: Document, study: Study, say: Callable[[str], None]) -> None:
-    """Log the report to W&B under `report/`, with the verdicts also in the summary, where lists of runs show them."""
+    """Log the report to W&B under `report/`; verdicts and notes also go to the summary, which lists of runs show."""
     moment = int(time.time())  # after the comparison logged at the end of the study
     with open_study_tracker(study, say) as tracker:
         for table in tables(document):
             tracker.table(moment, f"report/{table.key}", table.columns, table.rows)
         for key, chart in charts(document).items():
             tracker.chart(moment, f"report/{key}", chart)
-        tracker.summary({f"report/verdicts/{number}": claim.words for number, claim in enumerate(document.claims, 1)})
+        verdicts = (claim.words + exploratory_words(claim) for claim in document.claims)
+        told = {f"report/verdicts/{number}": words for number, words in enumerate(verdicts, 1)}
+        tracker.summary({**told, "report/notes": "; ".join(document.notes)})
 
 
 @uncollected()
@@ -161,7 +163,7 @@ def _write(document: Document, folder: Path) -> bool:
         for name, text in column_files(document).items():
             write_text(made / name, text)
         for table in tables(document):
-            write_text(made / f"{table.key}.csv", comma_separated(table, document.origin or document.stamp or ""))
+            write_text(made / f"{table.key}.csv", comma_separated(document, table))
         folder.mkdir(exist_ok=True)
         names = {path.name for path in made.iterdir()}
         for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:

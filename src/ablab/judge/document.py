@@ -438,7 +438,8 @@ class Setup(Strict):
     """What the runs were and cost, for a paper's checklist. `parameters`: fewest and most.
 
     `training_seconds`: times the number of devices, with validation; `tokens`: of the target. `settings`: of the
-    recipe, the same in all arms; `varied`: those in which arms differ, with their values. `searched`: which settings
+    recipe, the same in all arms; `varied`: those in which arms differ, with their values. `unfixed`: why nothing shows
+    that they were fixed before the runs; None where the registration does. `searched`: which settings
     were searched, within which bounds, and by which score. `typed`: the words of the first launch. `tuning_runs`,
     `tuning_seconds`: of what was tried to tune the arms. `fixed_seeds`, `fixed_runs`: of a design that trains every arm
     with as many seeds as a study that adds them may use; None and 0 for other studies.
@@ -462,14 +463,16 @@ class Setup(Strict):
     tuning_seconds: float = 0.0
     fixed_seeds: int | None = None
     fixed_runs: int = 0
+    unfixed: str | None = None
 
 
 class Document(Strict):
-    """The whole report. `within`: the factor in each level of which arms have a baseline of their own, or None.
+    """The whole report. `notes`: what every output of it says beside its figures.
 
-    `beside`: the scores that tables show beside the metric; `loss`: that of validation, of each run. `stamp`,
-    `lost_stamps`: as of `Selection`; older reports have none. `origin`: where the figures are not from runs of
-    a store, that it was not verified. `setup`: None without records, and in older reports.
+    `within`: the factor in each level of which arms have a baseline of their own, or None. `beside`: the scores that
+    tables show beside the metric; `loss`: that of validation, of each run. `stamp`, `lost_stamps`: as of `Selection`;
+    older reports have none. `origin`: where the figures are not from runs of a store, that it was not verified.
+    `setup`: None without records, and in older reports.
     """
 
     name: str

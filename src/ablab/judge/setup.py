@@ -42,7 +42,17 @@ def setup(selection: SelectedArms) -> Setup | None:
         tuning_seconds=sum(tried.values()),
         fixed_seeds=most,
         fixed_runs=(most or 0) * len(trained),
+        unfixed=_unfixed(selection),
     )
+
+
+def _unfixed(selection: SelectedArms) -> str | None:
+    registered = selection.registered
+    if registered is None:
+        return "no study registered them"
+    if registered.runs_already_done:
+        return f"{registered.runs_already_done} of the runs had finished when the study was registered"
+    return selection.departed
 
 
 OWN = ("outputs=", "hydra.", "logger", "trainer.progress=", "wait=")

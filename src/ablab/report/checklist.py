@@ -35,7 +35,9 @@ OF_OVERLAP = (
 
 def checklist(document: Document) -> str:
     """Return in Markdown what the records say, and the items of both checklists, which refer to it."""
-    lines = [f"# Checklists for {escaped(document.name)}", "", ABOUT, "", "## What the records say", ""]
+    lines = [f"# Checklists for {escaped(document.name)}", "", ABOUT, ""]
+    lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
+    lines += ["## What the records say", ""]
     lines += [f"- **{topic}.** {text}" for topic, text in facts(document)]
     items = (files("ablab.report") / "checklists.md").read_text(encoding="utf-8")
     return "\n".join([*lines, "", items])
@@ -115,9 +117,14 @@ def _listed(values: Mapping[str, Any]) -> str:
 
 
 def _search(made: Setup) -> str:
+    if not made.searched and made.unfixed is not None:
+        return (
+            f"{FILL} how the settings were chosen, with bounds and trials of any search: nothing shows that they were "
+            f"fixed before the runs, since {escaped(made.unfixed)}."
+        )
     if not made.searched:
         return (
-            "The study searched no settings: all values were fixed in the experiment file before its runs. "
+            "The study searched no settings: all values were registered before its runs. "
             f"{FILL} bounds and trials of any search before that."
         )
     return " ".join(map(escaped, made.searched))

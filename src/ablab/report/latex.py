@@ -168,7 +168,7 @@ def column_figure(document: Document) -> str:
         return ""
     marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
     first = f" The first {COLUMN_ROWS} of {len(rows)}." if len(rows) > COLUMN_ROWS else ""
-    caption = f"Differences in {about}: {'; '.join(marks)}.{first}"
+    caption = f"Differences in {about}: {'; '.join(marks)}.{first}{_notes(document)}"
     content = ["\\centering", "\\includegraphics[width=\\columnwidth]{column_figure.pdf}"]
     return _float("figure", content, breakable(caption), label(document.name), "[t]") + "\n"
 
@@ -178,6 +178,7 @@ def column_methods(document: Document) -> str:
     signatures = [f"{name}: {signature}." for name, signature in document.signatures.items()]
     sentences = [
         *map(breakable, [*document.methods, *signatures]),
+        breakable(_notes(document)).strip(),
         *(f"{escaped(words)}." for words in document.custody),
     ]
     return "\n".join(["\\paragraph{Statistics.}\\begin{sloppypar}", *sentences, "\\end{sloppypar}", ""])
@@ -232,7 +233,13 @@ def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]
         shared = {line.n for line in document.differences if line.difference is not None} == counts
         paired = "paired by seed" if shared else "paired by seed, over those that both have"
         text += f" $\\Delta$: difference from {breakable(baseline)}, {paired}{interval}."
-    return text + (f" The first {MOST_ARMS} of {len(arms)} arms." if len(arms) > MOST_ARMS else "")
+    text += f" The first {MOST_ARMS} of {len(arms)} arms." if len(arms) > MOST_ARMS else ""
+    return text + breakable(_notes(document))
+
+
+def _notes(document: Document) -> str:
+    """Return what must stand beside the figures, with the space before it."""
+    return f" Note: {'; '.join(document.notes)}." if document.notes else ""
 
 
 LONG = 12

@@ -1,11 +1,11 @@
 """A report with its sentences: what was judged, the notes at its top, words on each claim, the methods, the cost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ablab.console import duration
 from ablab.judge.build import findings
-from ablab.judge.document import Document, Setup
+from ablab.judge.document import ClaimLine, Document, Setup
 from ablab.judge.evidence import chosen
 from ablab.judge.flaws import MOST_NAMED, named
 from ablab.judge.metrics import Measure
@@ -24,16 +24,18 @@ def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], N
     """Judge a selection and say what was found. `advance` is called after each arm has been compared."""
     found = findings(selection, resamples, advance)
     said = {
-        "notes": [*notes(selection), *found.notes],
+        "notes": [*notes(selection, found.claims), *found.notes],
         "claims": with_words(found.claims),
         "methods": [*methods(selection, resamples), *([SENSITIVITY] if found.metrics else [])],
     }
     return found.model_copy(update=said)
 
 
-def notes(selection: SelectedArms) -> list[str]:
-    """Return notes for the top of the page: missing runs, lost files, smoke runs, unregistered claims."""
-    said = [*selection.flaws, *selection.notes]
+def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
+    """Return what every output says beside its figures: flaws, departures, exploratory claims, missing runs."""
+    said = [*selection.flaws, *selection.notes, *_exploratory(selection, claims)]
+    if selection.origin is not None and not any(note.startswith(selection.origin) for note in said):
+        said.append(f"{selection.origin}: the figures are not from runs of a store")
     states = Counter(run.state for arm in selection.rows for run in arm.runs)
     total = sum(states.values())
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}
@@ -74,9 +76,20 @@ def notes(selection: SelectedArms) -> list[str]:
     ]
     if selection.origin is not None:
         said.append(f"taken as better: {', '.join(dict.fromkeys(map(_better, _compared(selection))))}")
-    if selection.registered is None and selection.claims and selection.origin is None:
-        said.append("this study was never launched as one: its claims were not registered before its runs")
     return said
+
+
+def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterator[str]:
+    """Yield how many claims are exploratory, and why, where no other note says why."""
+    reasons = [claim.exploratory for claim in claims if claim.exploratory is not None]
+    if not reasons:
+        return
+    every = "the claim is" if len(claims) == 1 else f"all {len(claims)} claims are"
+    some = f"{len(reasons)} of {len(claims)} claims {'is' if len(reasons) == 1 else 'are'}"
+    which = every if len(reasons) == len(claims) else some
+    told = {selection.departed, "; ".join(selection.flaws)}
+    why = "; ".join(reason for reason in dict.fromkeys(reasons) if reason not in told)
+    yield f"{which} exploratory" + (f": {why}" if why else ", for what is said above")
 
 
 NOISE = {

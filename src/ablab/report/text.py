@@ -48,12 +48,13 @@ def _about(document: Document) -> str:
     return " · ".join(escaped(part) for part in (name, document.source or "", seeds, test_set) if part)
 
 
-def comma_separated(table: ReportTable, custody: str) -> str:
-    """Return one table as CSV, with what vouches for its figures as the last column of each row."""
+def comma_separated(document: Document, table: ReportTable) -> str:
+    """Return one table as CSV; each row ends with the notes of the report, and with what vouches for its figures."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*map(_no_formula, table.columns), "register"])
-    writer.writerows([*map(_no_formula, row), custody] for row in table.rows)
+    ends = [_no_formula("; ".join(document.notes)), document.origin or document.stamp or ""]
+    writer.writerow([*map(_no_formula, table.columns), "report says", "register"])
+    writer.writerows([*map(_no_formula, row), *ends] for row in table.rows)
     return text.getvalue()
 
 

@@ -1,0 +1,139 @@
+"""What must be said beside any figure is said in every output, and each kind of it is among the notes."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from ablab.api.study import LaunchedStudy
+from ablab.api.tables import Rows
+from ablab.commands.report import _say, _write, track_report
+from ablab.console import Console
+from ablab.judge.document import Document
+from ablab.judge.selection_of_study import of_study
+from ablab.judge.setup import setup
+from ablab.report.checklist import facts
+from ablab.report.dashboard.content import Content
+from ablab.report.dashboard.send import as_sent, report
+from ablab.report.latex import breakable
+from ablab.report.sentences import notes
+from ablab.report.tables import tables
+
+NOTES = ["10 runs were given up on 2026-11-25: the machine is gone", "all 3 claims are exploratory: seen before"]
+
+
+@pytest.fixture(scope="module")
+def document(reported):
+    return Document.model_validate(reported.data).model_copy(update={"notes": NOTES})
+
+
+@pytest.fixture
+def written(document, tmp_path, undrawn):
+    _write(document, tmp_path / "noted")
+    return tmp_path / "noted"
+
+
+TEXTS = ("report.html", "report.md", "report.tex", "column_table.tex", "column_figure.tex", "column_methods.tex")
+
+
+def test_every_file_says_it(document, written):
+    files = {path.name for path in written.iterdir()}
+    assert files == {*TEXTS, "checklist.md", "report.json", *(f"{table.key}.csv" for table in tables(document))}
+    for note in NOTES:
+        for name in (*TEXTS, "checklist.md"):
+            said = breakable(note) if name.endswith(".tex") else note
+            assert said in (written / name).read_text(encoding="utf-8"), name
+    assert json.loads((written / "report.json").read_text())["notes"] == NOTES
+    for table in tables(document):
+        for row in csv.DictReader((written / f"{table.key}.csv").read_text(encoding="utf-8").splitlines()):
+            assert row["report says"] == "; ".join(NOTES)
+
+
+def test_nothing_is_said_where_there_is_nothing_to_say(document, tmp_path, undrawn):
+    _write(document.model_copy(update={"notes": []}), tmp_path / "plain")
+    for name in TEXTS[3:]:
+        assert "Note:" not in (tmp_path / "plain" / name).read_text(encoding="utf-8")
+
+
+def test_the_terminal_says_it(document, tmp_path, capsys):
+    _say(document, tmp_path, Console())
+    said = capsys.readouterr().out
+    assert all(f"Note: {note}" in said for note in NOTES)
+
+
+def test_the_report_in_wandb_says_it(document):
+    content = Content("s", "p", None, "arm", ("r1",), "BLEU", ("test/bleu",), ("valid/bleu",), (), document)
+    sent = json.dumps(as_sent(report(content, "team")))
+    assert all(note in sent for note in NOTES)
+
+
+def test_the_run_of_the_study_in_wandb_says_it(document, reported, monkeypatch):
+    seen = {}
+
+    class Tracker:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def table(self, *_):
+            pass
+
+        chart = table
+        summary = staticmethod(seen.update)
+
+    monkeypatch.setattr("ablab.commands.report.open_study_tracker", lambda *_: Tracker())
+    track_report(document, reported.study, print)
+    assert seen["report/notes"] == "; ".join(NOTES)
+
+
+def test_rows_in_python_and_their_frame_say_it(document, reported):
+    study = LaunchedStudy(of_study(reported.study))
+    study.__dict__["document"] = document
+    assert study.notes == NOTES
+    assert study.table().notes == study.table()[:2].notes == tuple(NOTES)
+    assert study.to_pandas().attrs["notes"] == NOTES
+    assert Rows([{"a": 1}]).to_pandas().attrs["notes"] == []
+
+
+@pytest.fixture(scope="module")
+def selection(reported):
+    return of_study(reported.study)
+
+
+def test_claims_that_are_exploratory_are_counted_with_their_reasons(selection, reported):
+    claims = Document.model_validate(reported.data).claims
+    late = [claims[0].model_copy(update={"exploratory": "it came later"}), *claims[1:]]
+    assert notes(selection, claims) == []
+    assert notes(selection, late) == [f"1 of {len(claims)} claims is exploratory: it came later"]
+    flawed = replace(selection, flaws=("results were edited", "runs are gone"))
+    every = [claim.model_copy(update={"exploratory": "results were edited; runs are gone"}) for claim in claims]
+    said = f"all {len(claims)} claims are exploratory, for what is said above"
+    assert notes(flawed, every) == [*flawed.flaws, said]
+    elsewhere = replace(selection, origin="origin not verified")
+    assert notes(elsewhere, claims) == ["origin not verified: the figures are not from runs of a store"]
+
+
+def test_only_a_registration_before_the_runs_fixes_settings(selection):
+    late = selection.registered.model_copy(update={"runs_already_done": 6})
+    departed = "seeds 4, 5 of the first launch are left out"
+    for one, why in (
+        (selection, None),
+        (replace(selection, registered=None), "no study registered them"),
+        (replace(selection, registered=late), "6 of the runs had finished when the study was registered"),
+        (replace(selection, departed=departed), departed),
+    ):
+        assert setup(one).unfixed == why
+
+
+@pytest.mark.parametrize("why", ["no study registered them", "6 of the runs had finished", "seeds 4, 5 are left out"])
+def test_the_checklist_does_not_say_that_settings_were_fixed_where_nothing_shows_it(document, why):
+    fixed, open_ = (
+        dict(facts(document.model_copy(update={"setup": document.setup.model_copy(update={"unfixed": unfixed})})))
+        for unfixed in (None, why)
+    )
+    assert "all values were registered before its runs" in fixed["Search"]
+    assert f"nothing shows that they were fixed before the runs, since {why}." in open_["Search"]
+    assert "registered before" not in open_["Search"]
