@@ -1,9 +1,17 @@
 """The forest plots: every claim with an interval is in one, on its own scale, and captions tell what they show."""
 
+import re
+
 import pytest
 
 from ablab.judge.document import Document, FollowedLine
-from ablab.report.forest import forests
+from ablab.report.charts import charts
+from ablab.report.figures import ASIDE, COLOURS
+from ablab.report.forest import column_rows, forests
+from ablab.report.latex import column_figure
+from ablab.report.page import page
+from ablab.report.pictures import differences
+from tests.report.test_pictures import drawn
 
 OF_BLEU = 4
 """So many claims are about the report's metric, and come first."""
@@ -64,3 +72,27 @@ def test_a_band_is_spoken_of_where_there_is_one(document):
     with_margins, without = (forests(changed(document, {"margin": margin}))["forest"] for margin in (0.5, 0.0))
     assert "grey band" in with_margins.caption
     assert "grey band" not in without.caption
+
+
+def test_what_is_exploratory_has_a_colour_and_a_mark_of_its_own(document):
+    first, *others = document.claims
+    aside = first.model_copy(update={"exploratory": "it came later"})
+    mixed = document.model_copy(update={"claims": [aside, *others]})
+    badges = re.findall(
+        r'<li class="verdict ([^"]*)">\n<div>\n<p class="badge"><span[^>]*>(.)</span> ([^<]*)</p>', page(mixed)
+    )
+    assert badges[0] == ("supported exploratory", "◇", aside.verdict)
+    assert not any("exploratory" in classes or mark == "◇" for classes, mark, _ in badges[1:])
+    plot = forests(mixed)["forest"]
+    assert [row.is_exploratory for row in plot.rows] == [True, *[False] * (len(plot.rows) - 1)]
+    assert plot.caption.endswith("; open marks: exploratory.")
+    registered, apart = charts(mixed)["forest"]["data"]
+    assert (registered["marker"]["color"], apart["marker"]["color"]) == (COLOURS[0], ASIDE)
+    assert apart["marker"]["symbol"] == "circle-open"
+    assert apart["x"] == [aside.difference]
+    means = [line for line in drawn(differences(mixed)[0]).lines if line.get_marker() == "o"][::-1]
+    assert [line.get_color() == ASIDE for line in means] == [True, *[False] * (len(means) - 1)]
+    assert means[0].get_markerfacecolor() == "white"
+    assert column_rows(mixed)[1][0].outcome == "exploratory: supported"
+    assert "open marks: exploratory" in column_figure(mixed)
+    assert "exploratory" not in column_figure(document)

@@ -235,10 +235,14 @@ class ClaimLine(Strict):
         return rest[:1].upper() + rest[1:] if self.claimed else rest
 
     @property
+    def marked(self) -> str:
+        """The outcome; what is exploratory says so first."""
+        return f"{EXPLORATORY.lower()}{self.outcome}" if self.exploratory else self.outcome
+
+    @property
     def verdict(self) -> str:
-        """The outcome, and where the difference lies relative to the margin; what is exploratory says so first."""
-        outcome = self.outcome if self.strength is None else f"{self.outcome}, {self.strength}"
-        return f"{EXPLORATORY.lower()}{outcome}" if self.exploratory else outcome
+        """The outcome with its mark, and where the difference lies relative to the margin."""
+        return self.marked if self.strength is None else f"{self.marked}, {self.strength}"
 
 
 class EffectLine(Strict):

@@ -3,10 +3,11 @@
 The page adds the colours of its theme, dark or light.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
-from ablab.report.figures import COLOURS, curves, facets, heat_maps, styles
+from ablab.report.figures import ASIDE, COLOURS, curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 
 LABEL = 28
@@ -26,24 +27,8 @@ def _forest(plot: Forest) -> dict[str, Any]:
     """Return a forest plot: differences with their intervals, the first row on top."""
     rows = plot.rows[::-1]
     shown = [(place, row, row.estimate) for place, row in enumerate(rows) if row.estimate]
-    differences = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [estimate.difference for _, _, estimate in shown],
-        "y": [place for place, _, _ in shown],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [estimate.span.high - estimate.difference for _, _, estimate in shown],
-            "arrayminus": [estimate.difference - estimate.span.low for _, _, estimate in shown],
-            "thickness": 2,
-            "width": 6,
-        },
-        "marker": {"size": 10, "color": COLOURS[0]},
-        "customdata": [_told(row, estimate) for _, row, estimate in shown],
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "showlegend": False,
-    }
+    kinds = [[one for one in shown if one[1].is_exploratory == is_aside] for is_aside in (False, True)]
+    data = [_points(kind, is_aside=is_aside) for kind, is_aside in zip(kinds, (False, True), strict=True) if kind]
     layout = {
         "height": 150 + 46 * len(rows),
         "title": {"text": plot.title},
@@ -59,7 +44,30 @@ def _forest(plot: Forest) -> dict[str, Any]:
         "annotations": [_instead(place, row) for place, row in enumerate(rows) if not row.estimate],
         "shapes": [_band(place, row.margin) for place, row in enumerate(rows) if row.margin],
     }
-    return {"data": [differences], "layout": layout}
+    return {"data": data, "layout": layout}
+
+
+def _points(shown: Sequence[tuple[int, ForestRow, Estimate]], *, is_aside: bool) -> dict[str, Any]:
+    """Return the differences of rows at their places, with their intervals; open where they are exploratory."""
+    colour = ASIDE if is_aside else COLOURS[0]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [estimate.difference for _, _, estimate in shown],
+        "y": [place for place, _, _ in shown],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [estimate.span.high - estimate.difference for _, _, estimate in shown],
+            "arrayminus": [estimate.difference - estimate.span.low for _, _, estimate in shown],
+            "thickness": 2,
+            "width": 6,
+        },
+        "marker": {"size": 10, "color": colour, "symbol": "circle-open" if is_aside else "circle"},
+        "customdata": [_told(row, estimate) for _, row, estimate in shown],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "showlegend": False,
+    }
 
 
 def _instead(place: int, row: ForestRow) -> dict[str, Any]:

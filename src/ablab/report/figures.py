@@ -13,6 +13,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 Brown and grey replace their yellow and black, which are hard to see on a light or a dark page.
 """
 
+ASIDE = "#7A4FA3"
+"""Colour of what is exploratory, whose marks are open and lines dashed."""
+
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "cross", "star")

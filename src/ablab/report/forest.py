@@ -39,6 +39,7 @@ class ForestRow(NamedTuple):
     per_seed: Sequence[SeedDifference] = ()
     published: Sequence[tuple[float, float]] = ()
     is_judged: bool = False
+    is_exploratory: bool = False
 
     @property
     def estimate(self) -> Estimate | None:
@@ -96,8 +97,9 @@ def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
     band = (
         "; the grey band is the margin within which a difference does not matter" if any(r.margin for r in rows) else ""
     )
+    aside = "; open marks: exploratory" if any(row.is_exploratory for row in rows) else ""
     unit = next(claim.unit for claim in claims if claim.title == claim.about)
-    return Forest(claims[0].about, unit, f"{caption}{band}.", rows)
+    return Forest(claims[0].about, unit, f"{caption}{band}{aside}.", rows)
 
 
 def _of_arms(document: Document) -> Forest | None:
@@ -122,7 +124,15 @@ def _claimed(claim: ClaimLine) -> ForestRow:
     name = f"{claim.arm} - {claim.baseline}"
     if claim.title != claim.about:
         return ForestRow(name, None, None, claim.digits, f"{claim.verdict}, by {claim.title}")
-    return ForestRow(name, claim.difference, claim.interval, claim.digits, claim.verdict, claim.margin)
+    return ForestRow(
+        name,
+        claim.difference,
+        claim.interval,
+        claim.digits,
+        claim.verdict,
+        claim.margin,
+        is_exploratory=claim.exploratory is not None,
+    )
 
 
 MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
@@ -132,6 +142,7 @@ MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
     ("diamonds: means, with 95 % intervals", lambda row: bool(row.interval and not row.is_judged)),
     ("grey: margins, within which differences do not matter", lambda row: bool(row.margin)),
     ("triangles: published", lambda row: bool(row.published)),
+    ("open marks: exploratory", lambda row: row.is_exploratory),
 )
 """What the caption of a column's figure says of the marks, where they are drawn."""
 
@@ -165,11 +176,12 @@ def _spoken_claim(claim: ClaimLine) -> ForestRow:
         claim.difference,
         claim.interval,
         claim.digits,
-        claim.outcome,
+        claim.marked,
         claim.margin,
         claim.per_seed,
         published_differences(claim),
         is_judged=claim.interval is not None and (claim.outcome != "provisional" or claim.followed is not None),
+        is_exploratory=claim.exploratory is not None,
     )
 
 

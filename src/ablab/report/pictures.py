@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.files import replacing
-from ablab.judge.document import Document, Series, Span
-from ablab.report.figures import COLOURS, MARKERS, MOST_MARKED, Style, styles
+from ablab.judge.document import Document, Series
+from ablab.report.figures import ASIDE, COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests, wrapped
 from ablab.tasks.registry import known_tasks
 from ablab.text import save_figure
@@ -131,7 +131,7 @@ def _draw_forest(plot: Forest, axes: "Axes") -> None:
         if row.margin:
             _draw_margin(axes, row.margin, place, ON_PAGE)
         if row.estimate is not None:
-            _draw_interval(axes, *row.estimate, place, ON_PAGE)
+            _draw_interval(axes, row, place, ON_PAGE)
         axes.text(1.02, place, _told(row), va="center", fontsize="small", transform=axes.get_yaxis_transform())
     axes.axvline(0.0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [_named(row) for row in reversed(rows)], parse_math=False)
@@ -147,10 +147,18 @@ def _draw_margin(axes: "Axes", margin: float, place: float, strokes: Strokes) ->
     axes.barh(place, 2 * margin, left=-margin, height=strokes.band, color="0.9", zorder=0)
 
 
-def _draw_interval(axes: "Axes", difference: float, span: Span | None, place: float, strokes: Strokes) -> None:
+def _colour(row: ForestRow) -> str:
+    return ASIDE if row.is_exploratory else COLOURS[0]
+
+
+def _draw_interval(axes: "Axes", row: ForestRow, place: float, strokes: Strokes) -> None:
+    """Draw the difference of a row on its interval, if it has one: open and dashed where it is exploratory."""
+    colour, span = _colour(row), row.interval
     if span is not None:
-        axes.hlines(place, span.low, span.high, color=COLOURS[0], linewidth=strokes.line)
-    axes.plot(difference, place, strokes.marker, color=COLOURS[0], markersize=strokes.size)
+        dashes = "dashed" if row.is_exploratory else "solid"
+        axes.hlines(place, span.low, span.high, color=colour, linewidth=strokes.line, linestyle=dashes)
+    inside = "white" if row.is_exploratory else colour
+    axes.plot(row.difference, place, strokes.marker, color=colour, markersize=strokes.size, markerfacecolor=inside)
 
 
 def _named(row: ForestRow) -> str:
@@ -255,10 +263,10 @@ def _draw_column_row(axes: "Axes", row: ForestRow, middle: float) -> None:
     if row.margin:
         _draw_margin(axes, row.margin, middle, IN_COLUMN)
     assert row.difference is not None, "a column's figure has no row without"
-    _draw_interval(axes, row.difference, row.interval, mean, IN_COLUMN)
+    _draw_interval(axes, row, mean, IN_COLUMN)
     if row.interval is not None:
         ends = [row.interval.low, row.interval.high]
-        axes.plot(ends, [mean, mean], "|", color=COLOURS[0], markersize=4, markeredgewidth=1.0)
+        axes.plot(ends, [mean, mean], "|", color=_colour(row), markersize=4, markeredgewidth=1.0)
     values = [one.difference for one in row.per_seed]
     axes.plot(values, [seeds] * len(values), "o", color="black", markerfacecolor="white", markersize=3)
     for low, high in row.published:

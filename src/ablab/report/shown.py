@@ -70,10 +70,11 @@ def margin_of(claim: ClaimLine) -> float:
 
 
 def amount(claim: ClaimLine) -> str:
-    """Return the margin with its unit, `0.5 BLEU`; of ranks without, as they have another one."""
-    unit = claim.unit if claim.title == claim.about else ""
-    singular = claim.margin == 1 and unit.endswith("s") and "/" not in unit
-    return f"{claim.margin:g} {unit.removesuffix('s') if singular else unit}".rstrip()
+    """Return the margin with its unit, `0.5 BLEU`; ranks have another one."""
+    if claim.title != claim.about:
+        return f"the margin of {claim.margin:g}"
+    singular = claim.margin == 1 and claim.unit.endswith("s") and "/" not in claim.unit
+    return f"{claim.margin:g} {claim.unit.removesuffix('s') if singular else claim.unit}".rstrip()
 
 
 def is_worse_below(claim: ClaimLine) -> bool:
