@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 329,
-    "lines": 47_915,
+    "files over 12 lines": 332,
+    "lines": 48_171,
     "entries at the top": 30,
-    "arrows between rooms": 284,
+    "arrows between rooms": 285,
     "floors": 12,
     "files that name a score": 29,
-    "modules with one importer": 77,
+    "modules with one importer": 76,
     "class names used twice": 1,
     "files from the command line to the record": 23,
 }

@@ -246,7 +246,7 @@ def test_what_a_table_cannot_do_is_said(tmp_path, words, said):
 
 def test_a_table_that_is_not_there(tmp_path):
     assert typed(f"table={tmp_path / 'no.csv'}")[2].endswith("no.csv: no such file\n")
-    assert "cannot be read as CSV" in typed(f"table={tmp_path}")[2]
+    assert "allowed: .csv, .jsonl" in typed(f"table={tmp_path}")[2]
 
 
 @pytest.mark.parametrize(("noise", "digits"), [(0.4, 2), (0.03, 3), (30.0, 0), (0.0, 2)])

@@ -1,17 +1,16 @@
-"""Read a table of results of runs from elsewhere: a CSV file with a row per arm, seed and metric, or per test item."""
+"""Results of runs from elsewhere, from a table with a row per arm, seed and metric, or per test item."""
 
-import csv
 import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
+from ablab.judge.table_rows import Sheet
 
 COLUMNS = ("arm", "seed", "metric", "value")
 ITEM, CORPUS = "item", "corpus"
@@ -40,13 +39,21 @@ class Results:
     corpora: Mapping[str, str]
 
 
-def read_results(path: Path) -> Results:
-    """Read the table. Raises UserError, with the number of the line, for what is missing, unclear or there twice."""
+def results_of(sheet: Sheet) -> Results:
+    """Return the results in rows of scores. Raises UserError for what is missing, unclear or there twice."""
+    for column in sheet.columns:
+        if column not in ALLOWED:
+            raise UserError(f"{sheet.name}: column {column}: {choices(column, ALLOWED)}")
+    for column in COLUMNS:
+        if column not in sheet.columns:
+            raise UserError(f"{sheet.name}: has no column {column}; it needs {', '.join(COLUMNS)}")
+    if not sheet.rows:
+        raise UserError(f"{sheet.name}: has no rows; allowed: a row for each arm, seed and metric")
     runs: dict[str, dict[int, _Scores]] = {}
     metrics: dict[str, None] = {}
     corpora: dict[str, str] = {}
-    for line, row in _rows(path):
-        where = f"{path}:{line}"
+    for where, values in sheet.rows:
+        row = {column: str(values.get(column, "")) for column in sheet.columns}
         arm, metric = (_named(row[column], column, where) for column in ("arm", "metric"))
         metrics[metric] = None
         scores = runs.setdefault(arm, {}).setdefault(_seed(row["seed"], where), _Scores())
@@ -55,35 +62,9 @@ def read_results(path: Path) -> Results:
             corpus = _named(row[CORPUS], CORPUS, where)
             if (first := corpora.setdefault(arm, corpus)) != corpus:
                 raise UserError(f"{where}: corpus={corpus}: {arm} has {first} above; allowed: one corpus for each arm")
-    if not runs:
-        raise UserError(f"{path}: has no rows; allowed: a row for each arm, seed and metric")
-    _check_items(path, runs, corpora)
+    _check_items(sheet.name, runs, corpora)
     given = {arm: {seed: _given(scores) for seed, scores in of_arm.items()} for arm, of_arm in runs.items()}
     return Results(list(metrics), given, corpora)
-
-
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            columns = list(reader.fieldnames or [])
-            for column in columns:
-                if column not in ALLOWED:
-                    raise UserError(f"{path}: column {column}: {choices(column, ALLOWED)}")
-            for column in COLUMNS:
-                if column not in columns:
-                    raise UserError(f"{path}: has no column {column}; it needs {', '.join(COLUMNS)}")
-            rows = [(reader.line_num, row) for row in reader]
-    except FileNotFoundError:
-        raise UserError(f"table={path}: no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"table={path}: cannot be read as CSV ({error})") from None
-    for line, row in rows:
-        if None in row or None in row.values():
-            raise UserError(
-                f"{path}:{line}: has more or fewer values than there are columns; a name with commas needs quotes"
-            )
-    return rows
 
 
 def _named(text: str, column: str, where: str) -> str:
@@ -127,7 +108,7 @@ def _value(text: str, where: str) -> float:
     return value
 
 
-def _check_items(path: Path, runs: Mapping[str, Mapping[int, _Scores]], corpora: Mapping[str, str]) -> None:
+def _check_items(table: str, runs: Mapping[str, Mapping[int, _Scores]], corpora: Mapping[str, str]) -> None:
     """Raise UserError unless all runs of a corpus have the same test items: what is hard must be so for all."""
     first: dict[tuple[str, str | None], tuple[str, set[str]]] = {}
     for arm, of_arm in runs.items():
@@ -139,7 +120,7 @@ def _check_items(path: Path, runs: Mapping[str, Mapping[int, _Scores]], corpora:
                 usual, items = first.setdefault((metric, corpora.get(arm)), (name, set(values)))
                 if items != set(values):
                     odd = min(items ^ set(values))
-                    raise UserError(f"{path}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")
+                    raise UserError(f"{table}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")
 
 
 def _given(scores: _Scores) -> Given | None:

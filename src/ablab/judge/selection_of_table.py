@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from ablab.errors import UserError, choices
-from ablab.judge.results_table import CORPUS, Results, read_results
+from ablab.judge.results_table import CORPUS, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns, Given
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_metrics import TableMetric, measure_of
+from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
 from ablab.study.design import Arm
@@ -27,10 +29,16 @@ class TableClaim(Expectation):
 
 
 class TableExperiment(Declared):
-    """The file beside a table: what an experiment file says of runs that others trained."""
+    """The file beside a table: what an experiment file says of runs that others trained.
+
+    `arm`, `seed`: of a table with a row for each run, the columns that name its arm and seed; its scores are then the
+    columns of `metric`, of `metrics` and of the claims.
+    """
 
     question: str = ""
     source: str | None = None
+    arm: list[str] = Field(default_factory=list)
+    seed: str = "seed"
     baseline: str | None = None
     within: str | None = None
     metric: str | None = None
@@ -44,16 +52,34 @@ def of_table(path: Path, outputs: Path) -> SelectedArms:
 
     Nothing is known of how they were trained: their claims are exploratory, and the report says so everywhere.
     """
-    results = read_results(path)
     beside = path.with_suffix(".yaml")
     experiment = read_as(TableExperiment, beside) if beside.exists() else TableExperiment()
+    results = results_of(_by_score(read_sheet(path), experiment))
     try:
-        return _selected(path, results, experiment, outputs)
+        return selected(path, results, experiment, outputs)
     except UserError as error:
         raise UserError(f"{beside}: {error}") from None
 
 
-def _selected(path: Path, results: Results, experiment: TableExperiment, outputs: Path) -> SelectedArms:
+def of_frame(frame: Any, experiment: TableExperiment) -> SelectedArms:
+    """Select the runs of a data frame, as those of a table."""
+    results = results_of(_by_score(sheet_of_frame(frame), experiment))
+    return selected(Path("a data frame"), results, experiment, Path("outputs"))
+
+
+def _by_score(sheet: Sheet, experiment: TableExperiment) -> Sheet:
+    """Return a table of scores: the one that there is, or where each row is of a run, that of its scores."""
+    if not experiment.arm:
+        return sheet
+    asked = (experiment.metric, *experiment.metrics, *(claim.metric for claim in experiment.claims))
+    metrics = dict.fromkeys(name for name in asked if name is not None and name != FAILURES)
+    if not metrics:
+        raise UserError("metric: missing; a table with a row for each run has scores in columns, of which one is named")
+    return RunColumns(experiment.arm, experiment.seed, list(metrics)).by_score(sheet)
+
+
+def selected(path: Path, results: Results, experiment: TableExperiment, outputs: Path) -> SelectedArms:
+    """Select the runs of results under what is said of them; `path`: of the table, or what stands for it."""
     metric = experiment.metric or results.metrics[0]
     for name in (metric, *experiment.metrics):
         if name not in results.metrics:

@@ -1,0 +1,129 @@
+"""Rows of tables in several formats, each with the place that errors name, and rows of a run made rows of a score."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ablab.errors import UserError, choices
+
+
+class Row(NamedTuple):
+    """A row by the names of its columns. `where`: file and line, or the number of the row in a frame."""
+
+    where: str
+    values: Mapping[str, Any]
+
+
+class Sheet(NamedTuple):
+    """A table. `columns`: of all its rows, which an empty one has too."""
+
+    name: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Row]) -> "Sheet":
+        """Make one of rows that need not have the same columns."""
+        return cls(name, list(dict.fromkeys(str(column) for row in rows for column in row.values)), rows)
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """The columns of a table with a row for each run: those that name its arm, its seed, and its scores."""
+
+    arm: Sequence[str]
+    seed: str
+    metrics: Sequence[str]
+
+    def by_score(self, sheet: Sheet) -> Sheet:
+        """Return a table with a row for each score of each run. UserError for a column that is not there."""
+        for column in (*self.arm, self.seed, *self.metrics):
+            if column not in sheet.columns:
+                raise UserError(f"{sheet.name}: has no column {column}; {choices(column, sheet.columns)}")
+        return Sheet.of(sheet.name, list(self._scores(sheet.rows)))
+
+    def _scores(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for where, values in rows:
+            levels = {column: values.get(column) for column in self.arm}
+            arm = ",".join(f"{column}={level}" for column, level in levels.items())
+            for metric in self.metrics:
+                one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
+                yield Row(where, one)
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Read a table by the ending of its name: CSV, lines of JSON, or Parquet. UserError for what is no such table."""
+    if not path.exists():
+        raise UserError(f"table={path}: no such file")
+    if path.is_dir() or path.suffix not in READERS:
+        raise UserError(f"table={path}: no table that is known; allowed: {', '.join(READERS)}")
+    return READERS[path.suffix](path)
+
+
+def _csv(path: Path) -> Sheet:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            columns = list(reader.fieldnames or [])
+            rows = [Row(f"{path}:{reader.line_num}", row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"table={path}: cannot be read as CSV ({error})") from None
+    for where, row in rows:
+        if None in row or None in row.values():
+            raise UserError(
+                f"{where}: has more or fewer values than there are columns; a name with commas needs quotes"
+            )
+    return Sheet(str(path), columns, rows)
+
+
+def _json_lines(path: Path) -> Sheet:
+    rows = []
+    try:
+        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+            if line.strip():
+                rows.append(Row(f"{path}:{number}", json.loads(line)))
+                if not isinstance(rows[-1].values, dict):
+                    raise UserError(f'{path}:{number}: no object; allowed: lines such as {{"arm": "a", "seed": 1}}')
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path}:{len(rows) + 1}: cannot be read as a line of JSON ({error})") from None
+    return Sheet.of(str(path), rows)
+
+
+def _parquet(path: Path) -> Sheet:
+    """Read Parquet by whichever library is there."""
+    from importlib.util import find_spec
+
+    try:
+        if find_spec("pyarrow") is not None:
+            import pyarrow.parquet as parquet  # type: ignore[import-not-found, unused-ignore]
+
+            return sheet_of_frame(parquet.read_table(path).to_pylist(), str(path))
+        if find_spec("polars") is not None:
+            import polars  # type: ignore[import-not-found, unused-ignore]
+
+            return sheet_of_frame(polars.read_parquet(path), str(path))
+    except Exception as error:
+        raise UserError(f"table={path}: cannot be read as Parquet ({' '.join(str(error).split())})") from None
+    raise UserError(f"table={path}: Parquet needs a library: pip install pyarrow, or polars")
+
+
+READERS = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
+"""By the ending of the name."""
+
+
+def sheet_of_frame(frame: Any, name: str = "frame") -> Sheet:
+    """Return the table of a pandas or polars frame, or of a sequence of mappings; UserError for anything else."""
+    if hasattr(frame, "to_dicts"):
+        found = frame.to_dicts()
+    elif hasattr(frame, "to_dict") and hasattr(frame, "columns"):
+        found = frame.to_dict("records")
+    else:
+        found = frame
+    if not isinstance(found, Sequence) or not all(isinstance(row, Mapping) for row in found):
+        raise UserError(f"{name}: {type(frame).__name__}; allowed: a frame of pandas or polars, or a list of dicts")
+    return Sheet.of(name, [Row(f"{name}, row {number}", row) for number, row in enumerate(found)])

@@ -1,0 +1,100 @@
+"""Verdicts on data frames and tables with a row for each run: those that a table of scores gets, in the same words."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ablab
+from ablab.cli import main
+from ablab.errors import UserError
+
+SCORES = {"post": (30.1, 30.4, 29.8, 30.6), "pre": (33.2, 33.0, 33.9, 33.4), "scale": (33.1, 33.6, 33.8, 32.9)}
+RUNS = [
+    {"norm": norm, "seed": seed, "bleu_of_mine": score}
+    for norm, scores in SCORES.items()
+    for seed, score in enumerate(scores, 1)
+]
+
+
+def judged(frame=RUNS, **more):
+    asked = {"arm": "norm", "metric": "bleu_of_mine", "better": "higher", "margin": 0.5}
+    return ablab.judge(frame, **{**asked, **more})
+
+
+def test_each_arm_is_judged_against_the_first():
+    found = judged()
+    outcomes = [(one.arm, one.baseline, one.outcome) for one in found.verdicts]
+    assert outcomes == [("norm=pre", "norm=post", "supported"), ("norm=scale", "norm=post", "supported")]
+    assert all(one.exploratory for one in found.verdicts)
+    assert "PreNorm is better than PostNorm" in str(found)
+
+
+def test_frames_and_lists_are_judged_alike():
+    frame = pd.DataFrame(RUNS)
+    assert list(judged(frame).to_rows()) == list(judged().to_rows())
+    shown = judged(frame).to_rows().to_pandas()
+    assert list(shown["arm"]) == ["norm=pre", "norm=scale"]
+    assert (shown["low"] < shown["difference"]).all()
+
+
+def test_a_table_of_scores_gets_the_same_verdicts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    long = [
+        {"arm": f"norm={run['norm']}", "seed": run["seed"], "metric": "bleu_of_mine", "value": run["bleu_of_mine"]}
+        for run in RUNS
+    ]
+    wanted = list(judged().to_rows())
+    assert list(ablab.judge(long, "bleu_of_mine", better="higher", margin=0.5).to_rows()) == wanted
+    for name, frame in (("long", long), ("wide", RUNS)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, frame)))
+        arm = "arm: [norm]\n" if name == "wide" else ""
+        (tmp_path / f"{name}.yaml").write_text(
+            f"{arm}metric: bleu_of_mine\nclaims: [{{arm: each, expect: greater, margin: 0.5}}]\n"
+            "metrics: {bleu_of_mine: {lower_is_better: false}}\n"
+        )
+        assert main(["report", f"table={name}.jsonl"]) == 0
+        claims = json.loads((tmp_path / f"outputs/reports/table-{name}/report.json").read_text())["claims"]
+        assert [claim["p"] for claim in claims] == [row["p"] for row in wanted]
+
+
+def test_the_page_is_written(tmp_path):
+    path = judged().page(tmp_path / "norms.html")
+    assert "norm=pre" in path.read_text()
+
+
+def test_claims_can_be_said():
+    found = judged(claims=[{"arm": "norm=scale", "baseline": "norm=pre", "expect": "equal", "margin": 2}])
+    (only,) = found.verdicts
+    assert (only.outcome, only.expect) == ("supported", "equal")
+
+
+def test_null_frames_are_seldom_supported():
+    """A single claim of seeds that are alike: about one in forty is supported by chance, on one side."""
+    draw, supported = np.random.default_rng(7), 0
+    for _ in range(200):
+        rows = [{"side": side, "seed": seed, "accuracy": draw.normal()} for side in ("a", "b") for seed in range(5)]
+        (only,) = ablab.judge(rows, metric="accuracy", arm="side", better="higher").verdicts
+        supported += only.outcome == "supported"
+    assert supported <= 14
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"arm": "nrom"}, "has no column nrom"),
+        ({"metric": "loss", "better": None, "arm": "norm"}, "has no column loss"),
+        ({"better": "greater"}, "better=greater: allowed: higher, lower"),
+        ({"baseline": "norm=none"}, "baseline=norm=none: no such arm"),
+        ({"claims": [{"arm": "norm=pre", "expect": "bigger"}]}, "expect"),
+        ({"frame": [1, 2]}, "list; allowed: a frame of pandas or polars, or a list of dicts"),
+        ({"frame": [{**RUNS[0], "seed": 1.5}]}, "seed=1.5: allowed: whole numbers"),
+        ({"frame": [{**RUNS[0], "bleu_of_mine": None}]}, "value=None: allowed: a finite number"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_in_a_line(more, why):
+    with pytest.raises(UserError, match=r".") as refused:
+        judged(**more)
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
