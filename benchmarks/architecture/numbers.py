@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 332,
-    "lines": 48_171,
+    "files over 12 lines": 333,
+    "lines": 48_353,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 12,

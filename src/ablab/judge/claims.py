@@ -7,11 +7,12 @@ from itertools import count
 from typing import TypeVar
 
 from ablab.judge.contrasts import arms_of, evidence_of
-from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Span
+from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Span, UnionLine
 from ablab.judge.ends import given_up_words
 from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import SHARE, compared, failures
+from ablab.judge.families import claim_key
 from ablab.judge.metrics import Measure
 from ablab.judge.origins import unlike
 from ablab.judge.prospects import advice
@@ -46,7 +47,35 @@ def _judge(selection: SelectedArms) -> list[ClaimLine]:
     found = [reading.evidence(claim) for claim in selection.claims]
     cases = [_case(selection, claim, one) for claim, one in zip(selection.claims, found, strict=True)]
     judged = [so_far(case) for case in cases] if selection.awaited else _by_family(selection.claims, cases, verdicts)
-    return [reading.line(*about) for about in zip(selection.claims, found, judged, strict=True)]
+    lines = [reading.line(*about) for about in zip(selection.claims, found, judged, strict=True)]
+    return lines if selection.awaited or not selection.sharing else _with_union(selection, cases, lines)
+
+
+def _with_union(selection: SelectedArms, cases: Sequence[Case], lines: Sequence[ClaimLine]) -> list[ClaimLine]:
+    """Add what registered claims are as one family with those that other studies registered on the same runs."""
+    own = [*zip(selection.claims, cases, strict=True)]
+    known = {claim_key(selection, claim) for claim in selection.claims}
+    others: dict[str, tuple[Settled, Case]] = {}
+    for other in selection.sharing:
+        reading = _Reading(other)
+        for claim in other.claims:
+            if (key := claim_key(other, claim)) not in known:
+                # What is looked at after each seed has no p for one look: it keeps its place alone.
+                found = NotTestable("looked at after each seed") if other.looks else reading.evidence(claim)
+                others[key] = claim, _case(other, claim, found)
+    if not others:
+        return list(lines)
+    claims, together = zip(*own, *others.values(), strict=True)
+    judged = _by_family(claims, together, verdicts)[: len(own)]
+    return [
+        line.model_copy(update={"union": _union(verdict, sum(one.secondary == line.secondary for one in claims))})
+        for line, verdict in zip(lines, judged, strict=True)
+    ]
+
+
+def _union(verdict: Verdict, claims: int) -> UnionLine | None:
+    p = verdict.corrected
+    return None if p is None else UnionLine(claims=claims, p=p, outcome=verdict.outcome)
 
 
 def _judge_looks(selection: SelectedArms, looks: Looks) -> list[ClaimLine]:

@@ -171,6 +171,17 @@ class FollowedLine(Strict):
     bias: float | None = None
 
 
+class UnionLine(Strict):
+    """A claim as one of all that were registered on its runs, in this study and others.
+
+    `claims`: that share one error rate then; `p`: corrected for them; `outcome`: at that rate.
+    """
+
+    claims: int
+    p: float
+    outcome: Outcome
+
+
 class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
@@ -183,9 +194,9 @@ class ClaimLine(Strict):
     did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares of failures, and in older
     reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`: where seeds are added
     until the claims are settled. `later`: it came after the registration, and shares an error rate with such claims
-    alone. `tuning`: how it stands with tuned and with usual settings.
-    `words`: sentences that can stand alone; they begin with what is claimed, which older reports do not have apart, and
-    before that with the mark of what is exploratory.
+    alone. `union`: where other studies registered claims about the same runs. `tuning`: how it stands with tuned and
+    with usual settings. `words`: sentences that can stand alone; they begin with what is claimed, which older reports
+    do not have apart, and before that with the mark of what is exploratory.
     """
 
     arm: str
@@ -217,6 +228,7 @@ class ClaimLine(Strict):
     near_failures: list[str] = Field(default_factory=list)
     secondary: bool = False
     later: bool = False
+    union: UnionLine | None = None
     advice: Advice | None = None
     different: bool = False
     small: bool = False

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ablab.errors import UserError
 from ablab.files import read_json
+from ablab.judge.families import names, registered_before, sharing
 from ablab.judge.left_out import left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
@@ -30,7 +31,7 @@ REMADE = "results were deleted and made again"
 
 
 def checked(selection: SelectedArms) -> SelectedArms:
-    """Return the selection with its flaws, the register's stamp, and a note on runs that it leaves out.
+    """Return the selection with its flaws, the register's stamp, and what else the store has about its runs.
 
     Runs must have been read before the register is: one that ends now is then missing, and not unknown.
     """
@@ -47,8 +48,20 @@ def checked(selection: SelectedArms) -> SelectedArms:
         *broken(chain, [] if selection.study is None else [selection.study]),
         *_of_runs(chain, selection),
     ]
-    notes = [*selection.notes, *left_out(selection, chain)]
-    return replace(selection, flaws=flaws, notes=notes, stamp=chain.stamp, lost_stamps=lost)
+    others = sharing(selection)
+    notes = [*selection.notes, *_shared(selection, chain, names(others)), *left_out(selection, chain)]
+    return replace(selection, flaws=flaws, notes=notes, sharing=others, stamp=chain.stamp, lost_stamps=lost)
+
+
+def _shared(selection: SelectedArms, chain: Chain, others: Sequence[str]) -> Iterator[str]:
+    """Yield notes on other studies that were registered on the same runs, and on those that may have been."""
+    if others:
+        count = "1 other study" if len(others) == 1 else f"{len(others)} other studies"
+        yield f"{count} registered claims about these runs: {named(others)}"
+    studies = selection.outputs / "studies"
+    gone = [name for name in registered_before(selection, chain) if any(_of_file(chain, studies / name, "registered"))]
+    if gone:
+        yield f"what other studies registered before these runs is gone or was edited: {named(gone)}"
 
 
 def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:

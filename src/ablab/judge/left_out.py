@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from ablab.errors import UserError
-from ablab.fields import flatten
 from ablab.identity import run_id
 from ablab.judge.document import Span
 from ablab.judge.evidence import observed
@@ -17,7 +16,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
-from ablab.store.run_folder import RunFolder, all_runs
+from ablab.store.run_folder import all_runs
 from ablab.text import counted, how_many
 
 MOST_COMPARED = 3
@@ -67,8 +66,10 @@ def _others(outputs: Path, rows: Mapping[str, ArmRuns], own: AbstractSet[str]) -
         content = record.read_bytes()
         row = next((row for condition, row in rows.items() if condition.encode() in content), None)
         if row is not None:
+            way = next((run.evaluation.evaluation_id for run in row.runs if run.evaluation is not None), "")
             with suppress(UserError):
-                yield row, _run(folder, row)
+                if (run := ArmRun.read(folder, way)) is not None:
+                    yield row, run
 
 
 def _gone(outputs: Path, rows: Mapping[str, ArmRuns], ended: AbstractSet[str]) -> dict[str, int]:
@@ -110,13 +111,3 @@ def _difference(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> str
     figure = f"{signed(over.difference, measure.digits)} {measure.unit}".rstrip()
     interval = interval_text(Span.of(over.at(0.95)), measure.digits)
     return f"with them, {pair} is {figure} {interval}, {p_words(over.p)}, over {over.n} seeds"
-
-
-def _run(folder: RunFolder, row: ArmRuns) -> ArmRun:
-    """Return another run of an arm, judged as those of the selection are."""
-    record, recipe = folder.record(), flatten(folder.recipe())
-    ids: Sequence[str] = [run.evaluation.evaluation_id for run in row.runs if run.evaluation is not None]
-    evaluation = folder.evaluation(ids[0]) if ids else None
-    is_diverged = record is not None and record.state == "diverged"
-    state = "diverged" if is_diverged else "finished" if evaluation or not ids else "not judged"
-    return ArmRun(folder, recipe["seed"], state, record, evaluation, None, recipe)

@@ -1,8 +1,9 @@
 """What a study registered at its first launch, before there were results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -13,6 +14,8 @@ from ablab.study.claims import Settled, asked, settle
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of
 from ablab.tasks.registry import task_named
+
+FILE = "registered.json"
 
 
 class Registered(BaseModel):
@@ -57,24 +60,38 @@ class Registered(BaseModel):
 
         return self.model_copy(update={"claims": [renamed(claim) for claim in self.claims]})
 
+    def condition(self, arm: str) -> str | None:
+        """Return the id of the recipe of an arm, by its name then or now; None where it had none yet."""
+        return next((one for name, one in self.conditions.items() if set(names_of(name)) & set(names_of(arm))), None)
+
+    def way(self, arm: str) -> str | None:
+        """Return the ids of evaluation and curve of an arm, likewise."""
+        return next((one for name, one in self.judged.items() if set(names_of(name)) & set(names_of(arm))), None)
+
     @classmethod
     def of(cls, folder: Path) -> "Registered | None":
         """Read the registration; None where the study was never launched. Raises UserError where it cannot be read."""
-        path = folder / "registered.json"
-        if not path.exists():
-            return None
+        return next(iter(cls.every(folder)), None) if (folder / FILE).exists() else None
+
+    @classmethod
+    def every(cls, folder: Path) -> "list[Registered]":
+        """Read all registrations of a study, the first launch first. Raises UserError where they cannot be read."""
         try:
-            first, *later = read_json(path)
+            first, *later = read_json(folder / FILE)
             # The winner of a search has a recipe only since the search has ended.
             for entry in later:
                 winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
                 first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
-            # Older stores omit the baseline and metric of a claim where those of the study apply.
-            metric = task_named(DEFAULT).primary
-            claims = [settle(claim, first["baseline"], metric) for claim in first["claims"]]
-            return cls.model_validate({**first, "claims": claims})
+            return [cls._read(entry) for entry in (first, *later)]
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise UserError(f"{path}: cannot be read as what the study registered") from None
+            raise UserError(f"{folder / FILE}: cannot be read as what the study registered") from None
+
+    @classmethod
+    def _read(cls, entry: Mapping[str, Any]) -> "Registered":
+        # Older stores omit the baseline and metric of a claim where those of the study apply.
+        metric = task_named(DEFAULT).primary
+        claims = [settle(claim, entry["baseline"], metric) for claim in entry["claims"]]
+        return cls.model_validate({**entry, "claims": claims})
 
 
 def called(name: str, arms: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from ablab.errors import UserError
+from ablab.fields import flatten
 from ablab.statistics.convergence import Drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
@@ -49,6 +50,19 @@ class ArmRun:
     def damaged(cls, folder: RunFolder, seed: int, recipe: Mapping[str, Any], damage: str) -> "ArmRun":
         """Return a run of which nothing counts, since a file that it stands on cannot be read."""
         return cls(folder, seed, "damaged", None, None, None, recipe, damage=[damage])
+
+    @classmethod
+    def read(cls, folder: RunFolder, evaluation_id: str, curve_id: str = "") -> "ArmRun | None":
+        """Return a run that has ended, with this evaluation and curve of it; UserError where it cannot be read.
+
+        evaluation_id: empty for a run that is not evaluated.
+        """
+        if (record := folder.record()) is None:
+            return None
+        recipe, evaluation = flatten(folder.recipe()), folder.evaluation(evaluation_id)
+        is_whole = evaluation is not None or not evaluation_id
+        state = "diverged" if record.state == "diverged" else "finished" if is_whole else "not judged"
+        return cls(folder, recipe["seed"], state, record, evaluation, folder.curve(curve_id), recipe)
 
     @property
     def curves(self) -> list[Curve]:

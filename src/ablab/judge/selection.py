@@ -63,9 +63,9 @@ class SelectedArms:
     after looking was possible. `declared`: the metric of the experiment file; None without one. `measures`: what its
     runs are measured by, and `task`: what they are. `origin`: said wherever figures do not come from runs of a store.
     `study`: the folder of the study, of the selection of one. `tried`: the runs of tuning. `looks`: at its claims,
-    where seeds are added until these are settled; `ended`: why no more are. `flaws`: where the selection is not what
-    the store's register has. `stamp`: the end of the register; `lost_stamps`: those of earlier reports that it never
-    had.
+    where seeds are added until these are settled; `ended`: why no more are. `sharing`: other registrations of the same
+    runs. `flaws`: where the selection is not what the store's register has. `stamp`: the end of the register;
+    `lost_stamps`: those of earlier reports that it never had.
     """
 
     name: str
@@ -98,6 +98,7 @@ class SelectedArms:
     tuning_metric: str = "loss"
     looks: Looks | None = None
     ended: str | None = None
+    sharing: Sequence["SelectedArms"] = ()
     flaws: Sequence[str] = ()
     stamp: str | None = None
     lost_stamps: Sequence[str] = ()
@@ -163,7 +164,7 @@ class SelectedArms:
     @cached_property
     def later(self) -> "SelectedArms":
         """The claims that came after the registration, with all arms and seeds."""
-        return replace(self, claims=[claim for claim in self.claims if self.is_later(claim)])
+        return replace(self, claims=[claim for claim in self.claims if self.is_later(claim)], sharing=())
 
     def is_later(self, claim: Settled) -> bool:
         """Return whether a claim came, or was changed, after the registration."""

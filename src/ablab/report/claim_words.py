@@ -109,6 +109,9 @@ def _beside(line: ClaimLine) -> Iterator[str]:
             yield f"{advice_words(line.advice, line.expect).capitalize()}."
         if line.near_failures:
             yield f"Nearly failed: {', '.join(line.near_failures)}."
+    if line.union is not None:
+        family = f"{line.union.claims}{' secondary' * line.secondary} claims that studies registered on these runs"
+        yield f"Over all {family}, {p_words(line.union.p)}: {line.union.outcome}."
     if line.unlike is not None:
         yield f"The arms were not made alike: they differ in {line.unlike}."
     if line.chosen is not None:
