@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ablab.judge.claims import judge
+from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
 from ablab.report.sentences import methods, notes
 from ablab.study.definition import define
@@ -45,7 +46,7 @@ class Place:
 
     @property
     def selection(self):
-        return of_study(define((f"experiment={self.file}", f"outputs={self.outputs}")))
+        return checked(of_study(define((f"experiment={self.file}", f"outputs={self.outputs}"))))
 
 
 @pytest.fixture
@@ -81,6 +82,20 @@ def test_what_comes_later_changes_no_registered_verdict(place, what):
         assert [line for line in claims_of(selection) if not line.later] == before
         assert all(any(words in note for note in notes(selection)) for words in told)
         place.launch()
+
+
+def test_seeds_that_came_later_are_told_with_the_differences_over_all_seeds(place):
+    place.declare(LATER["seeds"][0])
+    said = "seeds 4, 5, 6 were added after the first launch, and decide no registered claim"
+    assert said in notes(place.selection)
+    place.launch()
+    (note,) = [note for note in notes(place.selection) if note.startswith("seeds 4, 5, 6")]
+    first, *both = note.split("; ")
+    assert (first, len(both)) == (said, 2)
+    whole = replace(place.selection, registered=None)
+    for text, line in zip(both, judge(whole), strict=True):
+        assert text.startswith(f"with them, {line.arm} less layerdrop=0 is {line.difference:+.2f} BLEU [")
+        assert text.endswith(", over 6 seeds")
 
 
 def test_borrowed_noise_would_have_changed_it(place):

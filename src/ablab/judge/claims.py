@@ -57,11 +57,11 @@ def _with_union(selection: SelectedArms, cases: Sequence[Case], lines: Sequence[
     known = {claim_key(selection, claim) for claim in selection.claims}
     others: dict[str, tuple[Settled, Case]] = {}
     for other in selection.sharing:
-        reading = _Reading(other)
+        reading, is_looked_at = _Reading(other), bool(other.registered and other.registered.looks)
         for claim in other.claims:
             if (key := claim_key(other, claim)) not in known:
                 # What is looked at after each seed has no p for one look: it keeps its place alone.
-                found = NotTestable("looked at after each seed") if other.looks else reading.evidence(claim)
+                found = NotTestable("looked at after each seed") if is_looked_at else reading.evidence(claim)
                 others[key] = claim, _case(other, claim, found)
     if not others:
         return list(lines)

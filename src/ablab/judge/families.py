@@ -9,7 +9,6 @@ from ablab.files import json_digest, read_json
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.looks import Looks
 from ablab.store.chain import RECORD, Chain
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
@@ -83,7 +82,6 @@ def _selected(selection: SelectedArms, folder: Path, registered: Registered) -> 
         error=registered.error,
         measures=selection.measures,
         task=selection.task,
-        looks=None if registered.looks is None else Looks(*registered.looks),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.judge.families import names, registered_before, sharing
-from ablab.judge.left_out import left_out
+from ablab.judge.left_out import added_seeds, left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
@@ -49,7 +49,12 @@ def checked(selection: SelectedArms) -> SelectedArms:
         *_of_runs(chain, selection),
     ]
     others = sharing(selection)
-    notes = [*selection.notes, *_shared(selection, chain, names(others)), *left_out(selection, chain)]
+    notes = [
+        *selection.notes,
+        *added_seeds(selection),
+        *_shared(selection, chain, names(others)),
+        *left_out(selection, chain),
+    ]
     return replace(selection, flaws=flaws, notes=notes, sharing=others, stamp=chain.stamp, lost_stamps=lost)
 
 

@@ -13,7 +13,7 @@ from ablab.judge.format import interval_text, p_words, signed
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import of_differences
+from ablab.statistics.paired import MINIMUM_SEEDS, of_differences
 from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
 from ablab.store.run_folder import all_runs
@@ -42,6 +42,19 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
     said = "they are no part of the study" if _fixed(selection) else _chosen(selection)
     yield "; ".join([runs, said, *_differences(selection, rows, others)])
+
+
+def added_seeds(selection: SelectedArms) -> Iterator[str]:
+    """Yield a note on seeds that came after the registration, with the differences over all seeds."""
+    registered = selection.registered
+    if registered is None or len(registered.seeds) < MINIMUM_SEEDS:
+        return
+    added = selection.where(lambda run: run.seed not in registered.seeds)
+    if added:
+        seeds = counted(sorted({run.seed for run in added}))
+        said = f"seeds {seeds} were added after the first launch, and decide no registered claim"
+        whole = {row.name: row for row in selection.rows}
+        yield "; ".join([said, *(_compared(selection, whole) if any(run.has_ended for run in added) else ())])
 
 
 def _fixed(selection: SelectedArms) -> bool:
@@ -91,8 +104,12 @@ def _differences(
     for row in rows.values():
         runs = {run.seed: run for run in [*(run for its, run in others if its is row), *row.runs]}
         whole[row.name] = ArmRuns(row.name, [runs[seed] for seed in sorted(runs)])
+    return _compared(selection, whole) if others else iter(())
+
+
+def _compared(selection: SelectedArms, whole: Mapping[str, ArmRuns]) -> Iterator[str]:
     compared = [row for row in selection.rows if row is not selection.baseline_of(row)]
-    for row in compared[:MOST_COMPARED] if others else ():
+    for row in compared[:MOST_COMPARED]:
         yield _difference(selection, whole[row.name], whole[selection.baseline_of(row).name])
 
 

@@ -16,7 +16,6 @@ from ablab.judge.registration import Registered, called
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
 from ablab.plan import Planned
-from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
@@ -148,14 +147,9 @@ def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:
 
 
 def _later(study: Study, registered: Registered | None) -> Iterator[str]:
-    """Yield notes on arms and seeds that came after the first launch."""
-    if registered is None:
-        return
-    if arms := [arm.name for arm in study.arms if not registered.has(arm.name)]:
+    """Yield a note on arms that came after the first launch."""
+    if arms := [arm.name for arm in study.arms if registered is not None and not registered.has(arm.name)]:
         yield f"arms that came after the first launch lend no noise to registered claims: {', '.join(arms)}"
-    seeds = sorted({cell.seed for cell in study.cells} - set(registered.seeds))
-    if seeds and len(registered.seeds) >= MINIMUM_SEEDS:
-        yield f"seeds {counted(seeds)} were added after the first launch, and decide no registered claim"
 
 
 def _check_count(study: Study, registered: Registered | None) -> None:
