@@ -206,6 +206,12 @@ def test_one_run_has_no_score_and_two_have_none(tmp_path, lacking, said):
     assert f"{len(lacking)} of 3 runs {said.split()[-3]} no chrf" in arm["notes"]
 
 
+def test_a_metric_of_the_table_alone_can_be_asked_for(tmp_path):
+    rows = [*ROWS, *(row.replace("score", "chrf") for row in ROWS)]
+    data, _, _ = reported_from(table(tmp_path, rows), "metric=chrf")
+    assert (data["metric"], data["name"]) == ("chrf", "table-results-in-chrf")
+
+
 def test_names_alone_make_no_tuned_arms(tmp_path):
     scores = {"base": 30.0, "big": 30.9, "base, tuned": 31.0, "big, tuned": 31.05}
     noise = (0.1, 0.3, 0.25, 0.05)

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ablab.study.experiment import Compared
 from ablab.tasks.verbs import Options
 
 
@@ -81,11 +80,12 @@ class ReportOptions(Options):
     where: str | None = None
     """conditions key=value, separated by spaces: all finished runs of the store that meet them"""
     table: str | None = None
-    """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, for test items, item"""
-    metric: Compared | None = None
+    """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, if there are any, item and
+    corpus"""
+    metric: str | None = None
     """metric by which arms are compared: test_bleu, test_chrf, test_loss, test_loss_per_character, valid_bleu,
-    valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, or your own metric; by default that of
-    the experiment, otherwise test_bleu"""
+    valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, your own metric, or one of the table;
+    by default that of the experiment, otherwise test_bleu"""
     baseline: str | None = None
     """arm with which the others are compared; by default that of the experiment, or the first of runs"""
     resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000

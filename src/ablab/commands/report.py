@@ -132,7 +132,8 @@ def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
         names = [arm.name for arm in selection.arms]
         raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
     if options.metric is not None and options.metric not in selection.measures:
-        raise UserError(f"metric={options.metric}: the table has none; {choices(options.metric, selection.measures)}")
+        lacks = "the table has none; " if selection.origin is not None else ""
+        raise UserError(f"metric={options.metric}: {lacks}{choices(options.metric, selection.measures)}")
     metric, baseline = options.metric or selection.metric, asked.name
     news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
     if not news:
