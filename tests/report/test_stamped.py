@@ -12,6 +12,8 @@ from ablab.study.extending import close
 from ablab.study.ledger import register
 from tests.report.conftest import typed
 from tests.report.synthetic import fill
+from tests.report.test_extending import EXPERIMENT as ADDING
+from tests.report.test_extending import swept
 from tests.report.test_tampering import ERRORS, EXPERIMENT, Place
 from tests.store.test_stamps import rechained
 
@@ -278,3 +280,25 @@ def test_an_archive_without_a_study_says_that_nothing_was_registered(place, veri
     code, out = verified(f"archive={archive}")
     said = "nothing was registered: no claim about these runs was fixed before them"
     assert (code, said in out) == (0, True), out
+
+
+def test_a_run_that_a_path_names_is_held_to_the_register_of_its_own_store(place, tmp_path, verified, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where there is no folder of outputs
+    code, out = verified(f"run={place.folder().path}", f"stamp={stamp_of(place)}")
+    assert (code, "is as it was then; 0 lines came after by then 1 of 1 run had ended" in out) == (0, True), out
+    shutil.copytree(place.outputs, tmp_path / "other")
+    runs = f"runs={place.folder().path},{tmp_path / 'other' / 'runs' / place.folder(1).run_id}"
+    code, out = verified(runs, f"stamp={stamp_of(place)}")
+    assert (code, "stamp=: the runs are in 2 stores; allowed: with runs of one store" in out) == (2, True), out
+
+
+def test_a_study_that_adds_seeds_departs_from_nothing(tmp_path, verified):
+    """Its claims are settled before all seeds that were registered have been trained."""
+    (tmp_path / "seq.yaml").write_text(ADDING.format(to=6, more="", expect="greater"))
+    words = (f"experiment={tmp_path / 'seq.yaml'}", f"outputs={tmp_path / 'outputs'}")
+    swept(words)
+    archive = tmp_path / "a.zip"
+    assert main(["pack", *words, f"to={archive}", "text=false"]) == 0
+    for each in (words, (f"archive={archive}",)):
+        code, out = verified(*each)
+        assert (code, "All that was checked holds. No stamp" in out) == (0, True), out

@@ -10,6 +10,7 @@ from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, checked
+from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.stamped import Reported, verify_stamps
@@ -75,7 +76,15 @@ def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[Hel
     studies = [] if selection.study is None else [selection.study]
     told = Verified(runs=verify_runs(found, console), faults=faults, notes=departures(selection))
     runs = {run.folder.run_id for run in selection.rests_on}
-    return _with_register(told, Reported(Chain.of(selection.outputs), studies, runs), stamps, console)
+    return _with_register(told, Reported(Chain.of(_store_of(selection, stamps)), studies, runs), stamps, console)
+
+
+def _store_of(selection: SelectedArms, stamps: Sequence[HeldStamp]) -> Path:
+    """Return the store of the runs, which paths may name; UserError where a stamp could be of the register of any."""
+    stores = {run.folder.outputs.resolve(): run.folder.outputs for run in selection.rests_on}
+    if len(stores) > 1 and stamps:
+        raise UserError(f"stamp=: the runs are in {len(stores)} stores; allowed: with runs of one store")
+    return next(iter(stores.values())) if len(stores) == 1 else selection.outputs
 
 
 def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verified:
