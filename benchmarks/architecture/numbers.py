@@ -16,12 +16,12 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 333,
-    "lines": 48_377,
+    "lines": 48_530,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 12,
     "files that name a score": 29,
-    "modules with one importer": 76,
+    "modules with one importer": 75,
     "class names used twice": 1,
     "files from the command line to the record": 23,
 }

@@ -82,6 +82,16 @@ def reported(tmp_path_factory):
     return Reported(define(words), words, made.code, out, copy / made.folder.relative_to(there))
 
 
+def unclaimed(document):
+    """The same report had it no claims: each difference has the interval at 95 % of the method that would decide."""
+    lines = []
+    for line in document.differences:
+        plain = line.uncorrected
+        figures = {} if plain is None else {"interval": plain.interval, "p": plain.p}
+        lines.append(line.model_copy(update={**figures, "claim": None, "uncorrected": None}))
+    return document.model_copy(update={"claims": [], "differences": lines})
+
+
 @pytest.fixture
 def undrawn(monkeypatch):
     """Most of a report's time is its pictures, which only the tests of pictures look at."""

@@ -10,6 +10,7 @@ from ablab.judge.claims import judge
 from ablab.judge.contrasts import effect_lines, readings, shared_scores
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
+from ablab.report.claim_words import answers
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts
@@ -87,8 +88,8 @@ def test_secondary_claims_are_a_family_of_their_own(selection):
     lines, alone = claims_of(selection), judge(replace(selection, claims=[c for c in selection.claims if c.secondary]))
     assert [line.secondary for line in lines] == [False] * 4 + [True] * 2
     assert [line.corrected for line in lines[4:]] == [line.corrected for line in alone]
-    assert "corrected for 4 primary claims" in lines[0].words
-    assert "corrected for 2 secondary claims" in lines[4].words
+    assert "corrected p" in lines[0].words
+    assert "since 4 claims and 2 secondary claims share an error rate of 5 % each (Holm" in answers(lines)
     primary = judge(replace(selection, claims=[c for c in selection.claims if not c.secondary]))
     assert [line.corrected for line in lines[:4]] == [line.corrected for line in primary]
 

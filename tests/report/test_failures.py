@@ -107,7 +107,7 @@ def test_one_diverged_run_of_five_does_not_hide_twenty_points(ranked):
     assert line.p == pytest.approx(2 / 252)
     assert "Runs diverged, so that all runs are ranked by test BLEU, diverged ones last." in line.words
     assert "supported, also with the margin of 0.5 taken off." in line.words
-    assert "The difference is +1.00 of pairs, won less lost, p = 0.024 corrected for 3 claims" in line.words
+    assert "The difference is +1.00 of pairs, won less lost, corrected p = 0.024, 5 runs an arm." in line.words
 
 
 def test_ranks_never_find_two_arms_equal(ranked):
@@ -137,10 +137,10 @@ def test_the_cells_of_differences_have_their_units(reported, selection):
 
 def test_the_table_of_differences_says_it_in_words(ranked):
     usual, other, _ = ranked.arms
-    line = difference_line(ranked, other, usual, BLEU, None)
+    line = difference_line(ranked, other, usual, {}, None)
     counts = "0 of 5 runs diverged, 1 of 5 in the baseline"
     assert line.refused == f"{counts} (ranked last: 100 % of pairs won, 0 % lost, p = 0.0079)"
-    few = difference_line(ranked, first(other, 4), first(usual, 4), BLEU, None)
+    few = difference_line(ranked, first(other, 4), first(usual, 4), {}, None)
     assert few.refused == "0 of 4 runs diverged, 1 of 4 in the baseline (Boschloo p = 0.727)"
 
 

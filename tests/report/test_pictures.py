@@ -12,7 +12,7 @@ from ablab.report.latex import latex
 from ablab.report.pictures import write_column_picture
 from ablab.report.tables import claims_table, differences_table
 from ablab.report.text import markdown
-from tests.report.conftest import typed
+from tests.report.conftest import typed, unclaimed
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_forest_plot_has_the_figures_of_the_tables(document):
     assert sum(text in judged for text in texts) == 5
     assert "by ranks of all runs" in texts[0]  # on another scale: named, and without a place on this one
 
-    without = document.model_copy(update={"claims": []})
+    without = unclaimed(document)
     texts = [text.get_text() for text in drawn(printed.differences(without)[0]).texts][::-1]
     shown = [f"{row['difference']} {row['95 % interval']}" for row in as_rows(differences_table(without))]
     assert texts[:2] == shown[:2]
@@ -58,9 +58,8 @@ def test_every_arm_has_its_line(document):
 def test_what_cannot_be_read_on_paper_is_left_to_the_page(document):
     series = document.series[0]
     crowd = series.model_copy(update={"lines": series.lines[:1] * (printed.MOST_LINES + 1)})
-    many = document.model_copy(
-        update={"series": [crowd], "claims": [], "differences": document.differences[:1] * (printed.MOST_ROWS + 1)}
-    )
+    plain = unclaimed(document)
+    many = plain.model_copy(update={"series": [crowd], "differences": plain.differences[:1] * (printed.MOST_ROWS + 1)})
     assert printed.curves(many) == []
     assert printed.differences(many) == []
     assert ".png" not in markdown(many)

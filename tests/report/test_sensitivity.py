@@ -10,7 +10,6 @@ from ablab.errors import UserError
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.sensitivity import metric_lines
-from ablab.report.sentences import SENSITIVITY
 from ablab.transformer.translation.scores import NATS, SCORES
 from tests.report.test_evidence import with_vocabulary
 
@@ -100,7 +99,6 @@ def test_every_format_has_the_table_and_its_warning(reported):
         row = next(csv.DictReader(file))
     assert row["metric"].removesuffix(" (declared)") == first["title"]
     assert row["F"] == f"{first['f']:,.2f}"
-    assert SENSITIVITY in reported.data["methods"]
     for name in ("report.md", "report.tex", "report.html"):
         text = reported.text(name)
         assert "which metric sees best (exploratory)" in text.lower()

@@ -22,7 +22,7 @@ from ablab.judge.selection_of_table import of_table
 from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.report.charts import charts
 from ablab.report.checklist import checklist
-from ablab.report.claim_words import exploratory_words
+from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.latex import column_files, latex
 from ablab.report.page import page
 from ablab.report.pictures import drawn, write_column_picture, write_pictures
@@ -194,6 +194,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say("")
     for note in document.notes:
         console.say(f"Note: {note}")
+    if document.claims:
+        console.say(answers(document.claims))
     for claim in document.claims:
         console.say(plain_words(claim, document.metric))
         console.say(f"  {claim.judged}{exploratory_words(claim)}")

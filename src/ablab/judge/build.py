@@ -6,8 +6,9 @@ from ablab.judge.arms import arm_line, set_lines
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.contrasts import effect_lines
-from ablab.judge.differences import OnSentences, difference_line, differing_sentences
+from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
 from ablab.judge.document import Beside, Document, EffectLine
+from ablab.judge.estimates import nearly_failed
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -23,16 +24,18 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
 
     `advance` is called after each arm has been compared.
     """
-    measure = selection.measure
+    measure, claims = selection.measure, with_tuning(judge(selection))
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     effects, hole = _effects(selection, measure)
     metrics = metric_lines(selection)
+    near_failures = {} if measure.of_machine else nearly_failed(selection.rows, measure)
     on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
     for arm in selection.rows:
         baseline = selection.baseline_of(arm)
         if arm is not baseline:
-            differences.append(difference_line(selection, arm, baseline, measure, on_sentences[baseline.name]))
+            line = difference_line(selection, arm, baseline, near_failures, on_sentences[baseline.name])
+            differences.append(decided(line, claims, selection))
         advance()
     series = [*tuning_series(selection), *pictured(selection)]
     artefacts, differing = side_by_side(selection), differing_sentences(selection)
@@ -53,7 +56,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         sentences=None if evaluation is None else evaluation.sentences,
         signatures={} if evaluation is None else evaluation.signatures,
         notes=hole,
-        claims=with_tuning(judge(selection), selection),
+        claims=claims,
         arms=[arm_line(selection, arm, selection.folder) for arm in selection.rows],
         beside=[_beside(name, other) for name, other in selection.beside.items()],
         loss=None if selection.loss is None else _beside(selection.task.loss, selection.loss),

@@ -5,22 +5,27 @@ from typing import Any
 
 import numpy as np
 
-from ablab.judge.document import DifferenceLine, DifferingSentences, SeedDifference, Span
+from ablab.judge.document import ClaimLine, DifferenceLine, DifferingSentences, OtherTest, SeedDifference, Span
+from ablab.judge.estimates import NearFailures, by_both
 from ablab.judge.evidence import Pairs, observed, pairs
 from ablab.judge.format import p_words
-from ablab.judge.metrics import Items, Measure
+from ablab.judge.metrics import Items
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import of_differences
-from ablab.statistics.power import detectable_effect
+from ablab.statistics.moderated import Moderated
+from ablab.statistics.paired import Paired, of_differences
+from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
 from ablab.statistics.resampling import Swaps, crossed
 from ablab.statistics.sentences import ResampledScores, Resamples
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
-from ablab.study.study import marked
+from ablab.study.study import marked, names_of
 from ablab.tasks.task import Example
+
+LEVEL = 0.95
+"""Of intervals by which no claim is judged."""
 
 SEED = 20190527
 """Seed of the resampling, fixed so that the same records give the same report."""
@@ -68,12 +73,17 @@ class OnSentences:
 
 
 def difference_line(
-    selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns, measure: Measure, on_sentences: OnSentences | None
+    selection: SelectedArms,
+    arm: ArmRuns,
+    baseline: ArmRuns,
+    near_failures: NearFailures,
+    on_sentences: OnSentences | None,
 ) -> DifferenceLine:
-    """Compare an arm with the baseline, whether or not a claim is made of them.
+    """Compare an arm with the baseline in the metric, as if no claim were made of them.
 
     `on_sentences`: tests over sentences; None where the metric has none.
     """
+    measure = selection.measure
     found = observed(arm, baseline, measure)
     both = pairs(arm, baseline)
     own = baseline.name if selection.within else None
@@ -81,7 +91,7 @@ def difference_line(
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=_failures(arm, baseline, found))
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=str(found))
-    fields = _over_seeds(found)
+    fields = _over_seeds(selection, (arm, baseline), near_failures, found)
     if on_sentences is not None:
         fields |= on_sentences.fields(both)
     if "refused" in fields:
@@ -103,13 +113,49 @@ def _failures(arm: ArmRuns, baseline: ArmRuns, found: Failures) -> str:
     return f"{counts} (ranked last: {won:.0f} % of pairs won, {lost:.0f} % lost, {p_words(compared.p)})"
 
 
-def _over_seeds(differences: Sequence[float]) -> dict[str, Any]:
-    """Return the paired interval, p and detectable difference."""
+def _over_seeds(
+    selection: SelectedArms, arms: Sequence[ArmRuns], near_failures: NearFailures, differences: Sequence[float]
+) -> dict[str, Any]:
+    """Return interval, p and detectable difference by the method that would decide a claim, and the other interval."""
+    measure, fields = selection.measure, dict[str, Any]()
     try:
-        paired = of_differences(differences)
+        if measure.of_machine:
+            decisive: Paired | Moderated = of_differences(differences)
+        else:
+            both = by_both(selection, arms, (1.0, -1.0), measure, near_failures, differences)
+            decisive, fields["other"] = both.decisive, both.by_the_other(LEVEL, within=False)
     except NotTestable as reason:
         return {"refused": str(reason)}
-    return {"interval": Span.of(paired.interval), "p": paired.p, "detectable": detectable_effect(paired.sd, paired.n)}
+    seen = detectable_difference(decisive.standard_error, decisive.df, alpha=1 - LEVEL)
+    interval = Span.of(decisive.at(LEVEL))
+    return {**fields, "interval": interval, "p": decisive.p, "test": decisive.method, "detectable": seen}
+
+
+def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: SelectedArms) -> DifferenceLine:
+    """Return the line with the figures that decide the claim made of its pair; as it is where there is none.
+
+    Of several claims the first primary one counts. A claim that was settled by a look stands on its seeds.
+    """
+    sides = line.arm, line.baseline or selection.baseline_row.name
+    own = [place for place, claim in enumerate(claims) if _is_about(claim, sides, selection.metric)]
+    if not own:
+        return line
+    place = min(own, key=lambda place: claims[place].secondary)
+    claim, uncorrected = claims[place], None
+    if line.interval is not None and claim.interval is not None and claim.interval.level != line.interval.level:
+        uncorrected = OtherTest(test=line.test or "", interval=line.interval, p=line.p)
+    figures = {name: getattr(claim, name) for name in ("n", "difference", "interval", "test", "per_seed")}
+    seen = line.detectable if claim.detectable is None else claim.detectable
+    own_figures = {"p": claim.corrected, "claim": place, "uncorrected": uncorrected, "detectable": seen}
+    return line.model_copy(update={**figures, **own_figures})
+
+
+def _is_about(claim: ClaimLine, sides: Sequence[str], metric: str) -> bool:
+    """Return whether a claim compares these rows in the metric, by an interval."""
+    named = all(
+        set(names_of(own)) <= set(names_of(row)) for own, row in zip((claim.arm, claim.baseline), sides, strict=True)
+    )
+    return named and claim.metric == metric and claim.title == claim.about and claim.interval is not None
 
 
 MOST_ARMS = 8

@@ -100,12 +100,26 @@ class SeedDifference(Strict):
     difference: float
 
 
+class OtherTest(Strict):
+    """The same difference otherwise. `interval`: of a claim's other method, at the level of the one that decides it.
+
+    `p`: two-sided, of no difference, uncorrected; None where the verdict is about lying within the margin.
+    """
+
+    test: str
+    interval: Span
+    p: float | None
+
+
 class DifferenceLine(Strict):
     """An arm less the baseline, paired by seed. `baseline`: the arm's own, where not all have the same.
 
-    `per_seed`: the differences whose mean `difference` is. `crossed`: interval over seeds and sentences.
-    `randomisation_p`: p of test-set noise alone. Where a method refuses, its `..._refused` says why.
-    `detectable`: the difference that so many seeds detect with 80 % power.
+    `interval`, `p`, `test`: where a claim about the metric is made of the pair, those that decide it, and `claim`: its
+    place among the claims; else those at 95 %, uncorrected, of the method that would. `per_seed`: the differences whose
+    mean `difference` is. `detectable`: the difference that so many seeds detect with 80 % power.
+    `uncorrected`: the same method at 95 %, where a claim has another level; `other`: the method that does not decide;
+    `crossed`: interval over seeds and sentences; `randomisation_p`: p of test-set noise alone. Where a method refuses,
+    its `..._refused` says why.
     """
 
     arm: str
@@ -114,6 +128,10 @@ class DifferenceLine(Strict):
     difference: float | None = None
     interval: Span | None = None
     p: float | None = None
+    test: str | None = None
+    claim: int | None = None
+    uncorrected: OtherTest | None = None
+    other: OtherTest | None = None
     refused: str | None = None
     crossed: Span | None = None
     crossed_p: float | None = None
@@ -122,17 +140,6 @@ class DifferenceLine(Strict):
     randomisation_refused: str | None = None
     detectable: float | None = None
     per_seed: list[SeedDifference] = Field(default_factory=list)
-
-
-class OtherTest(Strict):
-    """The same difference by a method that does not decide. `interval`: at the level of the one that does.
-
-    `p`: two-sided, of no difference, uncorrected; None where the verdict is about lying within the margin.
-    """
-
-    test: str
-    interval: Span
-    p: float | None
 
 
 class Advice(Strict):

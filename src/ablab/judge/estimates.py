@@ -1,6 +1,6 @@
 """A claimed difference by both methods, and the runs that nearly failed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,14 +46,24 @@ def estimates(
     found = evidence_of(selection, claim, measure)
     if not borrows(claim, measure) or not isinstance(found, list):
         return found
-    arms = arms_of(selection, claim)
     try:
-        scores = shared_scores(arms, measure)
-        others = borrowed(_trained_alike(selection, arms), arms, measure, near_failures)
-        both = of_differences(found), moderated_contrast(scores, list(claim.weights.values()), others)
+        return by_both(selection, arms_of(selection, claim), claim.weights.values(), measure, near_failures, found)
     except NotTestable as reason:
         return reason
-    return Estimates(found, *(reversed(both) if selection.error == "moderated" else both))
+
+
+def by_both(
+    selection: SelectedArms,
+    arms: Sequence[ArmRuns],
+    weights: Iterable[float],
+    measure: Measure,
+    near_failures: NearFailures,
+    differences: Sequence[float],
+) -> Estimates:
+    """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
+    others = borrowed(_trained_alike(selection, arms), arms, measure, near_failures)
+    both = of_differences(differences), moderated_contrast(shared_scores(arms, measure), list(weights), others)
+    return Estimates(differences, *(reversed(both) if selection.error == "moderated" else both))
 
 
 def _trained_alike(selection: SelectedArms, arms: Sequence[ArmRuns]) -> Sequence[ArmRuns]:

@@ -1,6 +1,8 @@
 """Claims and their verdicts in sentences, with what a reader should know beside them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from ablab.console import duration
 from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine
@@ -9,6 +11,7 @@ from ablab.judge.format import interval_text, p_words, percent, signed
 from ablab.judge.tuned import UNDECIDED, by_tuning, is_tuned
 from ablab.report.shown import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
+from ablab.statistics.verdict import Outcome
 from ablab.study.claims import EXPECTED
 
 
@@ -17,7 +20,8 @@ def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
     said = []
     for without, pair in zip(lines, by_tuning(lines), strict=True):
         line = without.model_copy(update={"strength": strength(without)})
-        sentences = [_verdict(line, _family(line, lines)), *_beside(line), *_tuning(line, pair)]
+        is_of_several = sum((one.secondary, one.later) == (line.secondary, line.later) for one in lines) > 1
+        sentences = [_verdict(line, is_of_several=is_of_several), *_beside(line), *_tuning(line, pair)]
         mark = EXPLORATORY if line.exploratory else ""
         update = {"claimed": claimed(line), "words": f"{mark}{claimed(line)}: {' '.join(sentences)}"}
         said.append(line.model_copy(update=update))
@@ -29,21 +33,41 @@ def claimed(line: ClaimLine) -> str:
     return f"{line.arm} {EXPECTED[line.expect]} {line.baseline} in {line.about}"
 
 
+ANSWERS = get_args(Outcome)
+"""Outcomes in the order in which they are counted."""
+
+
+def answers(claims: Sequence[ClaimLine]) -> str:
+    """Return all verdicts in a sentence, `3 supported, 1 refuted; exploratory: 1 supported.`, and one on levels."""
+    kinds = [[one.outcome for one in claims if bool(one.exploratory) == is_aside] for is_aside in (False, True)]
+    told = [", ".join(f"{kind.count(one)} {one}" for one in ANSWERS if one in kind) for kind in kinds]
+    marked = [text if place == 0 else f"{EXPLORATORY.lower()}{text}" for place, text in enumerate(told) if text]
+    return f"{'; '.join(marked).capitalize()}.{_levels(claims)}"
+
+
+def _levels(claims: Sequence[ClaimLine]) -> str:
+    """Return a sentence on the levels of the claims' intervals, with the space before it; empty where all have 95 %."""
+    levels = sorted({one.interval.level for one in claims if one.interval and one.corrected is not None})
+    counts = Counter(f"{' later' * one.later}{' secondary' * one.secondary}" for one in claims)
+    families = [f"{count}{kind} claims" for kind, count in sorted(counts.items()) if count > 1]
+    if not levels or not families:
+        return ""
+    extent = " to ".join(dict.fromkeys(f"{100 * level:.4g}" for level in (levels[0], levels[-1])))
+    how = "by equal shares" if any(one.followed for one in claims) else "Holm: the share of a settled claim passes on"
+    each = " each" if len(families) > 1 else ""
+    return (
+        f" Intervals are at the level at which each claim is judged, {extent} %, since {' and '.join(families)} share "
+        f"an error rate of 5 %{each} ({how})."
+    )
+
+
 def exploratory_words(line: ClaimLine) -> str:
     """Return a sentence on why a claim is exploratory, with the space before it; empty for one that is not."""
     return "" if line.exploratory is None else f" Exploratory: {line.exploratory}."
 
 
-def _family(line: ClaimLine, lines: Sequence[ClaimLine]) -> str:
-    """Return what the p of a claim is corrected for; empty where it is the only one of its family."""
-    together = [one for one in lines if one.later == line.later]
-    claims = sum(one.secondary == line.secondary for one in together)
-    which = " secondary" if line.secondary else " primary" if claims < len(together) else ""
-    return f"{claims}{' later' * line.later}{which} claims" if claims > 1 else ""
-
-
-def _verdict(line: ClaimLine, family: str) -> str:
-    """Return the verdict and its figures."""
+def _verdict(line: ClaimLine, *, is_of_several: bool) -> str:
+    """Return the verdict and its figures. `is_of_several`: the claim shares its error rate with others."""
     outcome = _with_margin(line)
     if line.reason is not None:
         return f"{outcome}; {line.reason}."
@@ -53,10 +77,10 @@ def _verdict(line: ClaimLine, family: str) -> str:
     )
     if line.interval is not None:
         sentence += f", {100 * line.interval.level:.4g} % interval {interval_text(line.interval, line.digits)}"
-    corrected = "" if line.corrected is None else f", {p_words(line.corrected, _hypothesis(line))}"
-    several = f" corrected for {family}" if family and corrected else ""
+    of = f" of {hypothesis(line)}" if line.margin and hypothesis(line) else ""
+    corrected = "" if line.corrected is None else f", {'corrected ' * is_of_several}{p_words(line.corrected, of)}"
     seeds = "runs an arm" if line.interval is None else "seeds"
-    return f"{sentence}{corrected}{several}, {line.n} {seeds}."
+    return f"{sentence}{corrected}, {line.n} {seeds}."
 
 
 def _with_margin(line: ClaimLine) -> str:
@@ -66,23 +90,20 @@ def _with_margin(line: ClaimLine) -> str:
     return f"{line.outcome}, {line.strength.replace('the margin', f'the margin of {line.margin:g}')}"
 
 
-def _hypothesis(line: ClaimLine) -> str:
-    """Return what a p is of, with the space before it; empty where it is of no difference and there is no margin.
+def hypothesis(line: ClaimLine) -> str:
+    """Return what the p of a claim is the probability under; empty where there is no p, and for ranks with a margin.
 
     Of *equal* and *not worse* the p of the likelier side is given, that the margin is not kept or that it is.
     """
     margin, difference = margin_of(line), line.difference or 0.0
-    if not margin or line.title != line.about:
+    if line.corrected is None or (margin and line.title != line.about):
         return ""
-    if line.expect in ("greater", "less"):
-        return " of no difference"
+    if line.expect in ("greater", "less") or not margin:
+        return "no difference"
     if line.expect == "equal":
-        is_kept = abs(difference) < margin
-        return f" of a difference of {margin:g} or more" if is_kept else f" of a difference within {margin:g}"
+        return f"a difference of {margin:g} or more" if abs(difference) < margin else f"a difference within {margin:g}"
     is_kept = (difference if is_worse_below(line) else -difference) > -margin
-    return (
-        f" of being worse by {margin:g} or more" if is_kept else f" of being worse by less than {margin:g}, or better"
-    )
+    return f"being worse by {margin:g} or more" if is_kept else f"being worse by less than {margin:g}, or better"
 
 
 def _compared(line: ClaimLine) -> str:
@@ -101,10 +122,6 @@ def _measured(line: ClaimLine, figure: str) -> str:
 def _beside(line: ClaimLine) -> Iterator[str]:
     """Yield what a reader should know: see `ClaimLine`."""
     if line.reason is None:
-        if line.other is not None:
-            interval = interval_text(line.other.interval, line.digits)
-            p = "" if line.other.p is None else f", uncorrected {p_words(line.other.p)}"
-            yield f"This is the {line.test}; the {line.other.test} alone gives {interval}{p}."
         if line.advice is not None:
             yield f"{advice_words(line.advice, line.expect).capitalize()}."
         if line.near_failures:

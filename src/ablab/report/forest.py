@@ -109,7 +109,8 @@ def _of_arms(document: Document) -> Forest | None:
     ]
     if not any(row.estimate for row in rows):
         return None
-    caption = "95 % paired t intervals, uncorrected"
+    tests = dict.fromkeys((line.test or "paired t").partition(",")[0] for line in document.differences if line.interval)
+    caption = f"95 % {' and '.join(tests)} intervals, uncorrected"
     if any(claim.metric == document.metric for claim in document.claims):
         caption += f"; no claim about {document.title} has an interval"
     elif document.claims:

@@ -9,11 +9,11 @@ from typing import Any
 
 from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.judge.format import interval_text, number, signed
-from ablab.report.claim_words import exploratory_words
+from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
-from ablab.report.tables import ReportTable, arms_by_effect, tables
+from ablab.report.tables import ReportTable, arms_by_effect, levels, tables
 from ablab.text import how_many
 
 
@@ -49,8 +49,14 @@ def latex(document: Document) -> str:
 
 def _words(document: Document) -> list[str]:
     """Return the text that Markdown has above its tables."""
-    texts = [document.question, f"Source: {document.source}" if document.source else "", *document.notes]
-    items = ["\\begin{itemize}\\sloppy", *(_item(document, claim) for claim in document.claims), "\\end{itemize}"]
+    about = [document.question, f"Source: {document.source}" if document.source else ""]
+    texts = [*about, *document.notes, answers(document.claims) if document.claims else ""]
+    items = [
+        breakable(answers(document.claims)),
+        "\\begin{itemize}\\sloppy",
+        *(_item(document, claim) for claim in document.claims),
+        "\\end{itemize}",
+    ]
     paragraphs = [f"{breakable(words)}\n" for words in texts if words]
     title = f"\\section*{{\\raggedright {breakable(document.name)}}}"
     return [title, "\\begin{sloppypar}", *paragraphs, "\\end{sloppypar}", *(items if document.claims else [])]
@@ -146,7 +152,9 @@ def column_table(document: Document) -> str:
     differences = {line.arm: line for line in document.differences}
     rows = [_cells(document, arm, differences.get(arm.name)) for arm in arms[:MOST_ARMS]]
     columns, size = _fitting(rows, counts={arm.finished for arm in arms})
-    head = {"mean": "mean", "sd": "sd", "n": "$n$", "difference": "$\\Delta$", "interval": "95\\,\\% interval"}
+    found = levels(document)
+    interval = f"{found[0]}\\,\\% interval" if len(found) == 1 else "interval"
+    head = {"mean": "mean", "sd": "sd", "n": "$n$", "difference": "$\\Delta$", "interval": interval}
     alignment = "".join("l" if column == "interval" else "r" for column in columns)
     content = [
         f"\\centering\\{size}\\setlength{{\\tabcolsep}}{{3pt}}",
@@ -229,12 +237,22 @@ def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]
     text = breakable(said[0])
     if "difference" in columns:
         baseline = document.baselines if document.within else spoken(document.baseline)
-        interval = ", with its paired $t$ interval, uncorrected" if "interval" in columns else ""
+        interval = f", with {breakable(_intervals(document))}" if "interval" in columns else ""
         shared = {line.n for line in document.differences if line.difference is not None} == counts
         paired = "paired by seed" if shared else "paired by seed, over those that both have"
         text += f" $\\Delta$: difference from {breakable(baseline)}, {paired}{interval}."
     text += f" The first {MOST_ARMS} of {len(arms)} arms." if len(arms) > MOST_ARMS else ""
     return text + breakable(_notes(document))
+
+
+def _intervals(document: Document) -> str:
+    """Return which intervals the differences have, `the interval of its claim (97.5 to 98.75 %)`."""
+    lines = [(line.interval, line) for line in document.differences if line.interval]
+    plain = dict.fromkeys((line.test or "paired t").partition(",")[0] for _, line in lines if line.claim is None)
+    levels = sorted({interval.level for interval, line in lines if line.claim is not None})
+    alone = [f"an uncorrected 95 % interval ({' and '.join(plain)})"] if plain else []
+    found = dict.fromkeys(f"{100 * level:.4g}" for level in (*levels[:1], *levels[-1:]))
+    return ", or else ".join([*([f"the interval of its claim ({' to '.join(found)} %)"] if found else []), *alone])
 
 
 def _notes(document: Document) -> str:

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 from ablab.judge.document import ClaimLine, Document, Facets, Matrices
 from ablab.report.charts import alternatives, charts
+from ablab.report.claim_words import answers
 from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import styles
 from ablab.report.forest import forests
 from ablab.report.page_tables import page_table
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
-from ablab.report.tables import MAKERS, arms_by_effect
+from ablab.report.tables import MAKERS, OTHERWISE, arms_by_effect
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""
@@ -80,7 +81,9 @@ def page(document: Document) -> str:
         command=command(document.setup) if document.setup else "",
         cost=cost_words(document.setup) if document.setup else "",
         told=told,
+        answers=answers(document.claims) if told else "",
         tables=tables,
+        aside=OTHERWISE,
         titles={make(document).key: make(document).title for make in MAKERS},
         forests=plots,
         # Where claims are drawn already, the plots only put them side by side.

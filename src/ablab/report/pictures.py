@@ -153,6 +153,7 @@ def _colour(row: ForestRow) -> str:
 
 def _draw_interval(axes: "Axes", row: ForestRow, place: float, strokes: Strokes) -> None:
     """Draw the difference of a row on its interval, if it has one: open and dashed where it is exploratory."""
+    assert row.difference is not None, "no row without is drawn"
     colour, span = _colour(row), row.interval
     if span is not None:
         dashes = "dashed" if row.is_exploratory else "solid"
@@ -262,7 +263,6 @@ def _draw_column_row(axes: "Axes", row: ForestRow, middle: float) -> None:
     axes.vlines(0.0, middle - ROW / 2, middle + ROW / 2, color="0.3", linewidth=0.8, zorder=1)
     if row.margin:
         _draw_margin(axes, row.margin, middle, IN_COLUMN)
-    assert row.difference is not None, "a column's figure has no row without"
     _draw_interval(axes, row, mean, IN_COLUMN)
     if row.interval is not None:
         ends = [row.interval.low, row.interval.high]

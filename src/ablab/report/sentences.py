@@ -12,10 +12,8 @@ from ablab.judge.metrics import Measure
 from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
-from ablab.statistics.looks import Looks
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
-from ablab.store.records import NOTHING_LEARNT
 from ablab.tasks.task import FAILURES
 from ablab.text import how_many, program
 
@@ -26,7 +24,7 @@ def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], N
     said = {
         "notes": [*notes(selection, found.claims), *found.notes],
         "claims": with_words(found.claims),
-        "methods": [*methods(selection, resamples), *([SENSITIVITY] if found.metrics else [])],
+        "methods": list(methods(selection)),
     }
     return found.model_copy(update=said)
 
@@ -93,81 +91,37 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
 
 
 NOISE = {
-    "moderated": "Noise of claims: each arm's variance is moderated towards the mean over the study's arms, but "
-    "never below what the arm shows (after Smyth 2004), with Welch and Satterthwaite's degrees of freedom. Speeds and "
-    "pruned models: paired t.",
-    "paired": "Noise of claims: paired t over seeds, as the experiment declares or its registration says.",
+    "moderated": "moderated t over seeds (after Smyth 2004)",
+    "paired": "paired t over seeds",
 }
+"""The method of differences, by how a study estimates their noise."""
 
 CONDITION = {
-    "moderated": "where noise is alike in the arms that are compared",
-    "paired": "where noise is symmetric or alike in the arms that are compared",
+    "moderated": "if seeds are independent, and the arms' noise is alike, near normal and not negatively correlated",
+    "paired": "if seeds are independent, and differences near normal",
 }
 """When the error rate holds. Noise borrowed from other arms must have about their size."""
 
-REGISTER = (
-    "Register: the store enters each result and registration in a line that holds a digest of the line before. So it "
-    "shows a result or a registration that was edited, deleted, made again or put in by hand. It cannot show that it "
-    "was itself written anew to fit; only a stamp of it that others hold can."
-)
 
-
-SENSITIVITY = (
-    "Which metric sees best: the standard deviation between the means of arms, without the noise in them, over that of "
-    "runs within an arm; F and omega squared of a one-way analysis of variance (Fisher 1925; Hays 1963). Of arms with "
-    "two seeds or more, none of which diverged or nearly failed. This is for the next study: to choose the metric "
-    "after looking is exploratory."
-)
-
-
-def methods(selection: SelectedArms, resamples: int) -> Iterator[str]:
-    """Yield a sentence or two on each statistical method that this report uses."""
+def methods(selection: SelectedArms) -> Iterator[str]:
+    """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest."""
     if selection.origin is None:
-        yield "Seeds are paired: under one seed, shared parameters start from the same draws, and batches are equal."
-    yield "Arms: mean over seeds with a 95 % t interval. Differences: 95 % paired t interval, two-sided p, uncorrected."
+        yield from selection.task.methods
+    yield f"Differences: {NOISE['paired' if selection.measure.of_machine else selection.error]}, the test set fixed."
     if selection.claims:
-        together = selection.as_registered.claims or selection.claims
-        primary = [claim for claim in together if not claim.secondary]
-        secondary = len(together) - len(primary)
-        if selection.looks is None:
-            yield f"Claims: {_errors(len(primary), secondary, CONDITION[selection.error])} At least 3 seeds."
-        else:
-            yield _looks(selection.looks, len(primary), secondary)
-        if len(together) < len(selection.claims):
-            yield "Claims that came after the first launch are judged apart, at an error rate of their own."
-        yield "Equivalence: two one-sided tests at 5 % within the margin. Not worse: one such test, against the margin."
-        yield NOISE[selection.error]
-    if selection.measure.items is not None:
-        yield (
-            f"Crossed: bootstrap over seeds and sentences together ({resamples:,} resamples, one resample of sentences "
-            "for all runs). Test set alone: approximate randomisation of the same runs."
-        )
+        yield _errors(selection)
+    if any(claim.margin for claim in selection.claims):
+        yield "Margins: one-sided tests (Schuirmann 1987)."
     if selection.choosing is not None:
         yield selection.choosing
-    if selection.origin is None:
-        yield "Weights were chosen on validation."
-    if selection.stamp is not None:
-        yield REGISTER
     if any(arm.diverged for arm in selection.arms):
-        yield (
-            "An arm with diverged runs has no mean: all runs are ranked, diverged ones last, and compared by the exact "
-            "test of Wilcoxon, Mann and Whitney (worst-rank scores, Lachin 1999). Arms of fewer than "
-            f"{FEWEST_RANKED} planned runs are compared by their shares of failures (Boschloo 1970)."
-        )
-        yield (
-            "Diverged: a loss that is not a number, or a validation loss that never fell "
-            f"{100 * NOTHING_LEARNT:g} % below what word frequencies alone give, or rose there again by the end in an "
-            "arm whose last weights count."
-        )
+        yield from _failures(selection)
     compared = _compared(selection)
     for measure in dict.fromkeys(compared):
         if any(chosen(measure, arm, arm) for arm in selection.arms):
-            yield (
-                f"The weights were chosen by {measure.title}, as the best of several validations: that flatters every "
-                "arm, and is no estimate for new data."
-            )
+            yield f"{measure.title} chose the weights, as the best of several validations, which flatters every arm."
     if any(measure.of_machine for measure in compared):
-        yield "Speeds and memory are of the machine as it was: seeds are no repetitions of what else it had to do."
+        yield "Speeds and memory are of the machine as it was."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
         yield f"Lower is better: {', '.join(lower)}."
 
@@ -176,34 +130,33 @@ def _better(measure: Measure) -> str:
     return f"{'higher' if measure.higher_is_better else 'lower'} {measure.title}"
 
 
+def _failures(selection: SelectedArms) -> Iterator[str]:
+    """Yield how arms with diverged runs are compared."""
+    if min(len(arm.runs) for arm in selection.arms) >= FEWEST_RANKED:
+        yield "Arms with diverged runs: all runs ranked, diverged last (Wilcoxon-Mann-Whitney; Lachin 1999)."
+    else:
+        yield f"Arms with diverged runs: shares of failures (Boschloo 1970), ranks from {FEWEST_RANKED} runs an arm."
+
+
 def _compared(selection: SelectedArms) -> list[Measure]:
     """Return the report's metric and those of the claims, without shares of failures."""
     claims = [claim for claim in selection.claims if claim.metric != FAILURES]
     return [selection.measure, *map(selection.measure_of, claims)]
 
 
-def _errors(primary: int, secondary: int, condition: str) -> str:
-    if primary + secondary == 1:
-        return f"an error rate of 5 %, {condition}."
-    rate = f"one error rate of 5 % over all {primary + secondary} of them, {condition}"
-    if secondary and primary:
-        rate = f"an error rate of 5 % over {primary} primary, and another over {secondary} secondary ones, {condition}"
-    return (
-        f"{rate}. Each begins at an equal share of it, which "
-        "passes on to the others when nothing is left to decide about the claim: without margins that is Holm's "
-        "procedure, with them a stricter one."
-    )
-
-
-def _looks(looks: Looks, primary: int, secondary: int) -> str:
-    families = [f"{count} {kind}" for count, kind in ((primary, "primary"), (secondary, "secondary")) if count]
-    return (
-        f"Claims: looked at after each of {looks.first} to {looks.last} seeds. Each has an equal share of an error "
-        f"rate of 5 % ({' and '.join(families)} claims), which its boundaries hold over all looks: p at most c n / "
-        f"{looks.last} after n seeds, with c from simulations (a family of Wang and Tsiatis 1987). Intervals of claims "
-        "are repeated confidence intervals (Jennison and Turnbull 1989), which hold at any stop. Seeds are added to "
-        "the arms of claims that are open."
-    )
+def _errors(selection: SelectedArms) -> str:
+    """Return the error rate of the claims that were registered, or else of all, and when it holds."""
+    together = selection.as_registered.claims or selection.claims
+    secondary = sum(claim.secondary for claim in together)
+    families = [f"{len(together) - secondary} primary", f"{secondary} secondary"]
+    over = f"each over {' and over '.join(families)}" if 0 < secondary < len(together) else ""
+    over = over or f"over {how_many(len(together), 'claim')}"
+    over += ", later claims apart" * (len(together) < len(selection.claims))
+    looks, condition = selection.looks, CONDITION[selection.error]
+    if looks is None:
+        return f"False verdicts: at most 5 % {over} (Holm), {condition}."
+    rule = f"looks after {looks.first} to {looks.last} seeds, repeated intervals (Wang and Tsiatis 1987)"
+    return f"False verdicts: at most 5 % {over}, {rule}, {condition}."
 
 
 def command(made: Setup) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ablab.console import duration
 from ablab.judge.document import (
@@ -13,11 +13,13 @@ from ablab.judge.document import (
     Document,
     EffectLine,
     MetricLine,
+    OtherTest,
     SetLine,
+    Span,
     TuningLine,
 )
 from ablab.judge.format import interval_text, number, p_text, signed
-from ablab.report.claim_words import advice_words, claimed
+from ablab.report.claim_words import advice_words, claimed, hypothesis
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,11 @@ class Column(Generic[Line]):
     leads: bool = False
 
 
-TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics", "tuning"))
+TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics", "tuning", "otherwise"))
 """Keys of all tables."""
+
+OTHERWISE = "otherwise"
+"""Key of the table that stands folded, or after all others: no figure of it decides anything."""
 
 
 def tables(document: Document) -> list[ReportTable]:
@@ -63,8 +68,9 @@ def claims_table(document: Document) -> ReportTable:
         Column("verdict", lambda claim: claim.verdict, leads=True),
         Column("notes", _notes_on_claim, is_sparse=True, leads=True),
         Column("difference", _difference),
-        Column("interval", _interval),
+        Column("interval", lambda claim: _with_level(claim.interval, claim.digits)),
         Column("p (corrected)", lambda claim: p_text(claim.corrected)),
+        Column("p is of", hypothesis, is_sparse=True),
         Column("n", lambda claim: str(claim.n)),
         Column("test", lambda claim: claim.test or "", is_sparse=True),
         Column("published", lambda claim: " ".join((claim.published or "").split()), is_sparse=True),
@@ -121,13 +127,12 @@ def differences_table(document: Document) -> ReportTable:
         Column("arm", lambda line: line.arm, leads=True),
         Column("notes", lambda line: _notes_on_difference(document, line), is_sparse=True, leads=True),
         Column("difference", lambda line: signed(line.difference, digits)),
-        Column("95 % interval", lambda line: interval_text(line.interval, digits)),
+        *_intervals(document),
         Column("p", lambda line: p_text(line.p)),
-        Column("seeds and sentences", lambda line: interval_text(line.crossed, digits), is_sparse=True),
-        Column("p, seeds and sentences", lambda line: p_text(line.crossed_p), is_sparse=True),
-        Column("p, test set alone", lambda line: p_text(line.randomisation_p), is_sparse=True),
+        Column("p is of", lambda line: _p_of(document, line), is_sparse=True),
         Column("seen with 80 % power", lambda line: number(line.detectable, digits)),
         Column("n", lambda line: str(line.n)),
+        Column("test", lambda line: line.test or "", is_sparse=True),
     ]
     title = f"Differences from {document.baselines}"
     return _table("differences", title, columns, differences_by_effect(document))
@@ -178,7 +183,65 @@ def tuning_table(document: Document) -> ReportTable:
     return _table("tuning", f"Tuning, by {metric}", columns, document.tuning)
 
 
-MAKERS = (*(claims_table, arms_table, test_sets_table, differences_table, effects_table, tuning_table, metrics_table),)
+class Otherwise(NamedTuple):
+    """A difference computed in a way that does not decide. `digits`: of its interval."""
+
+    compared: str
+    how: str
+    why: str
+    digits: int
+    interval: Span | None
+    p: float | None
+
+
+def otherwise_table(document: Document) -> ReportTable:
+    """Return the intervals and p of differences by the methods that do not decide, and why they differ."""
+    columns: list[Column[Otherwise]] = [
+        Column("difference", lambda one: one.compared, leads=True),
+        Column("method", lambda one: one.how, leads=True),
+        Column("differs because", lambda one: one.why, leads=True),
+        Column("interval", lambda one: _with_level(one.interval, one.digits)),
+        Column("p, uncorrected", lambda one: p_text(one.p), is_sparse=True),
+    ]
+    lines = [one for line in differences_by_effect(document) for one in _otherwise(document, line)]
+    shown = {line.claim for line in document.differences}
+    lines += [
+        _of_claim(claim, claim.other)
+        for place, claim in enumerate(document.claims)
+        if claim.other and place not in shown
+    ]
+    return _table(OTHERWISE, "How else it can be computed", columns, lines)
+
+
+def _otherwise(document: Document, line: DifferenceLine) -> Iterator[Otherwise]:
+    compared, digits = f"{line.arm} - {line.baseline or document.baseline}", document.digits
+    if (plain := line.uncorrected) is not None:
+        yield Otherwise(compared, plain.test, "not corrected for other claims", digits, plain.interval, plain.p)
+    if (other := line.other) is not None:
+        yield Otherwise(compared, other.test, _noise(other), digits, other.interval, other.p)
+    if line.crossed is not None or line.crossed_refused is not None:
+        why = line.crossed_refused or "other sentences of this kind, too"
+        yield Otherwise(compared, "seeds and sentences, bootstrap", why, digits, line.crossed, line.crossed_p)
+    if line.randomisation_p is not None or line.randomisation_refused is not None:
+        why = line.randomisation_refused or "other sentences alone, for these very runs"
+        yield Otherwise(compared, "test set alone, randomisation", why, digits, None, line.randomisation_p)
+
+
+def _of_claim(claim: ClaimLine, other: OtherTest) -> Otherwise:
+    compared = f"{claim.arm} - {claim.baseline}, {claim.about}"
+    return Otherwise(compared, other.test, _noise(other), claim.digits, other.interval, other.p)
+
+
+def _noise(other: OtherTest) -> str:
+    if other.test.startswith("moderated"):
+        return "noise moderated by the other arms, without pairs"
+    return "noise of these pairs of runs alone"
+
+
+MAKERS = (
+    *(claims_table, arms_table, test_sets_table, differences_table, effects_table, tuning_table, metrics_table),
+    otherwise_table,
+)
 """Functions that make the tables, in reading order."""
 
 
@@ -209,9 +272,30 @@ def _difference(claim: ClaimLine) -> str:
     return "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip()
 
 
-def _interval(claim: ClaimLine) -> str:
-    level = f" at {100 * claim.interval.level:.4g} %" if claim.interval else ""
-    return f"{interval_text(claim.interval, claim.digits)}{level}"
+def _with_level(interval: Span | None, digits: int) -> str:
+    return "" if interval is None else f"{interval_text(interval, digits)} at {100 * interval.level:.4g} %"
+
+
+def levels(document: Document) -> list[str]:
+    """Return the levels of the differences' intervals, ascending: `95`, or `97.5` and `98.75`."""
+    found = {line.interval.level for line in document.differences if line.interval}
+    return [f"{100 * level:.4g}" for level in sorted(found)]
+
+
+def _intervals(document: Document) -> Iterator[Column[DifferenceLine]]:
+    """Yield the column of intervals, whose cells name their levels where these are several."""
+    digits, every = document.digits, levels(document)
+    if len(every) > 1:
+        yield Column("interval", lambda line: _with_level(line.interval, digits))
+    else:
+        yield Column(f"{every[0] if every else 95} % interval", lambda line: interval_text(line.interval, digits))
+
+
+def _p_of(document: Document, line: DifferenceLine) -> str:
+    """Return what a p is of where one of them is of a claim: a claim's is corrected."""
+    if line.p is None or all(one.claim is None for one in document.differences):
+        return ""
+    return "no difference, uncorrected" if line.claim is None else hypothesis(document.claims[line.claim])
 
 
 def _marks(claim: ClaimLine) -> Iterator[str]:
@@ -221,10 +305,6 @@ def _marks(claim: ClaimLine) -> Iterator[str]:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
     if claim.chosen is not None:
         yield f"chosen by the same score: {claim.chosen}"
-    if claim.other is not None:
-        interval = interval_text(claim.other.interval, claim.digits)
-        p = "" if claim.other.p is None else f", uncorrected p {p_text(claim.other.p)}"
-        yield f"{claim.other.test} alone: {interval}{p}"
 
 
 def _notes_on_arm(document: Document, arm: ArmLine) -> str:
@@ -246,9 +326,9 @@ def _moving(document: Document, name: str, *, whose: str = "") -> list[str]:
 
 
 def _notes_on_difference(document: Document, line: DifferenceLine) -> str:
-    notes = [line.refused, line.crossed_refused, line.randomisation_refused]
+    notes = [line.refused] if line.refused else []
     notes += [*_moving(document, line.arm), *_moving(document, line.baseline or document.baseline, whose="baseline ")]
-    return "; ".join(note for note in notes if note)
+    return "; ".join(notes)
 
 
 def _best_of_half(line: TuningLine) -> float | None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 
 from ablab.judge.document import ClaimLine, Document
+from ablab.report.claim_words import answers
 from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
-from ablab.report.tables import ReportTable, tables
+from ablab.report.tables import OTHERWISE, ReportTable, tables
 from ablab.text import counted, how_many
 
 
@@ -19,11 +20,14 @@ def markdown(document: Document) -> str:
     lines = [f"# {escaped(document.question or document.name)}", "", f"{_about(document)}", ""]
     lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
+    if document.claims:
+        lines += [answers(document.claims), ""]
     for claim in document.claims:
         said = f"**{escaped(plain_words(claim, document.metric))}** {escaped(claim.judged)}"
         lines.append(f"- {said}{_published(claim)}{_exploratory(claim.exploratory)}")
     lines += [""] if document.claims else []
-    parts = [(table.title, page_table(table)) for table in tables(document)]
+    every = [(table, page_table(table)) for table in tables(document)]
+    parts = [(table.title, part) for table, part in every if table.key != OTHERWISE]
     for title, part in parts:
         lines += [f"## {escaped(title)}", "", *_markdown_part(part), ""]
     if (made := document.setup) is not None:
@@ -32,12 +36,16 @@ def markdown(document: Document) -> str:
         lines += ["## How it was made", "", *typed, cost, ""]
     for picture in curves(document):
         lines += [f"## {escaped(picture.title)}", "", *_markdown_picture(picture)]
-    if more := [(title, part.rest) for title, part in parts if part.rest]:
+    if more := [*((title, part.rest) for title, part in parts if part.rest), *_aside(every)]:
         lines += ["## Further figures", ""]
         lines += [line for title, rest in more for line in (f"### {escaped(title)}", "", *_markdown_part(rest), "")]
     methods = [*map(escaped, document.methods), *_signatures(document), *map(escaped, document.custody)]
     lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
+
+
+def _aside(every: Sequence[tuple[ReportTable, PageTable]]) -> list[tuple[str, PageTable]]:
+    return [(table.title, part) for table, part in every if table.key == OTHERWISE]
 
 
 def _about(document: Document) -> str:

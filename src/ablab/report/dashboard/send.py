@@ -14,7 +14,7 @@ from wandb_workspaces import expr
 
 from ablab.errors import LostError
 from ablab.files import read_json, write_json
-from ablab.report.claim_words import exploratory_words
+from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.dashboard.content import Content
 from ablab.report.tables import tables
 from ablab.report.text import markdown_table
@@ -65,7 +65,7 @@ def report(content: Content, entity: str) -> Any:
     blocks: list[Any] = [wr.P(document.question)] if document.question else []
     blocks += [wr.CalloutBlock(note) for note in document.notes]
     if verdicts:
-        blocks += [wr.H2("Verdicts"), wr.UnorderedList(verdicts)]
+        blocks += [wr.H2("Verdicts"), wr.P(answers(document.claims)), wr.UnorderedList(verdicts)]
     for table in tables(document):
         if table.key in IN_REPORT:
             blocks += [wr.H2(table.title), wr.MarkdownBlock("\n".join(markdown_table(table)))]

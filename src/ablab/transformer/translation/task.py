@@ -47,6 +47,10 @@ class Translation(Task):
     loss: str = VALID_LOSS
     listed: Sequence[str] = ("test_bleu", "test_chrf", VALID_LOSS)
     curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
+    methods: ClassVar[Sequence[str]] = (
+        "Seeds are paired: arms share initial weights and batches.",
+        "Weights: chosen on validation.",
+    )
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_CURVES
