@@ -15,14 +15,14 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 333,
-    "lines": 48_530,
+    "files over 12 lines": 334,
+    "lines": 48_608,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 12,
     "files that name a score": 29,
     "modules with one importer": 75,
-    "class names used twice": 1,
+    "class names used twice": 0,
     "files from the command line to the record": 23,
 }
 """The most that each number may be. A change that lowers one lowers its limit, too."""

@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.cli import main
-from ablab.judge.contrasts import effect_lines
+from ablab.judge.effects import effect_lines
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.definition import define
@@ -58,7 +58,7 @@ def test_cells_that_coincide_are_not_said_to_have_diverged(tmp_path):
     words = (f"experiment={tmp_path / 'x.yaml'}",)
     errors = {arm.name: 0.3 for arm in define((*words, f"outputs={tmp_path}")).arms}
     with pytest.raises(NotTestable, match="some levels of one factor have no effect under others"):
-        effect_lines(of_study(fill(words, errors, outputs=tmp_path)), MEASURES["test_bleu"])
+        effect_lines(of_study(fill(words, errors, outputs=tmp_path)), MEASURES["test_bleu"], {})
 
 
 def test_a_run_that_two_arms_share_is_counted_once(tmp_path):

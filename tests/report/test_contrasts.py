@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from ablab.judge.claims import judge
-from ablab.judge.contrasts import effect_lines, readings, shared_scores
+from ablab.judge.contrasts import readings, shared_scores
+from ablab.judge.effects import effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.claim_words import answers
+from ablab.report.sentences import document_of
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts
@@ -56,7 +58,7 @@ def selection(place):
 
 def test_effects_and_interactions_are_those_of_the_table(selection):
     lines = claims_of(selection)
-    table = {line.kind + line.what: line.difference for line in effect_lines(selection, BLEU)}
+    table = {line.kind + line.what: line.difference for line in effect_lines(selection, BLEU, {})}
     assert lines[0].difference == pytest.approx(table["main effectnorm: post instead of pre"])
     assert lines[1].difference == pytest.approx(
         table["interactionlayerdrop: 0.1 instead of 0 x norm: post instead of pre"]
@@ -196,3 +198,30 @@ def test_a_baseline_that_is_typed_is_that_of_all_arms(place):
     assert data["within"] is None
     assert [arm["name"] for arm in data["arms"] if arm["is_baseline"]] == [typed_baseline]
     assert len(data["differences"]) == 3
+
+
+def test_an_effect_that_is_claimed_has_the_interval_of_its_claim(selection):
+    document = document_of(selection, 1000)
+    by_claim = {line.claim: line for line in document.effects if line.claim is not None}
+    # norm=post under any layerdrop, and the interaction; the other claims are about arms or other metrics.
+    assert {document.claims[place].arm.partition(",")[0] for place in by_claim} >= {"norm=post"}
+    for place, line in by_claim.items():
+        own = document.claims[place]
+        assert (line.interval, line.p, line.test) == (own.interval, own.corrected, own.test)
+        assert line.other.test == "paired t"
+
+
+def test_one_that_is_not_has_the_interval_that_would_decide(selection):
+    document = document_of(replace(selection, claims=[]), 1000)
+    effect = next(line for line in document.effects if line.what.startswith("norm"))
+    cells = {name: selection.arm(name) for name in CELLS}
+    weights = {name: 0.5 if "post" in name else -0.5 for name in CELLS}
+    expected = moderated_contrast(shared_scores(list(cells.values()), BLEU), list(weights.values()))
+    assert (effect.claim, effect.test, effect.p) == (None, expected.method, pytest.approx(expected.p))
+    assert effect.interval.low == pytest.approx(expected.at(0.95).low)
+    paired = document_of(replace(selection, claims=[], error="paired"), 1000)
+    assert {line.test for line in paired.effects} == {"paired t"}
+    interaction = next(line for line in document.effects if line.kind == "interaction")
+    assert interaction.difference == pytest.approx(
+        np.mean(np.array([1.0, -1.0, -1.0, 1.0]) @ np.array(shared_scores([cells[name] for name in CELLS], BLEU)))
+    )

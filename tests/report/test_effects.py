@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.contrasts import effect_lines
+from ablab.judge.effects import effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.tables import effects_table
@@ -53,7 +53,7 @@ def by_what(lines):
 
 
 def test_cells_that_can_be_compared_have_figures(selection):
-    lines = effect_lines(selection, BLEU)
+    lines = effect_lines(selection, BLEU, {})
     assert [line.kind for line in lines] == ["main effect", "main effect", "interaction"]
     assert all(line.refused is None and line.interval is not None for line in lines)
     assert "notes" not in effects_table_columns(lines)
@@ -69,8 +69,8 @@ def effects_table_columns(lines):
 def test_an_effect_across_test_sets_is_none(selection):
     """As of a language: the effect of another factor within each language is one, and so is the interaction."""
     other = changed(selection, on_other_text, "layerdrop=0,norm=post", "layerdrop=0.1,norm=post")
-    found = by_what(effect_lines(other, BLEU))
-    plain = by_what(effect_lines(selection, BLEU))
+    found = by_what(effect_lines(other, BLEU, {}))
+    plain = by_what(effect_lines(selection, BLEU, {}))
     assert found["norm"].refused.startswith("references differ between layerdrop=0,norm=post and layerdrop=0,norm=pre")
     assert (found["norm"].difference, found["norm"].interval, found["norm"].p) == (None, None, None)
     assert found["layerdrop"] == plain["layerdrop"]
@@ -82,7 +82,7 @@ def test_runs_without_a_score_are_said(selection):
     """Of a metric that older evaluations lack."""
     measure = replace(BLEU, progress=None, value=lambda run: None if run.seed == 1 else BLEU.value(run))
     with pytest.raises(NotTestable, match="r25ac409ad75 has no test BLEU"):
-        effect_lines(selection, measure)
+        effect_lines(selection, measure, {})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_runs_without_a_score_are_said(selection):
     ],
 )
 def test_one_cell_that_proves_nothing_takes_its_effects_with_it(selection, change, reason):
-    found = effect_lines(changed(selection, change, "layerdrop=0.1,norm=post"), BLEU)
+    found = effect_lines(changed(selection, change, "layerdrop=0.1,norm=post"), BLEU, {})
     assert len(found) == 3
     assert all(reason in line.refused for line in found)
 
@@ -102,11 +102,11 @@ def test_effects_within_a_vocabulary_have_a_mean_but_are_not_weighed_against_eac
     """In nats per token: the same gain per sentence is another one per token of another vocabulary."""
     arms = with_vocabulary(selection, "layerdrop=0.1,norm=pre", "layerdrop=0.1,norm=post")
     per_token, per_character = (
-        {line.what: line.refused for line in effect_lines(arms, MEASURES[f"valid_loss{of}"])}
+        {line.what: line.refused for line in effect_lines(arms, MEASURES[f"valid_loss{of}"], {})}
         for of in ("", "_per_character")
     )
     of_layerdrop, of_norm, of_both = per_token.values()
     assert of_norm is None
     assert all("the vocabularies differ" in refused for refused in (of_layerdrop, of_both))
     assert set(per_character.values()) == {None}
-    assert all(line.refused is None for line in effect_lines(selection, MEASURES["valid_loss"]))
+    assert all(line.refused is None for line in effect_lines(selection, MEASURES["valid_loss"], {}))

@@ -1,14 +1,14 @@
 """Turn a selection of runs into findings. Everything that is computed is computed here, once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ablab.judge.arms import arm_line, set_lines
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
-from ablab.judge.contrasts import effect_lines
 from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
-from ablab.judge.document import Beside, Document, EffectLine
-from ablab.judge.estimates import nearly_failed
+from ablab.judge.document import Beside, ClaimLine, Document, EffectLine
+from ablab.judge.effects import effect_lines
+from ablab.judge.estimates import NearFailures, nearly_failed
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -24,12 +24,12 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
 
     `advance` is called after each arm has been compared.
     """
-    measure, claims = selection.measure, with_tuning(judge(selection))
+    measure, claims = selection.measure, with_tuning(judge(selection), selection)
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
-    effects, hole = _effects(selection, measure)
     metrics = metric_lines(selection)
     near_failures = {} if measure.of_machine else nearly_failed(selection.rows, measure)
+    effects, hole = _effects(selection, near_failures, claims)
     on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
     for arm in selection.rows:
         baseline = selection.baseline_of(arm)
@@ -91,9 +91,11 @@ def _on_sentences(selection: SelectedArms, baseline: ArmRuns, resamples: int) ->
     return None if items is None or first is None else OnSentences(items, len(first), resamples)
 
 
-def _effects(selection: SelectedArms, measure: Measure) -> tuple[list[EffectLine], list[str]]:
+def _effects(
+    selection: SelectedArms, near_failures: NearFailures, claims: Sequence[ClaimLine]
+) -> tuple[list[EffectLine], list[str]]:
     """Return the effects, and a note on why there are none where the design should have some."""
     try:
-        return effect_lines(selection, measure), []
+        return effect_lines(selection, selection.measure, near_failures, claims), []
     except NotTestable as reason:
         return [], [f"no main effects and interactions: {reason}"]

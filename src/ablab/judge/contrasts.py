@@ -1,22 +1,18 @@
-"""Main effects, interactions and other contrasts: the evidence for claims about several arms, and all of a design."""
+"""Main effects, interactions and other contrasts: the evidence for claims about several arms."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 
 import numpy as np
 
-from ablab.judge.document import EffectLine, Span
-from ablab.judge.evidence import Evidence, check_scale, evidence, off_scale
+from ablab.judge.evidence import Evidence, check_scale, evidence
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.factorial import Effect, effects
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
 from ablab.study.claims import Settled
 from ablab.study.contrasts import ContrastTerm
-from ablab.study.design import name_of
 from ablab.text import have, how_many
 
 
@@ -95,85 +91,3 @@ def _refusals(
             yield str(found)
         elif isinstance(found, Failures):
             yield f"runs of {part.arm} or {part.baseline} diverged, and a share of failures has no mean over arms"
-
-
-Cells = Mapping[tuple[str, ...], ArmRuns]
-"""The arms of a design by their levels, in the order of its factors."""
-
-
-def effect_lines(selection: SelectedArms, measure: Measure) -> list[EffectLine]:
-    """Return the effects of a factorial design, over the seeds that all cells have.
-
-    Empty for a design without two factors of two levels. Raises NotTestable where cells diverged or share too few
-    seeds. An effect between cells that cannot be compared says why, and has no figures.
-    """
-    factors = selection.factors
-    if len(factors) < 2 or any(len(levels) < 2 for levels in factors.values()):
-        return []
-    cells = {
-        levels: selection.arm(name_of(dict(zip(factors, levels, strict=True)))) for levels in product(*factors.values())
-    }
-    if missing := [levels for levels, cell in cells.items() if cell is None]:
-        raise NotTestable(f"{len(missing)} of {len(cells)} cells of the design are no arms of this report")
-    if len({cell.name for cell in cells.values() if cell is not None}) < len(cells):
-        raise NotTestable("some levels of one factor have no effect under others, so that cells share their runs")
-    whole = {levels: cell for levels, cell in cells.items() if cell is not None and not cell.diverged}
-    seeds = sorted(set.intersection(*({run.seed for run in cell.finished} for cell in whole.values()))) if whole else []
-    if len(whole) < len(cells):
-        raise NotTestable(f"{len(cells) - len(whole)} of {len(cells)} cells of the design have diverged runs")
-    if len(seeds) < 2:
-        raise NotTestable("its cells have not 2 finished seeds in common")
-    runs = [{run.seed: run for run in cell.finished} for cell in whole.values()]
-    scores = [[measure.values([of_cell[seed]])[0] for seed in seeds] for of_cell in runs]
-    shaped = np.array(scores).reshape(*(len(levels) for levels in factors.values()), len(seeds))
-    return [_line(effect, whole, list(factors), measure) for effect in effects(shaped, factors)]
-
-
-def _line(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure) -> EffectLine:
-    line = EffectLine(
-        what=" x ".join(
-            f"{factor}: {level} instead of {usual}"
-            for factor, (level, usual) in zip(effect.factors, effect.levels, strict=True)
-        ),
-        kind="main effect" if len(effect.factors) == 1 else "interaction",
-        n=len(effect.differences),
-    )
-    refusals = [
-        next(_refused(_steps(cells, effect, factors.index(factor)), measure), None) for factor in effect.factors
-    ]
-    # An interaction compares an effect under two levels of another factor, and may be read either way round: cells
-    # that share a test set along one of its factors are enough.
-    refused = refusals[0] if all(refusals) else _off_scale(effect, cells, factors, measure)
-    if refused is not None:
-        return line.model_copy(update={"refused": refused})
-    try:
-        paired = effect.paired
-    except NotTestable as reason:
-        return line.model_copy(update={"refused": str(reason)})
-    figures = {"difference": paired.difference, "interval": Span.of(paired.interval), "p": paired.p}
-    return line.model_copy(update=figures)
-
-
-def _off_scale(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure) -> str | None:
-    """Return why the effects that an interaction compares are not in one measure; None if they are."""
-    if len(effect.factors) == 1:
-        return None
-    steps = [step for factor in effect.factors for step in _steps(cells, effect, factors.index(factor))]
-    return off_scale((cell for step in steps for cell in step), measure)
-
-
-def _steps(cells: Cells, effect: Effect, axis: int) -> Iterator[tuple[ArmRuns, ArmRuns]]:
-    """Yield the pairs of cells that differ in this factor alone and that the effect compares along it."""
-    level, usual = next(pair for factor, pair in zip(effect.axes, effect.levels, strict=True) if factor == axis)
-    others = {other: set(pair) for other, pair in zip(effect.axes, effect.levels, strict=True) if other != axis}
-    for levels, cell in cells.items():
-        if levels[axis] == level and all(levels[other] in allowed for other, allowed in others.items()):
-            matching = (*levels[:axis], usual, *levels[axis + 1 :])
-            yield cell, cells[matching]
-
-
-def _refused(steps: Iterator[tuple[ArmRuns, ArmRuns]], measure: Measure) -> Iterator[str]:
-    for arm, baseline in steps:
-        found = evidence(arm, baseline, measure, margin=0.0)
-        if isinstance(found, NotTestable):
-            yield str(found)

@@ -1,11 +1,19 @@
 """Differences of each arm from the baseline: paired by seed, tested over sentences, and shown on sentences."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ablab.judge.document import ClaimLine, DifferenceLine, DifferingSentences, OtherTest, SeedDifference, Span
+from ablab.judge.document import (
+    ClaimLine,
+    DifferenceLine,
+    DifferingSentences,
+    EffectLine,
+    OtherTest,
+    SeedDifference,
+    Span,
+)
 from ablab.judge.estimates import NearFailures, by_both
 from ablab.judge.evidence import Pairs, observed, pairs
 from ablab.judge.format import p_words
@@ -13,8 +21,6 @@ from ablab.judge.metrics import Items
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import Moderated
-from ablab.statistics.paired import Paired, of_differences
 from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
 from ablab.statistics.resampling import Swaps, crossed
@@ -24,8 +30,7 @@ from ablab.statistics.verdict import Failures
 from ablab.study.study import marked, names_of
 from ablab.tasks.task import Example
 
-LEVEL = 0.95
-"""Of intervals by which no claim is judged."""
+Figures = TypeVar("Figures", DifferenceLine, EffectLine)
 
 SEED = 20190527
 """Seed of the resampling, fixed so that the same records give the same report."""
@@ -117,18 +122,12 @@ def _over_seeds(
     selection: SelectedArms, arms: Sequence[ArmRuns], near_failures: NearFailures, differences: Sequence[float]
 ) -> dict[str, Any]:
     """Return interval, p and detectable difference by the method that would decide a claim, and the other interval."""
-    measure, fields = selection.measure, dict[str, Any]()
     try:
-        if measure.of_machine:
-            decisive: Paired | Moderated = of_differences(differences)
-        else:
-            both = by_both(selection, arms, (1.0, -1.0), measure, near_failures, differences)
-            decisive, fields["other"] = both.decisive, both.by_the_other(LEVEL, within=False)
+        found = by_both(selection, arms, (1.0, -1.0), selection.measure, near_failures, differences)
     except NotTestable as reason:
         return {"refused": str(reason)}
-    seen = detectable_difference(decisive.standard_error, decisive.df, alpha=1 - LEVEL)
-    interval = Span.of(decisive.at(LEVEL))
-    return {**fields, "interval": interval, "p": decisive.p, "test": decisive.method, "detectable": seen}
+    decisive = found.decisive
+    return {**found.figures, "detectable": detectable_difference(decisive.standard_error, decisive.df)}
 
 
 def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: SelectedArms) -> DifferenceLine:
@@ -141,13 +140,18 @@ def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: Select
     if not own:
         return line
     place = min(own, key=lambda place: claims[place].secondary)
+    claim = claims[place]
+    seen = line.detectable if claim.detectable is None else claim.detectable
+    return of_claim(line, claims, place).model_copy(update={"per_seed": claim.per_seed, "detectable": seen})
+
+
+def of_claim(line: Figures, claims: Sequence[ClaimLine], place: int) -> Figures:
+    """Return the line with the figures of the claim at this place."""
     claim, uncorrected = claims[place], None
     if line.interval is not None and claim.interval is not None and claim.interval.level != line.interval.level:
         uncorrected = OtherTest(test=line.test or "", interval=line.interval, p=line.p)
-    figures = {name: getattr(claim, name) for name in ("n", "difference", "interval", "test", "per_seed")}
-    seen = line.detectable if claim.detectable is None else claim.detectable
-    own_figures = {"p": claim.corrected, "claim": place, "uncorrected": uncorrected, "detectable": seen}
-    return line.model_copy(update={**figures, **own_figures})
+    figures = {name: getattr(claim, name) for name in ("n", "difference", "interval", "test")}
+    return line.model_copy(update={**figures, "p": claim.corrected, "claim": place, "uncorrected": uncorrected})
 
 
 def _is_about(claim: ClaimLine, sides: Sequence[str], metric: str) -> bool:

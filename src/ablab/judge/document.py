@@ -265,7 +265,10 @@ class ClaimLine(Strict):
 
 
 class EffectLine(Strict):
-    """A main effect or an interaction of a factorial design. `refused`: why there are no figures."""
+    """A main effect or an interaction of a factorial design. `refused`: why there are no figures.
+
+    The other figures: as of a `DifferenceLine`.
+    """
 
     what: str
     kind: Literal["main effect", "interaction"]
@@ -273,6 +276,10 @@ class EffectLine(Strict):
     difference: float | None = None
     interval: Span | None = None
     p: float | None = None
+    test: str | None = None
+    claim: int | None = None
+    uncorrected: OtherTest | None = None
+    other: OtherTest | None = None
     refused: str | None = None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,20 +21,31 @@ from ablab.tasks.registry import of_arms
 
 @dataclass(frozen=True)
 class Estimates:
-    """The same comparison by both methods. `differences`: [seeds], paired."""
+    """The same comparison by both methods. `differences`: [seeds], paired. `other`: None of speeds and memory."""
 
     differences: Sequence[float]
     decisive: Paired | Moderated
-    other: Paired | Moderated
+    other: Paired | Moderated | None
 
-    def by_the_other(self, level: float, *, within: bool) -> OtherTest:
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The fields of a line that no claim is made of: at 95 %, uncorrected."""
+        interval, other = Span.of(self.decisive.at(LEVEL)), self.by_the_other(LEVEL, within=False)
+        return {"interval": interval, "p": self.decisive.p, "test": self.decisive.method, "other": other}
+
+    def by_the_other(self, level: float, *, within: bool) -> OtherTest | None:
         """Return what the method that does not decide says, at the level of the one that does.
 
         `within`: the verdict is about lying within the margin, on which the p of no difference has no bearing.
         """
+        if self.other is None:
+            return None
         p = None if within else self.other.p
         return OtherTest(test=self.other.method, interval=Span.of(self.other.at(level)), p=p)
 
+
+LEVEL = 0.95
+"""Of intervals by which no claim is judged."""
 
 NearFailures = Mapping[str, Sequence[ArmRun]]
 """Finished runs that nearly failed, by arm; arms without one are left out."""
@@ -61,6 +73,8 @@ def by_both(
     differences: Sequence[float],
 ) -> Estimates:
     """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
+    if measure.of_machine:
+        return Estimates(differences, of_differences(differences), None)
     others = borrowed(_trained_alike(selection, arms), arms, measure, near_failures)
     both = of_differences(differences), moderated_contrast(shared_scores(arms, measure), list(weights), others)
     return Estimates(differences, *(reversed(both) if selection.error == "moderated" else both))

@@ -152,7 +152,7 @@ def column_table(document: Document) -> str:
     differences = {line.arm: line for line in document.differences}
     rows = [_cells(document, arm, differences.get(arm.name)) for arm in arms[:MOST_ARMS]]
     columns, size = _fitting(rows, counts={arm.finished for arm in arms})
-    found = levels(document)
+    found = levels(document.differences)
     interval = f"{found[0]}\\,\\% interval" if len(found) == 1 else "interval"
     head = {"mean": "mean", "sd": "sd", "n": "$n$", "difference": "$\\Delta$", "interval": interval}
     alignment = "".join("l" if column == "interval" else "r" for column in columns)

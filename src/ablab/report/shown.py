@@ -10,17 +10,17 @@ OPEN = ("inconclusive", "not testable", "provisional")
 """Outcomes that show nothing."""
 
 
-class Shown(NamedTuple):
+class Bounds(NamedTuple):
     """The difference, arm less baseline in the measure claimed, lies above `low` and below `high`."""
 
     low: float
     high: float
 
-    def and_(self, other: "Shown") -> "Shown":
-        return Shown(max(self.low, other.low), min(self.high, other.high))
+    def and_(self, other: "Bounds") -> "Bounds":
+        return Bounds(max(self.low, other.low), min(self.high, other.high))
 
 
-NOTHING = Shown(-inf, inf)
+NOTHING = Bounds(-inf, inf)
 
 STRENGTHS = {
     (-1, 1): "within the margin",
@@ -36,21 +36,21 @@ STRENGTHS = {
 """What is shown, with the margin as the unit."""
 
 
-def shown(claim: ClaimLine) -> Shown:
+def shown(claim: ClaimLine) -> Bounds:
     """Return what the verdict shows; of ranks, by which scores would have to be shifted; of shares, the side alone."""
     margin = margin_of(claim)
     if claim.outcome in OPEN:
         return NOTHING
     if claim.outcome == "equivalent" or (claim.expect == "equal" and claim.outcome == "supported"):
-        return Shown(-margin, margin).and_(_different(claim))
+        return Bounds(-margin, margin).and_(_different(claim))
     if claim.expect == "not_worse":
         is_above = (claim.outcome == "supported") == is_worse_below(claim)
         edge = -margin if is_worse_below(claim) else margin
-        return (Shown(edge, inf) if is_above else Shown(-inf, edge)).and_(_different(claim))
+        return (Bounds(edge, inf) if is_above else Bounds(-inf, edge)).and_(_different(claim))
     is_large = claim.large or claim.expect == "equal"
     is_small = claim.small or claim.outcome == "real, but smaller than matters"
     low, high = margin if is_large else 0.0, margin if is_small and not is_large else inf
-    return Shown(low, high) if _is_above(claim) else Shown(-high, -low)
+    return Bounds(low, high) if _is_above(claim) else Bounds(-high, -low)
 
 
 def strength(claim: ClaimLine) -> str | None:
@@ -82,10 +82,10 @@ def is_worse_below(claim: ClaimLine) -> bool:
     return claim.higher_is_better is not False
 
 
-def _different(claim: ClaimLine) -> Shown:
+def _different(claim: ClaimLine) -> Bounds:
     if not claim.different:
         return NOTHING
-    return Shown(0.0, inf) if _is_above(claim) else Shown(-inf, 0.0)
+    return Bounds(0.0, inf) if _is_above(claim) else Bounds(-inf, 0.0)
 
 
 def _is_above(claim: ClaimLine) -> bool:

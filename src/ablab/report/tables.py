@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ablab.console import duration
 from ablab.judge.document import (
@@ -34,6 +34,8 @@ class ReportTable:
 
 
 Line = TypeVar("Line")
+
+Compared = DifferenceLine | EffectLine
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,7 @@ def differences_table(document: Document) -> ReportTable:
         Column("arm", lambda line: line.arm, leads=True),
         Column("notes", lambda line: _notes_on_difference(document, line), is_sparse=True, leads=True),
         Column("difference", lambda line: signed(line.difference, digits)),
-        *_intervals(document),
-        Column("p", lambda line: p_text(line.p)),
-        Column("p is of", lambda line: _p_of(document, line), is_sparse=True),
+        *_decisive(document, document.differences),
         Column("seen with 80 % power", lambda line: number(line.detectable, digits)),
         Column("n", lambda line: str(line.n)),
         Column("test", lambda line: line.test or "", is_sparse=True),
@@ -145,9 +145,9 @@ def effects_table(document: Document) -> ReportTable:
         Column("kind", lambda effect: effect.kind, leads=True),
         Column("notes", lambda effect: effect.refused or "", is_sparse=True, leads=True),
         Column("difference", lambda effect: signed(effect.difference, document.digits)),
-        Column("95 % interval", lambda effect: interval_text(effect.interval, document.digits)),
-        Column("p", lambda effect: p_text(effect.p)),
+        *_decisive(document, document.effects),
         Column("n", lambda effect: str(effect.n)),
+        Column("test", lambda effect: effect.test or "", is_sparse=True),
     ]
     return _table("effects", "Main effects and interactions", columns, document.effects)
 
@@ -203,8 +203,12 @@ def otherwise_table(document: Document) -> ReportTable:
         Column("interval", lambda one: _with_level(one.interval, one.digits)),
         Column("p, uncorrected", lambda one: p_text(one.p), is_sparse=True),
     ]
-    lines = [one for line in differences_by_effect(document) for one in _otherwise(document, line)]
-    shown = {line.claim for line in document.differences}
+    pairs = [(f"{line.arm} - {line.baseline or document.baseline}", line) for line in differences_by_effect(document)]
+    ways = (_by_seeds, _on_sentences)
+    lines = [one for name, line in pairs for way in ways for one in way(document, name, line)]
+    lines += [one for line in document.effects for one in _by_seeds(document, line.what, line)]
+    every: list[Compared] = [*document.differences, *document.effects]
+    shown = {line.claim for line in every}
     lines += [
         _of_claim(claim, claim.other)
         for place, claim in enumerate(document.claims)
@@ -213,12 +217,16 @@ def otherwise_table(document: Document) -> ReportTable:
     return _table(OTHERWISE, "How else it can be computed", columns, lines)
 
 
-def _otherwise(document: Document, line: DifferenceLine) -> Iterator[Otherwise]:
-    compared, digits = f"{line.arm} - {line.baseline or document.baseline}", document.digits
+def _by_seeds(document: Document, compared: str, line: Compared) -> Iterator[Otherwise]:
     if (plain := line.uncorrected) is not None:
-        yield Otherwise(compared, plain.test, "not corrected for other claims", digits, plain.interval, plain.p)
+        why = "not corrected for other claims"
+        yield Otherwise(compared, plain.test, why, document.digits, plain.interval, plain.p)
     if (other := line.other) is not None:
-        yield Otherwise(compared, other.test, _noise(other), digits, other.interval, other.p)
+        yield Otherwise(compared, other.test, _noise(other), document.digits, other.interval, other.p)
+
+
+def _on_sentences(document: Document, compared: str, line: DifferenceLine) -> Iterator[Otherwise]:
+    digits = document.digits
     if line.crossed is not None or line.crossed_refused is not None:
         why = line.crossed_refused or "other sentences of this kind, too"
         yield Otherwise(compared, "seeds and sentences, bootstrap", why, digits, line.crossed, line.crossed_p)
@@ -276,24 +284,28 @@ def _with_level(interval: Span | None, digits: int) -> str:
     return "" if interval is None else f"{interval_text(interval, digits)} at {100 * interval.level:.4g} %"
 
 
-def levels(document: Document) -> list[str]:
-    """Return the levels of the differences' intervals, ascending: `95`, or `97.5` and `98.75`."""
-    found = {line.interval.level for line in document.differences if line.interval}
+def levels(lines: Sequence[Compared]) -> list[str]:
+    """Return the levels of their intervals, ascending: `95`, or `97.5` and `98.75`."""
+    found = {line.interval.level for line in lines if line.interval}
     return [f"{100 * level:.4g}" for level in sorted(found)]
 
 
-def _intervals(document: Document) -> Iterator[Column[DifferenceLine]]:
-    """Yield the column of intervals, whose cells name their levels where these are several."""
-    digits, every = document.digits, levels(document)
-    if len(every) > 1:
-        yield Column("interval", lambda line: _with_level(line.interval, digits))
-    else:
-        yield Column(f"{every[0] if every else 95} % interval", lambda line: interval_text(line.interval, digits))
+def _decisive(document: Document, lines: Sequence[Compared]) -> list[Column[Any]]:
+    """Return the columns of what decides: interval, p, and what that is of. Levels stand in the cells where several."""
+    digits, every = document.digits, levels(lines)
+    is_claimed = any(line.claim is not None for line in lines)
+    alone = Column[Compared](f"{(*every, 95)[0]} % interval", lambda line: interval_text(line.interval, digits))
+    several = Column[Compared]("interval", lambda line: _with_level(line.interval, digits))
+    return [
+        several if len(every) > 1 else alone,
+        Column[Compared]("p", lambda line: p_text(line.p)),
+        Column[Compared]("p is of", lambda line: _p_of(document, line) if is_claimed else "", is_sparse=True),
+    ]
 
 
-def _p_of(document: Document, line: DifferenceLine) -> str:
-    """Return what a p is of where one of them is of a claim: a claim's is corrected."""
-    if line.p is None or all(one.claim is None for one in document.differences):
+def _p_of(document: Document, line: Compared) -> str:
+    """Return what a p is of: a claim's is corrected."""
+    if line.p is None:
         return ""
     return "no difference, uncorrected" if line.claim is None else hypothesis(document.claims[line.claim])
 

@@ -90,10 +90,10 @@ class Task:
     arms are compared unless an experiment says otherwise. `loss`: the validation score that orders what is equal in
     others, and by which settings are tuned. `beside`: scores that a report shows beside the metric; `listed`: those
     that lists of runs and the summary of a study show. `curves`: keys of validations that dashboards draw. `methods`:
-    sentences on what makes its arms comparable. `smoke`: what is said of a smoke run. `of_curves`: metrics that are read from further curves; of each, the keys of a claim of
-    which it needs one, and their meanings. `modules`: what processes import before they plan such a run. `lean`: words
-    that leave out what only a final run needs. `has_own_scores`: each run declares its scores among its settings, so
-    that without these it has none.
+    sentences on what makes its arms comparable. `smoke`: what is said of a smoke run. `of_curves`: metrics that are
+    read from further curves; of each, the keys of a claim of which it needs one, and their meanings. `modules`: what
+    processes import before they plan such a run. `lean`: words that leave out what only a final run needs.
+    `has_own_scores`: each run declares its scores among its settings, so that without these it has none.
     """
 
     name: ClassVar[str]
