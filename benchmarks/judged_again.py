@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import Moderated, moderated, near_failures
+from ablab.statistics.moderated import Moderated, moderated
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Case, Failures, verdicts
@@ -68,16 +68,15 @@ def case_of(claim: Mapping[str, Any], document: Mapping[str, Any], *, borrows: b
         return Case(claim["expect"], claim["margin"], Failures(found, better))
     if not borrows:
         return Case(claim["expect"], claim["margin"], np.subtract(ours, theirs))
-    others = lenders(document, scores, (claim["arm"], claim["baseline"]), claim["metric"])
+    others = lenders(document, scores, (claim["arm"], claim["baseline"]))
     return Case(claim["expect"], claim["margin"], moderated(ours, theirs, others))
 
 
-def lenders(document: Mapping[str, Any], scores: Scores, but: Sequence[str], metric: str) -> list[list[float]]:
-    """Return the scores of the other arms that neither failed nor nearly failed."""
+def lenders(document: Mapping[str, Any], scores: Scores, but: Sequence[str]) -> list[list[float]]:
+    """Return the scores of the other arms without a run that failed."""
     arrays = {name: list(found.values()) for name, found in scores.items() if len(found) > 1}
-    failing = near_failures(arrays, higher_is_better=metric != "valid_loss")
     whole = {arm["name"] for arm in document["arms"] if not arm["diverged"]}
-    return [found for name, found in arrays.items() if name in whole - {*but, *failing}]
+    return [found for name, found in arrays.items() if name in whole - {*but}]
 
 
 def _on_record(claim: Mapping[str, Any]) -> Moderated | NotTestable:

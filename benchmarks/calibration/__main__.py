@@ -14,7 +14,6 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from benchmarks.calibration.borrowing import over_noise
 from benchmarks.calibration.claims import over_claims
 from benchmarks.calibration.contrasts import over_interactions
 from benchmarks.calibration.effects import planted, planted_in_words
@@ -26,8 +25,8 @@ from benchmarks.calibration.tuning import over_tuning
 
 def run(share: float) -> Iterator[Row]:
     """All rows, with this share of the repetitions."""
-    makers = (over_seeds, over_noise, over_sentences, over_sentences_alone)
-    makers = (*makers, over_claims, over_interactions, over_failures, over_tuning, planted)
+    nulls = (over_seeds, over_sentences, over_sentences_alone)
+    makers = (*nulls, over_claims, over_interactions, over_failures, over_tuning, planted)
     jobs = [*(job for make in makers for job in make()), *planted_in_words(share)]
     with Progress() as progress:
         bar = progress.add_task("calibration", total=len(jobs))

@@ -6,8 +6,11 @@ import numpy as np
 
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.paired import of_differences
-from benchmarks.calibration.borrowing import ALIKE, EFFECT
 from benchmarks.calibration.jobs import SEEDS, Job
+from benchmarks.calibration.worlds import EFFECT
+
+ALIKE = (0.0, 0.055)
+"""How often a true null may be rejected where all cells scatter alike."""
 
 CELLS = 4
 INTERACTION = (1.0, -1.0, -1.0, 1.0)

@@ -3,14 +3,15 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ablab.judge.estimates import borrowed, nearly_failed
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
-from ablab.report.sentences import methods
-from ablab.statistics.moderated import moderated
+from ablab.report.sentences import OLDER_TEST, methods, notes
+from ablab.statistics.moderated import VERSION, moderated
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
@@ -50,7 +51,7 @@ def of_bleu(lines):
 def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
     usual, lower, higher, failing = selection.arms
     assert failing.diverged
-    assert borrowed(selection.arms, [lower, usual], BLEU, nearly_failed(selection.arms, BLEU)) == [bleus(higher)]
+    assert borrowed(selection.arms, [lower, usual], BLEU) == [bleus(higher)]
     expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
     (line,) = [line for line in claims_of(selection) if (line.arm, line.metric) == (lower.name, "test_bleu")]
     assert line.test == expected.method
@@ -97,10 +98,25 @@ def test_a_study_keeps_the_way_under_which_it_was_registered(reported, tmp_path)
     assert Registered.of(place).error == "paired"
 
 
+def test_a_study_registered_under_the_first_moderated_test_is_told_of_the_present_one(selection):
+    def told(error, version):
+        registered = selection.registered.model_copy(update={"moderated_test": version})
+        return OLDER_TEST in notes(replace(selection, error=error, registered=registered))
+
+    assert selection.registered.moderated_test == VERSION
+    assert told("moderated", 1)
+    assert not told("moderated", VERSION)
+    assert not told("paired", 1)
+    assert Registered.model_validate({"claims": [], "seeds": [1], "runs_already_done": 0}).moderated_test == 1
+
+
 def test_the_methods_name_the_test_that_decides(reported, selection):
     said = " ".join(reported.data["methods"])
     assert "Differences: moderated t over seeds (after Smyth 2004), the test set fixed." in said
-    assert "False verdicts: at most 5 % over 7 claims (Holm), if seeds are independent, and the arms' noise is" in said
+    assert (
+        "False verdicts: at most 5 % over 7 claims (Holm), if seeds are independent, runs with the same seed are"
+        in said
+    )
     paired = " ".join(methods(replace(selection, error="paired")))
     assert "Differences: paired t over seeds, the test set fixed." in paired
     assert "over 7 claims (Holm), if seeds are independent, and differences near normal." in paired
@@ -123,20 +139,57 @@ def test_an_unknown_way_is_refused(tmp_path):
     assert err.count("\n") == 1
 
 
-def test_a_run_that_nearly_failed_is_named_and_lends_nothing(selection):
-    usual, lower, higher, _ = selection.arms
-    arms = [
-        scored(usual, [30.0, 30.4, 30.2, 30.1, 30.3]),
-        scored(lower, [31.0, 30.5, 30.8, 30.9, 5.0]),
-        scored(higher, [30.1, 30.6, 30.2, 30.3, 30.0]),
-    ]
-    assert {name: [run.seed for run in runs] for name, runs in nearly_failed(arms, BLEU).items()} == {lower.name: [5]}
-    assert borrowed(arms, [arms[2], arms[0]], BLEU, nearly_failed(arms, BLEU)) == []
+def judged_with(selection, *scores):
+    """The lines of claims about BLEU by arm, where the first three arms have these scores."""
+    arms = [scored(arm, values) for arm, values in zip(selection.arms, scores, strict=False)]
     claims = [claim for claim in selection.claims if claim.metric == "test_bleu" and claim.arm != "layerdrop=0.5"]
-    lines = {line.arm: line for line in claims_of(replace(selection, arms=arms, claims=claims))}
+    return arms, {line.arm: line for line in claims_of(replace(selection, arms=arms, claims=claims))}
+
+
+USUAL, HIGHER = [30.0, 30.4, 30.2, 30.1, 30.3], [30.1, 30.6, 30.2, 30.3, 30.0]
+
+
+def test_a_run_that_nearly_failed_is_named(selection):
+    _, lower, higher, _ = selection.arms
+    arms, lines = judged_with(selection, USUAL, [31.0, 30.5, 30.8, 30.9, 5.0], HIGHER)
+    assert {name: [run.seed for run in runs] for name, runs in nearly_failed(arms, BLEU).items()} == {lower.name: [5]}
     assert lines[lower.name].near_failures == [f"seed 5 of {lower.name}"]
     assert f"Nearly failed: seed 5 of {lower.name}." in lines[lower.name].words
     assert lines[higher.name].near_failures == []
+
+
+def test_a_run_better_than_every_run_of_the_baseline_never_nearly_failed(selection):
+    _, lower, *_ = selection.arms
+    for worst, named in ((30.39, [f"seed 5 of {lower.name}"]), (30.41, [])):
+        arms, lines = judged_with(selection, USUAL, [45.0, 44.5, 44.8, 44.9, worst], HIGHER)
+        assert lower.name in nearly_failed(arms, BLEU)
+        assert lines[lower.name].near_failures == named
+
+
+def test_an_arm_that_scatters_wildly_is_named_and_lends_nothing(selection):
+    _, lower, higher, _ = selection.arms
+    wild = [31.0, 12.0, 30.8, 41.0, 22.0]
+    arms, lines = judged_with(selection, USUAL, wild, HIGHER)
+    assert [one.kind for one in lines[lower.name].conditions] == ["wide"]
+    assert f"The scores of {lower.name} scatter" in lines[lower.name].words
+    assert lines[higher.name].conditions == []
+    assert borrowed(arms, [arms[2], arms[0]], BLEU) == [wild]
+    assert lines[higher.name].test == moderated(HIGHER, USUAL).method
+    assert lines[lower.name].near_failures == []
+
+
+def test_what_seeds_share_is_said_where_the_other_test_would_see_more(selection):
+    """Runs that vary together call for pairs, runs that vary in opposite directions for caution."""
+    _, lower, *_ = selection.arms
+    steps, rest = np.array([0.0, 4.0, 1.0, 3.0, 2.0]), np.array([0.1, 0.0, -0.1, 0.0, 0.1])
+    for sign, kind, words in ((1, "together", "`error: paired` would see"), (-1, "opposed", "errs more often")):
+        _, lines = judged_with(selection, 30 + steps, 30 + sign * steps + rest, 31 + sign * steps - rest)
+        (found,) = lines[lower.name].conditions
+        assert found.kind == kind
+        assert found.figure == pytest.approx(sign, abs=0.02)
+        assert words in lines[lower.name].words
+    _, lines = judged_with(replace(selection, error="paired"), 30 + steps, 30 + steps + rest, 31 + steps - rest)
+    assert lines[lower.name].conditions == []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ PAIRED = ("statistics/test_paired.py",)
 RESAMPLING = ("statistics/test_resampling.py",)
 VERDICT = ("statistics/test_verdict.py",)
 MODERATED = ("statistics/test_moderated.py",)
+SCATTER = ("statistics/test_scatter.py",)
 
 STATISTICS = [
     Fault(
@@ -96,15 +97,15 @@ STATISTICS = [
     Fault(
         "moderated t: a noisy arm counts as steady as the others",
         "statistics/moderated.py",
-        "parts = shares**2 * np.maximum(own, (df * own + weight * pooled) / (df + weight)) / scores.shape[1]",
-        "parts = shares**2 * (df * own + weight * pooled) / (df + weight) / scores.shape[1]",
+        "steady = np.maximum(own, (df * own + weight * pooled) / (df + weight))",
+        "steady = (df * own + weight * pooled) / (df + weight)",
         MODERATED,
     ),
     Fault(
         "contrasts: each arm counts once, whatever its weight",
         "statistics/moderated.py",
-        "parts = shares**2 * np.maximum(",
-        "parts = np.maximum(",
+        "parts = shares**2 * steady / paired.n",
+        "parts = steady / paired.n",
         MODERATED,
     ),
     Fault(
@@ -138,21 +139,49 @@ STATISTICS = [
     Fault(
         "moderated t: degrees of freedom of the pair alone",
         "statistics/moderated.py",
-        "parts.sum() ** 2 / (parts**2 / (df + weight)).sum()",
-        "parts.sum() ** 2 / (parts**2 / df).sum()",
+        "(parts**2 / (df + borrowed(own, rest, weight))).sum()",
+        "(parts**2 / df).sum()",
         MODERATED,
     ),
     Fault(
-        "near-failures: those far above are named too",
+        "near-failures: the best run is named",
+        "statistics/scatter.py",
+        "np.argmin(values) if higher_is_better else np.argmax(values)",
+        "np.argmax(values) if higher_is_better else np.argmin(values)",
+        SCATTER,
+    ),
+    Fault(
+        "moderated t: an arm that scatters far more keeps all that it borrowed",
         "statistics/moderated.py",
-        "short = sign * (np.median(values) - values)",
-        "short = np.abs(np.median(values) - values)",
+        "likeness = np.minimum((LOUD * rest / own) ** 2, own / (QUIET * rest))",
+        "likeness = np.minimum(1.0, own / (QUIET * rest))",
         MODERATED,
+    ),
+    Fault(
+        "moderated t: three runs that agree by chance count as steady",
+        "statistics/moderated.py",
+        "likeness = np.minimum((LOUD * rest / own) ** 2, own / (QUIET * rest))",
+        "likeness = (LOUD * rest / own) ** 2",
+        MODERATED,
+    ),
+    Fault(
+        "moderated t: an arm that scatters wildly lends its noise",
+        "statistics/moderated.py",
+        "alike = ~(ratios(everyone) > WILD)",
+        "alike = np.full(len(everyone), True)",
+        MODERATED,
+    ),
+    Fault(
+        "near-failures: a run of an arm that scatters as widely is named",
+        "statistics/scatter.py",
+        "if short > FAR * usual and short > FAR * float(rest.std(ddof=1)):",
+        "if short > FAR * usual:",
+        SCATTER,
     ),
     Fault(
         "moderated t: arms with failures lend their scatter",
         "judge/estimates.py",
-        "if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:",
+        "if other.diverged or len(other.finished) < 2 or _folders(other) & own:",
         "if len(other.finished) < 2 or _folders(other) & own:",
         ("report/test_estimates.py",),
     ),

@@ -8,7 +8,6 @@ from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
 from ablab.judge.document import Beside, ClaimLine, Document, EffectLine
 from ablab.judge.effects import effect_lines
-from ablab.judge.estimates import NearFailures, nearly_failed
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -28,13 +27,12 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     metrics = metric_lines(selection)
-    near_failures = {} if measure.of_machine else nearly_failed(selection.rows, measure)
-    effects, hole = _effects(selection, near_failures, claims)
+    effects, hole = _effects(selection, claims)
     on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
     for arm in selection.rows:
         baseline = selection.baseline_of(arm)
         if arm is not baseline:
-            line = difference_line(selection, arm, baseline, near_failures, on_sentences[baseline.name])
+            line = difference_line(selection, arm, baseline, on_sentences[baseline.name])
             differences.append(decided(line, claims, selection))
         advance()
     series = [*tuning_series(selection), *pictured(selection)]
@@ -91,11 +89,9 @@ def _on_sentences(selection: SelectedArms, baseline: ArmRuns, resamples: int) ->
     return None if items is None or first is None else OnSentences(items, len(first), resamples)
 
 
-def _effects(
-    selection: SelectedArms, near_failures: NearFailures, claims: Sequence[ClaimLine]
-) -> tuple[list[EffectLine], list[str]]:
+def _effects(selection: SelectedArms, claims: Sequence[ClaimLine]) -> tuple[list[EffectLine], list[str]]:
     """Return the effects, and a note on why there are none where the design should have some."""
     try:
-        return effect_lines(selection, selection.measure, near_failures, claims), []
+        return effect_lines(selection, selection.measure, claims), []
     except NotTestable as reason:
         return [], [f"no main effects and interactions: {reason}"]

@@ -6,10 +6,11 @@ from functools import cache
 from itertools import count
 from typing import TypeVar
 
+from ablab.judge.conditions import conditions
 from ablab.judge.contrasts import arms_of, evidence_of
-from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Span, UnionLine
+from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Sign, Span, UnionLine
 from ablab.judge.ends import given_up_words
-from ablab.judge.estimates import Estimates, NearFailures, borrows, estimates, nearly_failed
+from ablab.judge.estimates import Estimates, NearFailures, beats, borrows, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.families import claim_key
@@ -162,7 +163,7 @@ class _Reading:
             return reason
         if measure is SHARE:
             return _shares(*arms)
-        return estimates(self.selection, claim, measure, self._near_failures(claim, measure))
+        return estimates(self.selection, claim, measure)
 
     def line(self, claim: Settled, found: Evidence | Estimates, verdict: Verdict) -> ClaimLine:
         """Return the line of a claim, without its sentences."""
@@ -200,6 +201,7 @@ class _Reading:
             test=verdict.test,
             other=both.by_the_other(interval.level, within=verdict.within) if both and interval and is_whole else None,
             near_failures=self._named(claim, measure) if both else [],
+            conditions=_conditions(claim, both, verdict) if both else [],
             secondary=claim.secondary,
             later=selection.is_later(claim),
             advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
@@ -219,13 +221,15 @@ class _Reading:
         return self._failing[measure]
 
     def _named(self, claim: Settled, measure: Measure) -> list[str]:
-        """Return the runs of the claim's arms that nearly failed, in words."""
+        """Return the runs of the claim's arms that nearly failed, in words; none that beats the whole baseline."""
+        baseline = self.selection.arm(claim.baseline)
         return [
             f"seed {run.seed} of {name}"
             for name in claim.weights
             for row, runs in self._near_failures(claim, measure).items()
             if name in names_of(row)
             for run in runs
+            if baseline is None or name == claim.baseline or not beats(run, baseline, measure)
         ]
 
 
@@ -247,6 +251,11 @@ def _expectation(claim: Settled, measure: Measure) -> Expectation:
     if claim.expect == "not_worse":
         return "not_less" if measure.higher_is_better else "not_greater"
     return claim.expect
+
+
+def _conditions(claim: Settled, found: Estimates, verdict: Verdict) -> list[Sign]:
+    level = 0.95 if verdict.interval is None else verdict.interval.level
+    return list(conditions(dict(zip(claim.weights, found.scores, strict=True)), found.others, found.decisive, level))
 
 
 def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:

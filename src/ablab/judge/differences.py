@@ -14,7 +14,7 @@ from ablab.judge.document import (
     SeedDifference,
     Span,
 )
-from ablab.judge.estimates import NearFailures, by_both
+from ablab.judge.estimates import by_both
 from ablab.judge.evidence import Pairs, observed, pairs
 from ablab.judge.format import p_words
 from ablab.judge.metrics import Items
@@ -81,7 +81,6 @@ def difference_line(
     selection: SelectedArms,
     arm: ArmRuns,
     baseline: ArmRuns,
-    near_failures: NearFailures,
     on_sentences: OnSentences | None,
 ) -> DifferenceLine:
     """Compare an arm with the baseline in the metric, as if no claim were made of them.
@@ -96,7 +95,7 @@ def difference_line(
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=_failures(arm, baseline, found))
     if isinstance(found, NotTestable):
         return DifferenceLine(arm=arm.name, baseline=own, n=len(both.arm), refused=str(found))
-    fields = _over_seeds(selection, (arm, baseline), near_failures, found)
+    fields = _over_seeds(selection, (arm, baseline), found)
     if on_sentences is not None:
         fields |= on_sentences.fields(both)
     if "refused" in fields:
@@ -118,12 +117,10 @@ def _failures(arm: ArmRuns, baseline: ArmRuns, found: Failures) -> str:
     return f"{counts} (ranked last: {won:.0f} % of pairs won, {lost:.0f} % lost, {p_words(compared.p)})"
 
 
-def _over_seeds(
-    selection: SelectedArms, arms: Sequence[ArmRuns], near_failures: NearFailures, differences: Sequence[float]
-) -> dict[str, Any]:
+def _over_seeds(selection: SelectedArms, arms: Sequence[ArmRuns], differences: Sequence[float]) -> dict[str, Any]:
     """Return interval, p and detectable difference by the method that would decide a claim, and the other interval."""
     try:
-        found = by_both(selection, arms, (1.0, -1.0), selection.measure, near_failures, differences)
+        found = by_both(selection, arms, (1.0, -1.0), selection.measure, differences)
     except NotTestable as reason:
         return {"refused": str(reason)}
     decisive = found.decisive

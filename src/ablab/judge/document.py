@@ -189,6 +189,19 @@ class UnionLine(Strict):
     outcome: Outcome
 
 
+class Sign(Strict):
+    """A sign in the runs that a condition of the claim's test may not hold, or that another test would see more.
+
+    `wide`: `arm` scatters `figure` times as much as the others; `groups`: scores within arms fall into two groups;
+    `order`: scores follow those of the seed before; `opposed`, `together`: runs with the same seed correlate, by
+    `figure`, so that the moderated test errs more often, or sees less than the paired one.
+    """
+
+    kind: Literal["wide", "groups", "order", "opposed", "together"]
+    arm: str | None = None
+    figure: float | None = None
+
+
 class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
@@ -196,14 +209,15 @@ class ClaimLine(Strict):
     the measure compared: where runs diverged, shares of failures, or ranks of all runs. `unlike`: differences between
     the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
     `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
-    words. `different`, `small`, `large`: the difference is shown not to be 0, to lie within the margin, and to lie at
-    or beyond it; `strength`: the same in words. `chosen`: the choice of weights that the compared score made, if it
-    did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares of failures, and in older
-    reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`: where seeds are added
-    until the claims are settled. `later`: it came after the registration, and shares an error rate with such claims
-    alone. `union`: where other studies registered claims about the same runs. `tuning`: how it stands with tuned and
-    with usual settings. `words`: sentences that can stand alone; they begin with what is claimed, which older reports
-    do not have apart, and before that with the mark of what is exploratory.
+    words; `conditions`: what else the runs show that bears on the test. `different`, `small`, `large`: the difference
+    is shown not to be 0, to lie within the margin, and to lie at or beyond it; `strength`: the same in words. `chosen`:
+    the choice of weights that the compared score made, if it did. `per_seed`: the differences whose mean `difference`
+    is; empty for ranks, shares of failures, and in older reports. `higher_is_better`: of the measure claimed; older
+    reports do not say. `followed`: where seeds are added until the claims are settled. `later`: it came after the
+    registration, and shares an error rate with such claims alone. `union`: where other studies registered claims about
+    the same runs. `tuning`: how it stands with tuned and with usual settings. `words`: sentences that can stand alone;
+    they begin with what is claimed, which older reports do not have apart, and before that with the mark of what is
+    exploratory.
     """
 
     arm: str
@@ -233,6 +247,7 @@ class ClaimLine(Strict):
     test: str | None = None
     other: OtherTest | None = None
     near_failures: list[str] = Field(default_factory=list)
+    conditions: list[Sign] = Field(default_factory=list)
     secondary: bool = False
     later: bool = False
     union: UnionLine | None = None

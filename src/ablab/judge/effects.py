@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.judge.differences import of_claim
 from ablab.judge.document import ClaimLine, EffectLine
-from ablab.judge.estimates import NearFailures, by_both
+from ablab.judge.estimates import by_both
 from ablab.judge.evidence import evidence, off_scale
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
@@ -21,9 +21,7 @@ Cells = Mapping[tuple[str, ...], ArmRuns]
 """The arms of a design by their levels, in the order of its factors."""
 
 
-def effect_lines(
-    selection: SelectedArms, measure: Measure, near_failures: NearFailures, claims: Sequence[ClaimLine] = ()
-) -> list[EffectLine]:
+def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[ClaimLine] = ()) -> list[EffectLine]:
     """Return the effects of a factorial design, over the seeds that all cells have.
 
     An effect that is claimed has the figures of its claim; another one those at 95 % of the method that would decide.
@@ -59,7 +57,7 @@ def effect_lines(
         own = [(cell, float(one)) for cell, one in zip(whole.values(), weight, strict=True) if one]
         arms, differences = [cell for cell, _ in own], list(effect.differences)
         try:
-            both = by_both(selection, arms, [one for _, one in own], measure, near_failures, differences)
+            both = by_both(selection, arms, [one for _, one in own], measure, differences)
         except NotTestable as reason:
             return line.model_copy(update={"refused": str(reason)})
         figures = {"difference": float(np.mean(differences)), **both.figures}

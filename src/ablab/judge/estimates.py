@@ -13,17 +13,24 @@ from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import Moderated, moderated_contrast, near_failures
+from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.paired import Paired, of_differences
+from ablab.statistics.scatter import near_failures
 from ablab.study.claims import Settled
 from ablab.tasks.registry import of_arms
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """The same comparison by both methods. `differences`: [seeds], paired. `other`: None of speeds and memory."""
+    """The same comparison by both methods. `differences`: [seeds], paired.
+
+    `scores`: of each arm that is compared, under the same seeds; `others`: of those that lend, under their own; there
+    are none of speeds and memory, and `other` is None then.
+    """
 
     differences: Sequence[float]
+    scores: Sequence[Sequence[float]]
+    others: Sequence[Sequence[float]]
     decisive: Paired | Moderated
     other: Paired | Moderated | None
 
@@ -51,15 +58,13 @@ NearFailures = Mapping[str, Sequence[ArmRun]]
 """Finished runs that nearly failed, by arm; arms without one are left out."""
 
 
-def estimates(
-    selection: SelectedArms, claim: Settled, measure: Measure, near_failures: NearFailures
-) -> Evidence | Estimates:
+def estimates(selection: SelectedArms, claim: Settled, measure: Measure) -> Evidence | Estimates:
     """Return the comparison that a claim is about by both methods; other evidence where there is only that."""
     found = evidence_of(selection, claim, measure)
     if not borrows(claim, measure) or not isinstance(found, list):
         return found
     try:
-        return by_both(selection, arms_of(selection, claim), claim.weights.values(), measure, near_failures, found)
+        return by_both(selection, arms_of(selection, claim), claim.weights.values(), measure, found)
     except NotTestable as reason:
         return reason
 
@@ -69,15 +74,14 @@ def by_both(
     arms: Sequence[ArmRuns],
     weights: Iterable[float],
     measure: Measure,
-    near_failures: NearFailures,
     differences: Sequence[float],
 ) -> Estimates:
     """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
     if measure.of_machine:
-        return Estimates(differences, of_differences(differences), None)
-    others = borrowed(_trained_alike(selection, arms), arms, measure, near_failures)
-    both = of_differences(differences), moderated_contrast(shared_scores(arms, measure), list(weights), others)
-    return Estimates(differences, *(reversed(both) if selection.error == "moderated" else both))
+        return Estimates(differences, [], [], of_differences(differences), None)
+    scores, others = shared_scores(arms, measure), borrowed(_trained_alike(selection, arms), arms, measure)
+    both = of_differences(differences), moderated_contrast(scores, list(weights), others)
+    return Estimates(differences, scores, others, *(reversed(both) if selection.error == "moderated" else both))
 
 
 def _trained_alike(selection: SelectedArms, arms: Sequence[ArmRuns]) -> Sequence[ArmRuns]:
@@ -100,17 +104,15 @@ def borrows(claim: Settled, measure: Measure) -> bool:
     return claim.metric not in of_arms() and not measure.of_machine
 
 
-def borrowed(
-    rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure, near_failures: NearFailures
-) -> list[list[float]]:
+def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
     """Return the scores of the other arms from whose scatter a comparison of these may borrow.
 
-    Arms that fail, or nearly, scatter for reasons of their own; arms scored otherwise, on another scale.
+    Arms that fail scatter for reasons of their own; arms scored otherwise, on another scale.
     """
     own = set.union(*map(_folders, arms))
     found = []
     for other in rows:
-        if other.diverged or other.name in near_failures or len(other.finished) < 2 or _folders(other) & own:
+        if other.diverged or len(other.finished) < 2 or _folders(other) & own:
             continue
         if not any(are_comparable(other, arm, measure) for arm in arms):
             continue
@@ -121,8 +123,15 @@ def borrowed(
 
 
 def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
-    """Return the finished runs that nearly failed by this measure, judged by the scatter of arms on their scale."""
+    """Return the finished runs that nearly failed by this measure, beside the scatter of arms on their scale."""
     return {name: runs for group in by_scale(arms, measure) for name, runs in _nearly_failed(group, measure).items()}
+
+
+def beats(run: ArmRun, arm: ArmRuns, measure: Measure) -> bool:
+    """Return whether a run is better than every finished run of an arm."""
+    sign = 1.0 if measure.higher_is_better else -1.0
+    value, theirs = measure.value(run), _values(arm, measure)
+    return value is not None and all(sign * value > sign * other for other in theirs)
 
 
 def _nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:

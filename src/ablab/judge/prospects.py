@@ -11,11 +11,11 @@ import numpy as np
 from ablab.fields import flatten
 from ablab.judge.document import Advice
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.moderated import near_failures
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
 from ablab.statistics.proportions import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.statistics.scatter import steady
 from ablab.statistics.verdict import Verdict
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
@@ -58,7 +58,7 @@ class Noise:
 def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
     """Return the noise of metrics from the finished runs of this study, or else of its store's like runs.
 
-    A metric is left out where no arm has two. Arms with a run that diverged or nearly failed say nothing about the
+    A metric is left out where no arm has two. Arms with a diverged run, or that scatter wildly, say nothing about the
     others.
     """
     own, index = defaultdict(list), index_of(study.outputs)
@@ -108,8 +108,7 @@ def _pooled(arms: Iterable[Iterable[ScoredRun]], score: Score, origin: str, usua
         else:
             if len(values) > 1 and trained and score.unlike([usual, flatten(trained.recipe())]) is None:
                 known[str(number)] = np.array(values)
-    for failing in near_failures(known, higher_is_better=score.higher_is_better):
-        del known[failing]
+    known = steady(known)
     df = sum(values.size - 1 for values in known.values())
     if not df:
         return None

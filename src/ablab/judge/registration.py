@@ -34,6 +34,7 @@ class Registered(BaseModel):
     judged: dict[str, str] = {}
     typed: list[str] = []
     error: ErrorEstimate = "paired"
+    moderated_test: int = 1
     looks: list[int] | None = None
 
     def asks(self, claim: Settled) -> bool:

@@ -13,7 +13,7 @@ from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.anova import one_way
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import near_failures
+from ablab.statistics.scatter import steady
 from ablab.statistics.student import Floats
 
 
@@ -73,13 +73,13 @@ def _whole(selection: SelectedArms) -> list[ArmRuns]:
     """Return the arms whose scores can be compared and vary by noise alone."""
     alike = [arm for arm in selection.rows if are_comparable(arm, selection.baseline_row)]
     arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]
-    failing: set[str] = set()
+    wild: set[str] = set()
     for measure in _scores(selection).values():
         for group in by_scale(arms, measure):
             found = {arm.name: _values(arm, measure) for arm in group}
             known = {arm: values for arm, values in found.items() if values is not None}
-            failing |= set(near_failures(known, higher_is_better=measure.higher_is_better))
-    return [arm for arm in arms if arm.name not in failing]
+            wild |= known.keys() - steady(known).keys()
+    return [arm for arm in arms if arm.name not in wild]
 
 
 def _values(arm: ArmRuns, measure: Measure) -> Floats | None:

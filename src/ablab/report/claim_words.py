@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
 from ablab.console import duration
-from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine
+from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign
 from ablab.judge.failures import RANK
 from ablab.judge.format import interval_text, p_words, percent, signed
 from ablab.judge.tuned import UNDECIDED, by_tuning, is_tuned
@@ -126,6 +126,9 @@ def _beside(line: ClaimLine) -> Iterator[str]:
             yield f"{advice_words(line.advice, line.expect).capitalize()}."
         if line.near_failures:
             yield f"Nearly failed: {', '.join(line.near_failures)}."
+        for one in line.conditions:
+            words = condition_words(one)
+            yield f"{words[:1].upper()}{words[1:]}."
     if line.union is not None:
         family = f"{line.union.claims}{' secondary' * line.secondary} claims that studies registered on these runs"
         yield f"Over all {family}, {p_words(line.union.p)}: {line.union.outcome}."
@@ -135,6 +138,23 @@ def _beside(line: ClaimLine) -> Iterator[str]:
         yield f"The weights were chosen by the same score: {line.chosen}."
     if line.followed is not None and line.reason is None:
         yield _looks(line.followed, line)
+
+
+CONDITIONS = {
+    "wide": "the scores of {arm} scatter {figure:.1f} times as much as those of the other arms",
+    "groups": "scores within arms fall into two groups; the error rate is that of noise near normal",
+    "order": "scores follow those of the seed before; the error rate is that of independent seeds",
+    "opposed": "runs with the same seed vary in opposite directions (correlation {figure:.2f}), and the moderated t "
+    "then errs more often than the paired t",
+    "together": "runs with the same seed vary together (correlation {figure:.2f}); in a new study, `error: paired` "
+    "would see smaller differences",
+}
+"""What the runs of a claim show, by the kind of condition."""
+
+
+def condition_words(found: Sign) -> str:
+    """Format as `the scores of norm=post scatter 4.1 times as much as those of the other arms`."""
+    return CONDITIONS[found.kind].format(arm=found.arm, figure=found.figure)
 
 
 def _looks(about: FollowedLine, line: ClaimLine) -> str:

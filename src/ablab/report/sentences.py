@@ -12,6 +12,7 @@ from ablab.judge.metrics import Measure
 from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
+from ablab.statistics.moderated import VERSION
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
 from ablab.tasks.task import FAILURES
@@ -74,6 +75,9 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     ]
     if selection.origin is not None:
         said.append(f"taken as better: {', '.join(dict.fromkeys(map(_better, _compared(selection))))}")
+    registered = selection.registered
+    if registered is not None and selection.error == "moderated" and registered.moderated_test < VERSION:
+        said.append(OLDER_TEST)
     return said
 
 
@@ -97,10 +101,16 @@ NOISE = {
 """The method of differences, by how a study estimates their noise."""
 
 CONDITION = {
-    "moderated": "if seeds are independent, and the arms' noise is alike, near normal and not negatively correlated",
+    "moderated": "if seeds are independent, runs with the same seed are not negatively correlated, and noise is near "
+    "normal",
     "paired": "if seeds are independent, and differences near normal",
 }
-"""When the error rate holds. Noise borrowed from other arms must have about their size."""
+"""When the error rate holds."""
+
+OLDER_TEST = (
+    "the claims were registered under the first version of the moderated t test, and are judged by the present one, "
+    "in which an arm borrows fewer degrees of freedom the less it scatters like the others"
+)
 
 
 def methods(selection: SelectedArms) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ablab.judge.document import (
     TuningLine,
 )
 from ablab.judge.format import interval_text, number, p_text, signed
-from ablab.report.claim_words import advice_words, claimed, hypothesis
+from ablab.report.claim_words import advice_words, claimed, condition_words, hypothesis
 
 
 @dataclass(frozen=True)
@@ -315,6 +315,7 @@ def _marks(claim: ClaimLine) -> Iterator[str]:
         yield advice_words(claim.advice, claim.expect)
     if claim.near_failures:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
+    yield from map(condition_words, claim.conditions)
     if claim.chosen is not None:
         yield f"chosen by the same score: {claim.chosen}"
 

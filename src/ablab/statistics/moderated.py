@@ -1,6 +1,6 @@
 """The moderated t test: the noise of two arms, estimated with the help of the study's other arms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +9,25 @@ import numpy.typing as npt
 from ablab.statistics import student
 from ablab.statistics.interval import Interval
 from ablab.statistics.paired import finite, of_differences, without_rounding
+from ablab.statistics.scatter import WILD, ratios
+from ablab.statistics.student import Floats
+
+VERSION = 2
+"""Of this test, which registrations name. The first gave every arm the full weight, and left out nearly failed runs."""
 
 PRIOR = 2.0
-"""Largest weight of the pooled variance beside an arm's own, in degrees of freedom. benchmarks/calibration/borrowing
-shows what other weights would give: 4 finds more, and errs more where one arm is noisier than the others.
+"""Largest weight of the pooled variance beside an arm's own, in degrees of freedom."""
+
+LOUD = 2.0
+"""An arm's variance, in those of the other arms, up to which it borrows as many degrees of freedom as it can."""
+
+QUIET = 0.05
+"""The same, down to which. Three runs that agree by chance say little about the noise of runs that fall into groups."""
+
+TAKEN = 1 / 3
+"""Share of the weight that is taken away where an arm is nothing like the others: with few degrees of freedom, Welch
+and Satterthwaite's approximation errs too often where one arm makes most of the noise. benchmarks/calibration/worlds
+shows what these four numbers give.
 """
 
 
@@ -52,9 +67,9 @@ def moderated_contrast(
     arms: [seeds] each, of the same seeds; weights: one for each arm; others: [seeds] each, two or more. Each arm's
     variance s^2, with d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all arms,
     m = (d s^2 + d0 s0^2) / (d + d0), but is never below s^2: an arm that scatters more than the others keeps its own
-    noise. d0 is `prior`. The standard error is sqrt(sum of weight^2 m / n), with Welch and Satterthwaite's degrees of
-    freedom from d + d0. Smyth estimates d0 from thousands of variances; the handful of a study cannot tell it, so it is
-    fixed.
+    noise. d0 is `prior`. Others that scatter wildly lend nothing. The standard error is sqrt(sum of weight^2 m / n),
+    with Welch and Satterthwaite's degrees of freedom, to which an arm adds as many as `borrowed` says. Smyth estimates
+    d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed.
 
     Raises NotTestable as `of_differences` does.
     """
@@ -65,17 +80,46 @@ def moderated_contrast(
     shares = np.asarray(weights, dtype=np.float64)
     scores = np.stack(values)
     paired = of_differences(without_rounding((shares[:, None] * scores).sum(axis=0), scores))
-    more = [finite(scores, "others") for scores in others]
-    own, df = scores.var(axis=1, ddof=1), scores.shape[1] - 1
-    spare = sum(scores.size - 1 for scores in more)
-    squares = df * own.sum() + sum((scores.size - 1) * scores.var(ddof=1) for scores in more)
-    pooled = squares / (len(values) * df + spare)
-    weight = prior(spare)
-    parts = shares**2 * np.maximum(own, (df * own + weight * pooled) / (df + weight)) / scores.shape[1]
+    everyone = [*values, *(finite(scores, "others") for scores in others)]
+    variances = np.array([scores.var(ddof=1) for scores in everyone])
+    degrees = np.array([scores.size - 1.0 for scores in everyone])
+    compared = np.arange(len(everyone)) < len(values)
+    alike = ~(ratios(everyone) > WILD)
+    weight = prior(float(degrees[alike & ~compared].sum()))
+    own, df = variances[compared], degrees[0]
+    pooled = _mean(variances, degrees, compared | alike)
+    steady = np.maximum(own, (df * own + weight * pooled) / (df + weight))
+    rest = np.array([_of_the_rest(variances, degrees, alike, compared, arm) for arm in range(own.size)])
+    parts = shares**2 * steady / paired.n
     error = float(parts.sum() ** 0.5)
-    degrees = float(parts.sum() ** 2 / (parts**2 / (df + weight)).sum())
-    p = float(student.two_sided(paired.difference / error, degrees))
-    return Moderated(paired.n, paired.difference, error, degrees, p)
+    freedom = float(parts.sum() ** 2 / (parts**2 / (df + borrowed(own, rest, weight))).sum())
+    p = float(student.two_sided(paired.difference / error, freedom))
+    return Moderated(paired.n, paired.difference, error, freedom, p)
+
+
+def borrowed(own: Floats, rest: Floats, weight: float) -> Floats:
+    """Return the degrees of freedom that arms add to their own; elementwise.
+
+    own, rest: variances of each arm, and of the others. All of `weight` where these are alike. The more an arm scatters
+    beyond LOUD times the others, the less they say about it, by the square of the excess; the less it scatters below
+    QUIET times the others, the less it says itself. At the extremes TAKEN of the weight is taken away instead.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likeness = np.minimum((LOUD * rest / own) ** 2, own / (QUIET * rest))
+    likeness = np.clip(np.nan_to_num(likeness), 0.0, 1.0)
+    return np.asarray(weight * (likeness - TAKEN * (1 - likeness)))
+
+
+def _of_the_rest(
+    variances: Floats, degrees: Floats, alike: npt.NDArray[np.bool_], compared: npt.NDArray[np.bool_], arm: int
+) -> float:
+    """Return the variance of all other arms but the wild ones; of those that are compared where there are no more."""
+    other = np.arange(variances.size) != arm
+    return _mean(variances, degrees, other & alike if (other & alike).any() else other & compared)
+
+
+def _mean(variances: Floats, degrees: Floats, of: npt.NDArray[np.bool_]) -> float:
+    return float(degrees[of] @ variances[of] / degrees[of].sum())
 
 
 def prior(spare: float) -> float:
@@ -84,33 +128,3 @@ def prior(spare: float) -> float:
     spare: degrees of freedom of the arms that are not compared. A weight above half of them would rest on too little.
     """
     return min(PRIOR, spare / 2)
-
-
-NEAR_FAILURE = 6.0
-"""Distance from its arm's median, in pooled standard deviations of the other arms, from which a run nearly failed."""
-
-FEWEST = 4
-"""Degrees of freedom of the other arms below which their scatter is too uncertain to say so."""
-
-
-def near_failures(arms: Mapping[str, npt.ArrayLike], *, higher_is_better: bool) -> dict[str, list[int]]:
-    """Return the indices of runs that nearly failed, by arm; arms without one are left out.
-
-    arms: [seeds] each. A run nearly failed if it is worse than the median of its arm by more than NEAR_FAILURE times
-    the standard deviation within the other arms. An arm of two runs has no median to be far from.
-    """
-    scores = {name: finite(values, name) for name, values in arms.items()}
-    sign = 1.0 if higher_is_better else -1.0
-    found = {}
-    for name, values in scores.items():
-        others = [other for key, other in scores.items() if key != name and other.size > 1]
-        df = sum(other.size - 1 for other in others)
-        if values.size < 3 or df < FEWEST:
-            continue
-        # The median of the variances, scaled by their degrees of freedom: another arm's own near-failure must not hide
-        # this one.
-        scatter = float(np.median([other.var(ddof=1) for other in others]) ** 0.5)
-        short = sign * (np.median(values) - values)
-        if scatter > 0 and (short > NEAR_FAILURE * scatter).any():
-            found[name] = [int(index) for index in np.flatnonzero(short > NEAR_FAILURE * scatter)]
-    return found

@@ -16,6 +16,7 @@ from ablab.code.differences import other_origin
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.identity import condition_id
 from ablab.plan import Planned
+from ablab.statistics.moderated import VERSION
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
 from ablab.store.garbage import uncollected
@@ -145,6 +146,7 @@ def _register(study: Study) -> bool:
             **({} if study.file is None else study.file.registered(study.outputs)),
             "conditions": found,
             "judged": judged(study),
+            "moderated_test": VERSION,
             "registered": now(),
             "runs_already_done": len(_ever_ended(study)),
             "runs": len(study.runs),

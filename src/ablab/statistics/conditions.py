@@ -1,0 +1,103 @@
+"""Do the runs themselves show that a test's conditions fail? Independent seeds, whose noise is near normal."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ablab.statistics import student
+from ablab.statistics.student import Floats
+
+LEVEL = 0.02
+"""Chance of each warning where the condition holds. benchmarks/calibration/worlds measures it, and what they catch."""
+
+DRAWS = 4000
+SEED = 20261126
+"""Of simulated noise, fixed so that the same records give the same report."""
+
+
+def in_two_groups(arms: Sequence[npt.ArrayLike]) -> bool:
+    """Return whether the scores within arms fall into two groups, as where some seeds learn and others do not.
+
+    arms: [seeds] each. An arm's scores are divided in two so that the groups scatter least; the statistic is the share
+    of the scatter that is left within them, on average over arms of three seeds and more that scatter at all. Its
+    distribution for normal noise is simulated; it depends neither on the arms' means nor on their scatter.
+    """
+    several = [scores for scores in map(np.asarray, arms) if scores.size > 2 and np.ptp(scores) > 0]
+    if not several:
+        return False
+    left = np.mean([_left_within(scores) for scores in several])
+    return bool(left <= _least_left(tuple(sorted(scores.size for scores in several))))
+
+
+def _left_within(scores: Floats) -> Floats:
+    """Return the share of the sum of squares that the best division leaves within the two groups. scores: [..., n]."""
+    ordered = np.sort(scores - scores.mean(axis=-1, keepdims=True), axis=-1)
+    sizes, n = np.arange(1, ordered.shape[-1]), ordered.shape[-1]
+    between = np.cumsum(ordered, axis=-1)[..., :-1] ** 2 * (1 / sizes + 1 / (n - sizes))
+    return np.asarray(1 - between.max(axis=-1) / (ordered**2).sum(axis=-1))
+
+
+@cache
+def _least_left(sizes: tuple[int, ...]) -> float:
+    rng = np.random.default_rng(SEED)
+    left = sum(_left_within(rng.standard_normal((DRAWS, size))) for size in sizes)
+    return float(np.quantile(left, LEVEL) / len(sizes))
+
+
+def follow_the_order(arms: Sequence[npt.ArrayLike]) -> bool:
+    """Return whether scores are like those of the seed before: folds or checkpoints in the place of seeds.
+
+    arms: [seeds] each, of the same seeds in their order, five or more; fewer have too few orders to tell. A permutation
+    test of the squared steps from seed to seed, standardised within arms (von Neumann 1941). All arms are permuted
+    alike, so that it holds whatever the seeds have in common across arms.
+    """
+    scores = np.array([values for values in map(np.asarray, arms) if np.ptp(values) > 0], dtype=np.float64)
+    if not scores.size or (n := scores.shape[1]) < 5:
+        return False
+    apart = scores - scores.mean(axis=1, keepdims=True)
+    alike = (apart.T / (apart**2).sum(axis=1)) @ apart
+    steps = np.diag(alike)[:, None] + np.diag(alike) - 2 * alike
+    orders = _orders(n)
+    found = steps[orders[:, :-1], orders[:, 1:]].sum(axis=1)
+    return bool((found <= found[0] + 1e-9).mean() <= LEVEL)
+
+
+@cache
+def _orders(n: int) -> npt.NDArray[np.int64]:
+    """Return orders of n seeds, the given one first: all of them, or as many as are drawn for other tests."""
+    if n <= 6:
+        return np.array(list(permutations(range(n))))
+    rng = np.random.default_rng(SEED)
+    return np.array([np.arange(n), *(rng.permutation(n) for _ in range(DRAWS - 1))])
+
+
+class Shared(NamedTuple):
+    """What seeds have in common across arms. `correlation`: of runs with the same seed; `p`: one-sided, in its sign."""
+
+    correlation: float
+    p: float
+
+    @property
+    def is_shown(self) -> bool:
+        return self.p <= LEVEL
+
+
+def shared(baseline: npt.ArrayLike, arms: Sequence[npt.ArrayLike]) -> Shared | None:
+    """Estimate how runs of the baseline correlate with those of the other arms that have the same seed.
+
+    baseline: [seeds]; arms: [seeds] each. The t test of one slope for all arms, with an intercept each and
+    len(arms) (n - 1) - 1 degrees of freedom (analysis of covariance, Fisher 1932). None where nothing varies.
+    """
+    usual, others = np.asarray(baseline, dtype=np.float64), np.asarray(arms, dtype=np.float64)
+    df = others.size - len(others) - 1
+    x, y = usual - usual.mean(), others - others.mean(axis=1, keepdims=True)
+    squares, products = len(y) * float(x @ x), float((y @ x).sum())
+    if df < 1 or not squares > 0 or not (left := float((y**2).sum()) - products**2 / squares) > 0:
+        return None
+    t = products / (squares * left / df) ** 0.5
+    correlation = products / (squares * float((y**2).sum())) ** 0.5
+    return Shared(correlation, float(student.upper_tail(abs(t), df)))
