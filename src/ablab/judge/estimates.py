@@ -10,6 +10,7 @@ from ablab.judge.contrasts import arms_of, evidence_of, shared_scores
 from ablab.judge.document import OtherTest, Span
 from ablab.judge.evidence import Evidence, are_comparable, by_scale
 from ablab.judge.metrics import Measure
+from ablab.judge.results_table import WITHIN
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
@@ -79,21 +80,9 @@ def by_both(
     """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
     if measure.of_machine:
         return Estimates(differences, [], [], of_differences(differences), None)
-    scores, others = shared_scores(arms, measure), borrowed(_trained_alike(selection, arms), arms, measure)
+    scores, others = shared_scores(arms, measure), borrowed(selection.rows, arms, measure)
     both = of_differences(differences), moderated_contrast(scores, list(weights), others)
     return Estimates(differences, scores, others, *(reversed(both) if selection.error == "moderated" else both))
-
-
-def _trained_alike(selection: SelectedArms, arms: Sequence[ArmRuns]) -> Sequence[ArmRuns]:
-    """Return the rows that may have been trained on the data of these arms.
-
-    A store knows what its runs were trained on. Of a table only `within` is known: arms of its other levels, such as
-    other languages, are no others of these.
-    """
-    if selection.origin is None:
-        return selection.rows
-    baselines = {selection.baseline_of(arm).name for arm in arms}
-    return [row for row in selection.rows if selection.baseline_of(row).name in baselines]
 
 
 def borrows(claim: Settled, measure: Measure) -> bool:
@@ -114,12 +103,21 @@ def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure)
     for other in rows:
         if other.diverged or len(other.finished) < 2 or _folders(other) & own:
             continue
-        if not any(are_comparable(other, arm, measure) for arm in arms):
+        if not any(_lends(other, arm, measure) for arm in arms):
             continue
         values = _values(other, measure)
         if len(values) == len(other.finished):
             found.append(values)
     return found
+
+
+def _lends(other: ArmRuns, arm: ArmRuns, measure: Measure) -> bool:
+    """Return whether two arms were trained on the same data, and scored alike.
+
+    A store knows its data. All that may be known of a table's is the level of `within`, such as the language.
+    """
+    levels = {run.recipe.get(WITHIN) for one in (other, arm) for run in one.runs}
+    return len(levels) == 1 and are_comparable(other, arm, measure)
 
 
 def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:

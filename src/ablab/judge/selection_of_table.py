@@ -1,14 +1,14 @@
 """Select the runs of a table of results, with claims from a small experiment file beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from ablab.errors import UserError, choices
-from ablab.judge.results_table import CORPUS, Results, results_of
-from ablab.judge.runs import ArmRun, ArmRuns, Given
+from ablab.judge.results_table import CORPUS, WITHIN, Results, results_of
+from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_metrics import TableMetric, measure_of
 from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
@@ -96,7 +96,7 @@ def selected(path: Path, results: Results, experiment: TableExperiment, outputs:
         name=f"table-{path.stem}",
         question=experiment.question,
         source=experiment.source,
-        arms=[ArmRuns(arm, _runs(path, arm, runs, results.corpora)) for arm, runs in results.runs.items()],
+        arms=[ArmRuns(arm.name, _runs(path, arm, results, experiment.within)) for arm in arms],
         baseline=baseline.name,
         metric=metric,
         claims=claims,
@@ -120,12 +120,13 @@ def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return parsed if whole and len(factors) == 1 else {name: {} for name in names}
 
 
-def _runs(path: Path, arm: str, runs: Mapping[int, Given | None], corpora: Mapping[str, str]) -> list[ArmRun]:
-    """Return the runs of an arm. Their folders do not exist: a table has none."""
-    recipe = {CORPUS: corpora[arm]} if arm in corpora else {}
+def _runs(path: Path, arm: Arm, results: Results, within: str | None) -> list[ArmRun]:
+    """Return the runs of an arm. Their folders do not exist, and of their recipes a table has the data at most."""
+    data = {CORPUS: results.corpora.get(arm.name), WITHIN: arm.levels.get(within or "")}
+    recipe = {key: value for key, value in data.items() if value is not None}
     return [
         ArmRun(
-            folder=RunFolder(path / arm / f"seed {seed}"),
+            folder=RunFolder(path / arm.name / f"seed {seed}"),
             seed=seed,
             state="diverged" if given is None else "finished",
             record=None,
@@ -134,5 +135,5 @@ def _runs(path: Path, arm: str, runs: Mapping[int, Given | None], corpora: Mappi
             recipe=recipe,
             given=given,
         )
-        for seed, given in sorted(runs.items())
+        for seed, given in sorted(results.runs[arm.name].items())
     ]
