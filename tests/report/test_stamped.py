@@ -296,7 +296,10 @@ def test_a_study_that_adds_seeds_departs_from_nothing(tmp_path, verified):
     """Its claims are settled before all seeds that were registered have been trained."""
     (tmp_path / "seq.yaml").write_text(ADDING.format(to=6, more="", expect="greater"))
     words = (f"experiment={tmp_path / 'seq.yaml'}", f"outputs={tmp_path / 'outputs'}")
-    swept(words)
+    _, said = swept(words)
+    begun = Chain.of(tmp_path / "outputs").up_to(2)
+    assert f"2 claims registered; stamp: register {begun.stamp}" in said
+    assert (begun.ended, len(begun.of_study("seq", "registered"))) == (set(), 1)
     archive = tmp_path / "a.zip"
     assert main(["pack", *words, f"to={archive}", "text=false"]) == 0
     for each in (words, (f"archive={archive}",)):

@@ -12,6 +12,7 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.judge.prospects import prospects
+from ablab.store.chain import Chain
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
 from ablab.study.definition import define
@@ -84,6 +85,9 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     _set_aside(board, policy, console)
     console.rich.print(summary(list(board.entries.values())))
     before = _done(board)
+    if study.claims and not before:
+        stamp = Chain.of(study.outputs).stamp
+        console.say(f"{how_many(len(study.claims), 'claim')} registered; stamp: register {stamp}")
     going = _work(board, launch, policy, console)
     while going and _is_over(board) and _adds_seeds(study, console):
         study = define(study.typed)
