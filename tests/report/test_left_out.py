@@ -124,8 +124,9 @@ def test_a_study_whose_seeds_were_registered_before_chose_none(tmp_path):
     assert claim["exploratory"] is None
 
 
-def test_runs_that_cannot_be_read_hide_no_other(outputs):
-    for path in outputs.glob(f"runs/{ids(outputs, (8,)).split(',')[0]}/recipe.yaml"):
-        path.write_text("{")
+@pytest.mark.parametrize(("file", "left"), [("recipe.yaml", 10), ("record.json", 9)])
+def test_runs_that_cannot_be_read_hide_no_other(outputs, file, left):
+    (outputs / "runs" / ids(outputs, (8,)).split(",")[0] / file).write_text("{")
     (note,) = notes(outputs, *SWEEP, "seed=2,3,5")
-    assert note.startswith("9 more runs of these recipes had ended (seeds 1, 4, 6, 7, 8); ")
+    assert note.startswith(f"{left} more runs of these recipes had ended (seeds 1, 4, 6, 7, 8); ")
+    assert note.endswith("over 7 seeds")

@@ -1,9 +1,11 @@
 """Runs of the same recipes that a report leaves out: the seeds that it shows may be the best of many."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from ablab.errors import UserError
 from ablab.identity import run_id
@@ -16,7 +18,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import MINIMUM_SEEDS, of_differences
 from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
-from ablab.store.run_folder import all_runs
+from ablab.store.run_folder import RunFolder, all_runs
 from ablab.text import counted, how_many
 
 MOST_COMPARED = 3
@@ -37,11 +39,11 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     gone = _gone(selection.outputs, rows, chain.ended - own)
     if not others and not gone:
         return
-    seeds = sorted({*gone.values(), *(run.seed for _, run in others)})
+    seeds = sorted({*gone.values(), *(one.seed for one in others)})
     lost = f"; {len(gone)} of the runs are not in the store" if gone else ""
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
     said = "they are no part of the study" if _fixed(selection) else _chosen(selection)
-    yield "; ".join([runs, said, *_differences(selection, rows, others)])
+    yield "; ".join([runs, said, *_differences(selection, others)])
 
 
 def added_seeds(selection: SelectedArms) -> Iterator[str]:
@@ -53,8 +55,8 @@ def added_seeds(selection: SelectedArms) -> Iterator[str]:
     if added:
         seeds = counted(sorted({run.seed for run in added}))
         said = f"seeds {seeds} were added after the first launch, and decide no registered claim"
-        whole = {row.name: row for row in selection.rows}
-        yield "; ".join([said, *(_compared(selection, whole) if any(run.has_ended for run in added) else ())])
+        has_ended = any(run.has_ended for run in added)
+        yield "; ".join([said, *(_compared(selection, lambda row: row) if has_ended else ())])
 
 
 def _fixed(selection: SelectedArms) -> bool:
@@ -69,20 +71,24 @@ def _chosen(selection: SelectedArms) -> str:
     return f"{words or 'the choice of seeds'} leaves them out, so the figures are exploratory"
 
 
-def _others(outputs: Path, rows: Mapping[str, ArmRuns], own: AbstractSet[str]) -> Iterator[tuple[ArmRuns, ArmRun]]:
-    """Yield each other run of the store that has ended and is of one of these recipes, after the row it belongs to."""
+class _Other(NamedTuple):
+    """A run that ended and is left out, and the row of whose recipe it is."""
+
+    row: ArmRuns
+    folder: RunFolder
+    seed: int
+
+
+def _others(outputs: Path, rows: Mapping[str, ArmRuns], own: AbstractSet[str]) -> Iterator[_Other]:
+    """Yield each other run of the store that has ended and is of one of these recipes."""
     for folder in all_runs(outputs):
-        record = folder.path / RECORD
-        if folder.run_id in own or not record.exists():
-            continue
-        # Most runs of a large store are of other recipes, and need not be parsed.
-        content = record.read_bytes()
-        row = next((row for condition, row in rows.items() if condition.encode() in content), None)
-        if row is not None:
-            way = next((run.evaluation.evaluation_id for run in row.runs if run.evaluation is not None), "")
-            with suppress(UserError):
-                if (run := ArmRun.read(folder, way)) is not None:
-                    yield row, run
+        path = folder.path / RECORD
+        content = path.read_bytes() if folder.run_id not in own and path.exists() else b""
+        # Most runs of a large store are of other recipes: only what is compared is read as records are.
+        if any(condition.encode() in content for condition in rows):
+            with suppress(ValueError, LookupError, TypeError):
+                record = json.loads(content)
+                yield _Other(rows[record["condition_id"]], folder, record["config"]["seed"])
 
 
 def _gone(outputs: Path, rows: Mapping[str, ArmRuns], ended: AbstractSet[str]) -> dict[str, int]:
@@ -96,21 +102,28 @@ def _gone(outputs: Path, rows: Mapping[str, ArmRuns], ended: AbstractSet[str]) -
     return found
 
 
-def _differences(
-    selection: SelectedArms, rows: Mapping[str, ArmRuns], others: Sequence[tuple[ArmRuns, ArmRun]]
-) -> Iterator[str]:
+def _differences(selection: SelectedArms, others: Sequence[_Other]) -> Iterator[str]:
     """Yield the differences over the runs of the selection and the others together."""
-    whole = {row.name: row for row in selection.rows}
-    for row in rows.values():
-        runs = {run.seed: run for run in [*(run for its, run in others if its is row), *row.runs]}
-        whole[row.name] = ArmRuns(row.name, [runs[seed] for seed in sorted(runs)])
-    return _compared(selection, whole) if others else iter(())
+    return (
+        _compared(selection, lambda row: _with(row, [one for one in others if one.row is row])) if others else iter(())
+    )
 
 
-def _compared(selection: SelectedArms, whole: Mapping[str, ArmRuns]) -> Iterator[str]:
-    compared = [row for row in selection.rows if row is not selection.baseline_of(row)]
-    for row in compared[:MOST_COMPARED]:
-        yield _difference(selection, whole[row.name], whole[selection.baseline_of(row).name])
+def _with(row: ArmRuns, others: Sequence[_Other]) -> ArmRuns:
+    """Return a row with the others of its runs, evaluated as its own are."""
+    way = next((run.evaluation.evaluation_id for run in row.runs if run.evaluation is not None), "")
+    runs = {run.seed: run for run in row.runs}
+    for one in others:
+        with suppress(UserError):  # what cannot be read is left out once more
+            if (run := ArmRun.read(one.folder, way)) is not None:
+                runs.setdefault(one.seed, run)
+    return ArmRuns(row.name, [runs[seed] for seed in sorted(runs)])
+
+
+def _compared(selection: SelectedArms, whole: Callable[[ArmRuns], ArmRuns]) -> Iterator[str]:
+    """Yield the differences of the first arms from their baselines; `whole`: a row with all runs that count."""
+    for row in [row for row in selection.rows if row is not selection.baseline_of(row)][:MOST_COMPARED]:
+        yield _difference(selection, whole(row), whole(selection.baseline_of(row)))
 
 
 def _difference(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> str:
