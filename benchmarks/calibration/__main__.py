@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
+from benchmarks.calibration.choices import over_choices
 from benchmarks.calibration.claims import over_claims
 from benchmarks.calibration.contrasts import over_interactions
 from benchmarks.calibration.effects import planted, planted_in_words
@@ -26,7 +27,7 @@ from benchmarks.calibration.tuning import over_tuning
 def run(share: float) -> Iterator[Row]:
     """All rows, with this share of the repetitions."""
     nulls = (over_seeds, over_sentences, over_sentences_alone)
-    makers = (*nulls, over_claims, over_interactions, over_failures, over_tuning, planted)
+    makers = (*nulls, over_claims, over_interactions, over_failures, over_tuning, over_choices, planted)
     jobs = [*(job for make in makers for job in make()), *planted_in_words(share)]
     with Progress() as progress:
         bar = progress.add_task("calibration", total=len(jobs))

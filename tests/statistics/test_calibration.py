@@ -9,6 +9,7 @@ import pytest
 from ablab.statistics.multiple import family
 from ablab.statistics.verdict import Case, _judge
 from benchmarks.calibration.__main__ import main
+from benchmarks.calibration.choices import over_choices
 from benchmarks.calibration.claims import over_claims
 from benchmarks.calibration.effects import planted
 from benchmarks.calibration.failures import over_failures
@@ -73,6 +74,16 @@ def test_passing_shares_on_at_the_first_decision_would_not_do():
         careful += (result.zero <= 0.05).any()
         careless += (zero <= 0.05 / max(1, (result.outside > 0.05).sum())).any()
     assert careful / 200 <= 0.1 < 0.2 < careless / 200
+
+
+def test_choices_after_looking_are_what_the_page_on_reports_says():
+    closed = rates(over_choices, "closed at the first interval without 0, of 10 seeds", 10, 1000)
+    assert near(closed["any verdict"], 0.14, 1000)
+    assert near(closed["confirmatory ones"], 0.01, 1000)
+    assert near(rates(over_choices, "the best 3 of 20 seeds", 3, 1000)["the best seeds"], 0.66, 1000)
+    files = rates(over_choices, "12 files on the same runs, about 12 arms", 5, 300)
+    assert near(files["each file alone"], 0.29, 300)
+    assert near(files["over all claims on the runs"], 0.03, 300)
 
 
 def test_a_planted_effect_is_found_at_the_stated_power():
