@@ -24,7 +24,7 @@ from ablab.study.extending import MOST_CLAIMS, closings, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
-from ablab.text import counted
+from ablab.text import counted, how_many
 
 
 def of_study(study: Study) -> SelectedArms:
@@ -62,7 +62,11 @@ def of_study(study: Study) -> SelectedArms:
             *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
             *_later(study, registered),
             *_other_ways(arms),
-            *(f"{len(one.runs)} runs were given up on {one.closed[:10]}: {one.reason}" for one in closed),
+            *(
+                f"{how_many(len(one.runs), 'run')} {'was' if len(one.runs) == 1 else 'were'} given up on "
+                f"{one.closed[:10]}: {one.reason}"
+                for one in closed
+            ),
         ),
         error=_error(experiment, registered),
         within=_within(study),
