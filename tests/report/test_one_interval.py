@@ -112,8 +112,10 @@ def test_a_line_by_itself_is_of_no_claim(selection):
 
 def test_all_answers_stand_in_one_sentence(document, reported):
     said = answers(document.claims)
-    assert said.startswith("3 supported, 2 refuted, 2 inconclusive. Intervals are at the level at which each claim is ")
-    assert "97.5 to 99.29 %, since 7 claims share an error rate of 5 % (Holm" in said
+    assert said == (
+        "3 supported, 2 refuted, 2 inconclusive. Each interval is at the level at which its claim is judged (97.5 to "
+        "99.29 %): 7 claims share an error rate of 5 %, and the share of a settled one passes on (Holm)."
+    )
     for name in ("report.html", "report.md"):
         assert said in reported.text(name)
     assert escaped(said.partition(".")[0]) in reported.text("report.tex")

@@ -53,11 +53,11 @@ def _levels(claims: Sequence[ClaimLine]) -> str:
     if not levels or not families:
         return ""
     extent = " to ".join(dict.fromkeys(f"{100 * level:.4g}" for level in (levels[0], levels[-1])))
-    how = "by equal shares" if any(one.followed for one in claims) else "Holm: the share of a settled claim passes on"
+    how = "in equal parts" if any(one.followed for one in claims) else "and the share of a settled one passes on (Holm)"
     each = " each" if len(families) > 1 else ""
     return (
-        f" Intervals are at the level at which each claim is judged, {extent} %, since {' and '.join(families)} share "
-        f"an error rate of 5 %{each} ({how})."
+        f" Each interval is at the level at which its claim is judged ({extent} %): {' and '.join(families)} share an "
+        f"error rate of 5 %{each}, {how}."
     )
 
 
