@@ -5,7 +5,8 @@ import re
 import pytest
 
 from ablab.judge.document import Document, FollowedLine
-from ablab.report.charts import charts
+from ablab.report.charts import alternatives, charts
+from ablab.report.drawing import alternative
 from ablab.report.figures import ASIDE, COLOURS
 from ablab.report.forest import column_rows, forests
 from ablab.report.latex import column_figure
@@ -86,6 +87,8 @@ def test_what_is_exploratory_has_a_colour_and_a_mark_of_its_own(document):
     plot = forests(mixed)["forest"]
     assert [row.is_exploratory for row in plot.rows] == [True, *[False] * (len(plot.rows) - 1)]
     assert plot.caption.endswith("; open marks: exploratory.")
+    assert f"{first.arm} - {first.baseline} exploratory: +" in alternatives(mixed)["forest"]
+    assert alternative(aside) == f"Exploratory: {alternative(first)}"
     registered, apart = charts(mixed)["forest"]["data"]
     assert (registered["marker"]["color"], apart["marker"]["color"]) == (COLOURS[0], ASIDE)
     assert apart["marker"]["symbol"] == "circle-open"

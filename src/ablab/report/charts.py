@@ -6,7 +6,7 @@ The page adds the colours of its theme, dark or light.
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.document import EXPLORATORY, Document, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.report.figures import ASIDE, COLOURS, curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 
@@ -113,8 +113,12 @@ def alternatives(document: Document) -> dict[str, str]:
 
 
 def _forest_told(plot: Forest) -> str:
-    rows = [f"{row.name} {row.figures or row.outcome}" for row in plot.rows[:MOST_TOLD]]
+    rows = [f"{row.name} {_outcome_told(row)}" for row in plot.rows[:MOST_TOLD]]
     return f"{plot.title}, in {plot.unit or 'its unit'}: {'; '.join(rows)}{_more(len(plot.rows))}."
+
+
+def _outcome_told(row: ForestRow) -> str:
+    return row.outcome if not row.figures else f"{EXPLORATORY.lower() * row.is_exploratory}{row.figures}"
 
 
 def _series_told(series: Series) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ablab.judge.document import ClaimLine, FollowedLine, SeedDifference
+from ablab.judge.document import EXPLORATORY, ClaimLine, FollowedLine, SeedDifference
 from ablab.judge.format import interval_text, signed
 from ablab.report.forest import published_differences
 
@@ -112,7 +112,7 @@ def _margins(claim: ClaimLine) -> list[float]:
 def alternative(claim: ClaimLine) -> str:
     """Return what the drawing shows, in words."""
     digits, unit = claim.digits, f" {claim.unit}".rstrip()
-    said = [f"The difference is {signed(claim.difference, digits)}{unit}"]
+    said = [f"{EXPLORATORY if claim.exploratory else ''}The difference is {signed(claim.difference, digits)}{unit}"]
     if claim.interval is not None:
         level = f"{100 * claim.interval.level:.4g} % interval"
         said.append(f"its {level} {interval_text(claim.interval, digits)}")
