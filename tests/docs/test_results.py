@@ -5,6 +5,9 @@ import re
 
 import pytest
 
+from ablab.judge.document import Document
+from ablab.report.plain_words import plain_words
+from ablab.report.text import markdown
 from tests.docs.pages import ROOT
 
 RESULTS = ROOT / "docs" / "results"
@@ -30,6 +33,16 @@ def test_the_figures_of_a_page_stand_in_its_report(page):
     report = (RESULTS / page.stem / "report.md").read_text(encoding="utf-8")
     assert figures
     assert not set(figures) - set(FIGURE.findall(report))
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/report.json")), ids=lambda path: path.parent.name)
+def test_a_report_of_earlier_code_can_be_written_as_reports_are_now(path):
+    document = Document.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    figures = {f"{arm.mean:,.{document.digits}f}" for arm in document.arms if arm.mean is not None}
+    losses = [f"{arm.scores['valid_loss']:.3f}" for arm in document.arms if arm.scores.get("valid_loss")]
+    written = markdown(document)
+    assert all(figure in written for figure in (*figures, *losses))
+    assert all(f"**{plain_words(claim, document.metric)}**" in written for claim in document.claims)
 
 
 def test_the_rates_of_the_placebo_are_those_that_were_counted():

@@ -2,10 +2,11 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ablab.statistics.interval import Interval
 from ablab.statistics.verdict import Outcome
+from ablab.store.former import reshaped
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked, survivors
 from ablab.tasks.task import Example
@@ -553,6 +554,12 @@ class Document(Strict):
     origin: str | None = None
     setup: Setup | None = None
     tuning: list[TuningLine] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_today(cls, content: Any) -> Any:
+        """Read a report from before scores had names."""
+        return reshaped(cls.__name__, content) or content
 
     @property
     def size(self) -> str:

@@ -45,6 +45,27 @@ def _point(content: Content) -> Content:
     return _gathered(_validated(content), "scores", ("bleu", "chrf"))
 
 
+BESIDE = {"test_chrf": ("test chrF", 2), "test_loss": ("test loss", 3), "valid_loss": ("validation loss", 3)}
+"""Title and digits of what reports showed beside the metric."""
+
+
+def _report(content: Content) -> Content | None:
+    if "beside" in content:
+        return None
+    beside = [{"name": name, "title": title, "digits": digits} for name, (title, digits) in BESIDE.items()]
+    arms = [_arm(arm) for arm in content["arms"]]
+    gone = ["effect", "seeds_needed", "seconds_needed"]
+    differences = [_without(line, gone) for line in content["differences"]]
+    lacking: Content = {name: [] for name in ("test_sets", "metrics", "series", "artefacts", "differing")}
+    return {**lacking, **content, "beside": beside, "loss": beside[-1], "arms": arms, "differences": differences}
+
+
+def _arm(content: Content) -> Content:
+    named = {**_without(content, ["chrf"]), "test_chrf": content["chrf"]}
+    runs = [{**_without(run, ["valid_loss"]), "loss": run["valid_loss"]} for run in content["runs"]]
+    return {**_gathered(named, "scores", [*BESIDE]), "runs": runs}
+
+
 def _validated(content: Content) -> Content:
     """Gather the scores of validation, whose names had a prefix."""
     prefix = "valid_"
@@ -67,6 +88,7 @@ SHAPES: Mapping[str, Callable[[Content], Content | None]] = {
     "Evaluation": _evaluation,
     "Curve": _curve,
     "ModelCard": _validated,
+    "Document": _report,
 }
 """The change of shape of each kind of file."""
 
