@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 337,
-    "lines": 48_969,
+    "lines": 48_971,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 12,

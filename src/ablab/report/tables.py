@@ -304,10 +304,12 @@ def _decisive(document: Document, lines: Sequence[Compared]) -> list[Column[Any]
 
 
 def _p_of(document: Document, line: Compared) -> str:
-    """Return what a p is of: a claim's is corrected."""
+    """Return what a p is of, and whether it is a claim's, which is corrected."""
     if line.p is None:
         return ""
-    return "no difference, uncorrected" if line.claim is None else hypothesis(document.claims[line.claim])
+    if line.claim is None:
+        return "no difference, uncorrected"
+    return f"{hypothesis(document.claims[line.claim])}, as claimed"
 
 
 def _marks(claim: ClaimLine) -> Iterator[str]:
