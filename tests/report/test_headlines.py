@@ -8,12 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablab.judge.document import ClaimLine, Span
+from ablab.judge.failures import RANK, SHARE
 from ablab.report.claim_words import with_words
 from ablab.report.plain_words import plain_words
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
+from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.sequential import follow
-from ablab.statistics.verdict import Case, Verdict, verdicts
+from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
 from tests.report.test_plain_words import claim
 
 EXPECT = ("greater", "less", "equal", "not_worse")
@@ -131,6 +134,37 @@ def test_so_it_does_where_seeds_are_added(expect, higher_is_better, margin, mean
     found = list(mean + sd * np.random.default_rng(seed).standard_normal(8))
     verdict = follow([Case(about, margin, found)], Looks(3, 8))[0].verdict
     check(line_of(verdict, expect, margin, higher_is_better=higher_is_better), verdict.different)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    expect=worlds["expect"],
+    higher_is_better=st.booleans(),
+    margin=worlds["margin"],
+    arm=st.lists(st.sampled_from([DIVERGED, 1.0, 1.4, 1.8, 3.0, 5.0]), min_size=5, max_size=6),
+    baseline=st.lists(st.sampled_from([DIVERGED, 1.1, 1.5, 1.9]), min_size=5, max_size=6),
+    ranked=st.booleans(),
+)
+def test_so_it_does_where_runs_diverged(expect, higher_is_better, margin, arm, baseline, ranked):
+    """Failures are for the worse, whichever way the metric goes."""
+    counts = [(sum(one == DIVERGED for one in runs), len(runs)) for runs in (arm, baseline)]
+    compared = compare_ranks(arm, baseline, margin) if ranked else compare_shares(*counts)
+    case = Case(asked(expect, higher_is_better=higher_is_better), margin, Failures(compared, higher_is_better))
+    line = line_of(verdicts([case])[0], expect, margin, higher_is_better=higher_is_better)
+    measure = RANK if ranked else SHARE
+    (line,) = with_words([line.model_copy(update={"title": measure.title, "unit": measure.unit})])
+    headline = plain_words(line, "test_bleu")
+    if line.outcome == "inconclusive":
+        assert headline.startswith(("These seeds cannot tell whether ", "One seed cannot tell whether "))
+        return
+    assert ("A is better than b" in headline, "A is worse than b" in headline) == (
+        (compared.better > 0, compared.better < 0)
+    )
+    assert ("by at least the margin of" in headline) == (line.large and bool(margin) and ranked)
+    assert headline.endswith(
+        (", diverged runs ranked last.", ", by the share of runs that diverged.")[not ranked :][:1]
+    )
+    assert (line.strength is None) == (not margin or not ranked or expect in ("equal", "not_worse"))
 
 
 def test_every_position_of_an_interval_has_its_own_words():

@@ -48,7 +48,10 @@ def test_the_interval_of_a_claim_is_the_one_of_its_pair_everywhere(document, rep
         )
         said = interval_text(own.interval, own.digits)
         assert cells[line.arm]["interval"] == f"{said} at {100 * own.interval.level:.4g} %"
-        assert (cells[line.arm]["p"], cells[line.arm]["p is of"]) == (p_text(own.corrected), "no difference, as claimed")
+        assert (cells[line.arm]["p"], cells[line.arm]["p is of"]) == (
+            p_text(own.corrected),
+            "no difference, as claimed",
+        )
         assert f"{100 * own.interval.level:.4g} % interval {said}" in own.words
         assert f"{signed(own.difference, 2)} {said}" in [row.figures for row in forests(document)["forest"].rows]
         assert escaped(said) in column_table(document)
