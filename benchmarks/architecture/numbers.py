@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 337,
-    "lines": 48_971,
+    "files over 12 lines": 338,
+    "lines": 49_043,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 12,
     "files that name a score": 29,
-    "modules with one importer": 77,
+    "modules with one importer": 76,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }

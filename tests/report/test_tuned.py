@@ -1,22 +1,27 @@
 """What tuning found, and what it makes of the verdicts at usual settings."""
 
+from dataclasses import replace
+
 import pytest
 
+from ablab.judge.both_ways import _change, are_shown, together
+from ablab.judge.claims import judge
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.tuned import _curves, _line, _sensitivity, together
+from ablab.judge.tuned import _curves, _line, _sensitivity
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
 from ablab.report.tables import _best_of_half
-from ablab.statistics.interval import Interval
+from ablab.statistics.looks import Looks
+from ablab.statistics.moderated import Moderated, moderated_contrast
+from ablab.statistics.paired import of_differences
 from ablab.statistics.verdict import Verdict
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.study import names_of
 from ablab.study.tuning import Tuned, TuningTrial
-from benchmarks.calibration.tuning import BY_INTERVALS, BY_VERDICTS, over_tuning
+from benchmarks.calibration.tuning import BY_INTERVALS, BY_TEST, BY_VERDICTS, over_tuning
 from tests.report.synthetic import corpus, translated, write
-from tests.report.test_plain_words import claim
 from tests.translation import TRANSLATION
 
 EXPERIMENT = """
@@ -34,7 +39,7 @@ tune:
 """
 
 
-def tuned_study(tmp_path, errors):
+def made_study(tmp_path, errors):
     """A study after tuning. errors: of each arm, as it is and at the best of the rates that were tried, the third."""
     (tmp_path / "t.yaml").write_text(EXPERIMENT)
     words = (f"experiment={tmp_path / 't.yaml'}", f"outputs={tmp_path / 'outputs'}")
@@ -51,7 +56,12 @@ def tuned_study(tmp_path, errors):
     for cell in study.cells:
         first = names_of(cell.arm)[0]
         made(cell, errors[first.removesuffix(", tuned")][first.endswith("tuned")])
-    return document_of(of_study(study), resamples=1000)
+    return study
+
+
+def tuned_study(tmp_path, errors):
+    """Its report."""
+    return document_of(of_study(made_study(tmp_path, errors)), resamples=1000)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +69,7 @@ def tuned_study(tmp_path, errors):
     [
         # Planted: the arm is better than a baseline that was never tuned, and no better than one that was.
         ({"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.2, 0.2)}, "only when untuned"),
-        pytest.param({"layerdrop=0": (0.4, 0.35), "layerdrop=0.1": (0.15, 0.1)}, "robust", marks=pytest.mark.slow),
+        pytest.param({"layerdrop=0": (0.4, 0.35), "layerdrop=0.1": (0.15, 0.1)}, "the same", marks=pytest.mark.slow),
         ({"layerdrop=0": (0.4, 0.1), "layerdrop=0.1": (0.2, 0.19)}, "reversed"),
         pytest.param(
             {"layerdrop=0": (0.4, 0.39), "layerdrop=0.1": (0.4, 0.1)}, "only when tuned", marks=pytest.mark.slow
@@ -73,40 +83,87 @@ def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_pa
     assert document.within == "tuning"
     assert " no LayerDrop" in plain_words(tuned, document.metric)
     assert ", both tuned" in plain_words(tuned, document.metric)
-    assert usual.words.endswith(f"With tuned settings the verdict is {tuned.outcome}: {expected}.")
-    assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}: {expected}.")
-
-
-ABOVE, LOW, ABOUT, BELOW = (Interval(*ends, 0.95, "t") for ends in ((2.0, 3.0), (0.1, 1.0), (-0.2, 2.1), (-3.0, -2.0)))
+    how = ", too." if expected == "the same" else f": {expected}, and the two differences differ."
+    assert usual.words.endswith(f"With tuned settings the verdict is {tuned.outcome}{how}")
+    assert tuned.words.endswith(f"At the usual settings the verdict is {usual.outcome}{how}")
 
 
 @pytest.mark.parametrize(
     ("usual", "tuned", "expected"),
     [
-        (Verdict("supported", interval=ABOVE), Verdict("inconclusive", interval=ABOUT), "open"),
-        (Verdict("inconclusive", interval=ABOUT), Verdict("supported", interval=ABOVE), "open"),
-        (Verdict("supported", interval=ABOVE), Verdict("inconclusive", interval=LOW), "only when untuned"),
-        (Verdict("equivalent", interval=LOW), Verdict("supported", interval=ABOVE), "only when tuned"),
-        (Verdict("refuted", interval=BELOW), Verdict("supported", interval=LOW), "reversed"),
-        (Verdict("supported", interval=ABOVE), Verdict("refuted"), "open"),  # ranks have no interval of the metric
-        (Verdict("refuted", interval=BELOW), Verdict("inconclusive", interval=ABOUT), "not the same"),
-        (Verdict("refuted", interval=LOW), Verdict("inconclusive", interval=ABOUT), "open"),
-        (Verdict("supported", interval=LOW), Verdict("real, but smaller than matters", interval=ABOVE), "robust"),
-        (Verdict("refuted", interval=BELOW), Verdict("refuted", interval=LOW), "robust"),
-        (Verdict("inconclusive", interval=LOW), Verdict("inconclusive", interval=ABOVE), None),
-        (Verdict("supported", interval=ABOVE), Verdict("not testable"), None),
+        ("supported", "inconclusive", "only when untuned"),
+        ("equivalent", "supported", "only when tuned"),
+        ("inconclusive", "real, but smaller than matters", "only when tuned"),
+        ("refuted", "supported", "reversed"),
+        ("refuted", "inconclusive", "not the same"),
     ],
 )
-def test_verdicts_differ_only_where_their_intervals_have_no_value_in_common(usual, tuned, expected):
-    assert together(usual, tuned) == expected
+def test_verdicts_that_differ_are_said_to_only_where_the_differences_do(usual, tuned, expected):
+    assert together(Verdict(usual), Verdict(tuned), is_shown=True) == expected
+    assert together(Verdict(usual), Verdict(tuned), is_shown=False) == "open"
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+@pytest.mark.parametrize(
+    ("usual", "tuned", "expected"),
+    [
+        ("supported", "supported", "the same"),
+        ("supported", "real, but smaller than matters", "the same"),
+        ("refuted", "refuted", "the same"),
+        ("inconclusive", "inconclusive", None),
+        ("supported", "not testable", None),
+        ("provisional", "supported", None),
+    ],
+)
+def test_of_verdicts_that_are_the_same_or_open_no_more_is_said(usual, tuned, expected, is_shown):
+    assert together(Verdict(usual), Verdict(tuned), is_shown) == expected
+
+
+def test_differences_of_differences_are_a_family():
+    """One in two has half of the error, on both sides of the edge; one that cannot be tested keeps its place."""
+
+    def change(p):
+        return Moderated(n=3, difference=1.0, standard_error=1.0, df=4.0, p=p)
+
+    assert are_shown([change(0.024), change(0.06)]) == [True, False]
+    assert are_shown([change(0.026), change(0.06)]) == [False, False]
+    assert are_shown([change(0.026), None]) == [False, False]
+    assert are_shown([change(0.024), change(0.049)]) == [True, True]
+    assert are_shown([]) == []
+
+
+def test_the_change_is_the_tuned_difference_less_the_usual_one(tmp_path):
+    """By the paired test, which this study declares: of the differences under each seed."""
+    errors = {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.2, 0.19)}
+    selection = of_study(made_study(tmp_path, errors))
+    lines = judge(selection)
+    tuned, usual = ({one.seed: one.difference for one in line.per_seed} for line in lines)
+    expected = of_differences([tuned[seed] - usual[seed] for seed in tuned])
+    assert _change(selection, lines, usual=1, tuned=0) == expected
+    arm, baseline = ([f"layerdrop={level}{end}" for end in ("", ", tuned")] for level in ("0.1", "0"))
+    found = _change(replace(selection, error="moderated"), lines, usual=1, tuned=0)
+    measure = selection.measure_of(selection.claims[0])
+    scores = {row.name: measure.values(row.finished) for row in selection.rows}
+    four = [scores[arm[1]], scores[baseline[1]], scores[arm[0]], scores[baseline[0]]]
+    assert found == moderated_contrast(four, [1, -1, -1, 1])
+    assert _change(replace(selection, looks=Looks(3, 5)), lines, usual=1, tuned=0) is None
 
 
 def test_a_gain_that_is_the_same_both_ways_is_seldom_said_to_depend_on_tuning():
     """One verdict supported and the other open is no difference: taken for one, half of all studies would err."""
-    (job,) = (job for job in over_tuning() if (job.scenario, job.n) == ("a true gain of 1.5 sd both ways, 4 claims", 3))
-    rates = {row.method: row.rate for row in job.rows(0.1)}
-    assert rates[BY_INTERVALS] <= 0.05
+    rates = rates_of("a true gain of 1.5 sd both ways, 4 claims", 3)
+    assert rates[BY_TEST] <= 0.05
     assert rates[BY_VERDICTS] > 0.3
+
+
+def test_a_gain_that_tuning_takes_away_is_found_more_often_than_by_intervals_apart():
+    rates = rates_of("a true gain of 3 sd that tuning takes away, 1 claim", 5)
+    assert rates[BY_TEST] > rates[BY_INTERVALS] + 0.2
+
+
+def rates_of(scenario, n):
+    (job,) = (job for job in over_tuning() if (job.scenario, job.n) == (scenario, n))
+    return {row.method: row.rate for row in job.rows(0.1)}
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +201,6 @@ def test_every_trial_is_drawn_where_several_have_one_value():
     (line,) = by_dropout.lines
     assert (list(line.x), list(line.mean)) == ([0.1, 0.1, 0.1], [1.5, 1.9, 4.0])
     assert not by_dropout.is_joined
-
-
-@pytest.mark.parametrize("outcome", ["provisional", "not testable"])
-def test_nothing_is_said_of_tuning_while_one_side_has_no_verdict(outcome):
-    usual, tuned = claim(outcome="supported"), claim(outcome=outcome)
-    assert together(usual, tuned) is None
-    assert together(tuned, usual) is None
 
 
 def test_the_report_draws_what_each_arm_does_at_other_settings(tried):

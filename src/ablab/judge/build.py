@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ablab.judge.arms import arm_line, set_lines
+from ablab.judge.both_ways import with_tuning
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
@@ -13,7 +14,7 @@ from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.sensitivity import metric_lines
 from ablab.judge.setup import setup
-from ablab.judge.tuned import tuning_lines, tuning_series, with_tuning
+from ablab.judge.tuned import tuning_lines, tuning_series
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import now
 
@@ -23,7 +24,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
 
     `advance` is called after each arm has been compared.
     """
-    measure, claims = selection.measure, with_tuning(judge(selection), selection)
+    measure, claims = selection.measure, with_tuning(selection, judge(selection))
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
     differences = []
     metrics = metric_lines(selection)

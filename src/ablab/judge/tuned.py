@@ -1,23 +1,14 @@
-"""Tuned arms: what tuning found, its curves, and which verdicts stand at usual settings and at tuned ones."""
+"""Tuned arms: what tuning found, and its curves."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Protocol
 
-from ablab.judge.document import ClaimLine, LineOf, Series, Span, TuningLine
+from ablab.judge.document import LineOf, Series, TuningLine
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.interval import Interval
 from ablab.statistics.tuning_curve import MOST, best_of, expected_best
-from ablab.study.study import names_of
-from ablab.study.tuning import TUNED, Tuned, at_an_edge, number_of
+from ablab.study.tuning import Tuned, at_an_edge, number_of
 from ablab.tasks.score import Score
 from ablab.text import counted
-
-POSITIVE = ("supported", "real, but smaller than matters")
-NOT_YET = ("not testable", "provisional")
-OPEN = ("inconclusive", *NOT_YET)
-UNDECIDED = "open"
-"""The verdicts differ, and the difference between them may be chance."""
 
 
 def tuning_lines(selection: SelectedArms) -> list[TuningLine]:
@@ -47,72 +38,6 @@ def _line(tuned: Tuned, score: Score) -> TuningLine:
 def trained_costs(tuned: Tuned) -> list[float]:
     """Return the costs of the settings that train the arm, ascending."""
     return sorted(trial.cost for trial in tuned.trials if trial.cost is not None)
-
-
-def with_tuning(lines: Sequence[ClaimLine], selection: SelectedArms) -> list[ClaimLine]:
-    """Add, to each claim that is made with tuned and with usual settings, how both verdicts go together.
-
-    A study that tunes nothing, and a table, may have arms of such names.
-    """
-    if not selection.tuned:
-        return [*lines]
-    pairs = zip(lines, by_tuning(lines), strict=True)
-    return [
-        line.model_copy(update={"tuning": together(pair[False], pair[True])}) if len(pair) == 2 else line
-        for line, pair in pairs
-    ]
-
-
-def by_tuning(lines: Sequence[ClaimLine]) -> list[Mapping[bool, ClaimLine]]:
-    """Return, for each claim, those that claim the same at the usual settings (False) and with tuned ones (True)."""
-    pairs: dict[tuple[object, ...], dict[bool, ClaimLine]] = {}
-    for line in lines:
-        pairs.setdefault(_key(line), {})[is_tuned(line)] = line
-    return [pairs[_key(line)] for line in lines]
-
-
-class OneVerdict(Protocol):
-    """What is read of a verdict: its outcome, and the interval of the difference at the level of its family."""
-
-    @property
-    def outcome(self) -> str: ...
-    @property
-    def interval(self) -> Interval | Span | None: ...
-
-
-def together(usual: OneVerdict, tuned: OneVerdict) -> str | None:
-    """Return how the verdicts at the usual settings and with tuned ones go together; None where neither says anything.
-
-    That one claim is supported and the other inconclusive does not show that they differ (Gelman and Stern 2006): the
-    verdicts differ only where their intervals have no value in common, so that both cannot hold the same difference.
-    """
-    pair = (usual, tuned)
-    if any(one.outcome in NOT_YET for one in pair) or all(one.outcome in OPEN for one in pair):
-        return None
-    one, other = (each.outcome in POSITIVE for each in pair)
-    if usual.outcome == tuned.outcome or (one and other):
-        return "robust"
-    if not _are_apart(usual.interval, tuned.interval):
-        return UNDECIDED
-    if {usual.outcome, tuned.outcome} == {"supported", "refuted"}:
-        return "reversed"
-    if one != other:
-        return "only when untuned" if one else "only when tuned"
-    return "not the same"
-
-
-def _are_apart(one: Interval | Span | None, other: Interval | Span | None) -> bool:
-    return one is not None and other is not None and (one.high < other.low or other.high < one.low)
-
-
-def _key(line: ClaimLine) -> tuple[object, ...]:
-    arm, baseline = (names_of(name)[0].removesuffix(TUNED) for name in (line.arm, line.baseline))
-    return arm, baseline, line.about, line.expect, line.margin
-
-
-def is_tuned(line: ClaimLine) -> bool:
-    """Return whether a claim is about tuned arms: an arm that tuning left as it is has both names."""
-    return any(all(one.endswith(TUNED) for one in names_of(name)) for name in (line.arm, line.baseline))
 
 
 LEVEL = 0.8

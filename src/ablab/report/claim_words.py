@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
 from ablab.console import duration
+from ablab.judge.both_ways import SAME, UNDECIDED, by_tuning, is_tuned
 from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign
 from ablab.judge.failures import RANK
 from ablab.judge.format import interval_text, p_words, percent, signed
-from ablab.judge.tuned import UNDECIDED, by_tuning, is_tuned
 from ablab.report.shown import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.statistics.verdict import Outcome
@@ -21,7 +21,7 @@ def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
     for without, pair in zip(lines, by_tuning(lines), strict=True):
         line = without.model_copy(update={"strength": strength(without)})
         is_of_several = sum((one.secondary, one.later) == (line.secondary, line.later) for one in lines) > 1
-        sentences = [_verdict(line, is_of_several=is_of_several), *_beside(line), *_tuning(line, pair)]
+        sentences = [_verdict(line, is_of_several=is_of_several), *_beside(line), *_tuning(line, lines, pair)]
         mark = EXPLORATORY if line.exploratory else ""
         update = {"claimed": claimed(line), "words": f"{mark}{claimed(line)}: {' '.join(sentences)}"}
         said.append(line.model_copy(update=update))
@@ -174,11 +174,17 @@ def _looks(about: FollowedLine, line: ClaimLine) -> str:
     return f"It is open after {line.n} of at most {about.last} seeds{later and '; '}{later}."
 
 
-def _tuning(line: ClaimLine, pair: Mapping[bool, ClaimLine]) -> Iterator[str]:
-    if line.tuning is not None:
-        settings = "At the usual settings" if is_tuned(line) else "With tuned settings"
-        how = "it is open whether tuning changes the verdict" if line.tuning == UNDECIDED else line.tuning
-        yield f"{settings} the verdict is {pair[not is_tuned(line)].outcome}: {how}."
+def _tuning(line: ClaimLine, lines: Sequence[ClaimLine], pair: Mapping[bool, int]) -> Iterator[str]:
+    if line.tuning is None:
+        return
+    other = lines[pair[not is_tuned(line)]]
+    said = f"{'At the usual settings' if is_tuned(line) else 'With tuned settings'} the verdict is {other.outcome}"
+    if line.tuning == SAME:
+        yield f"{said}, too." if line.outcome == other.outcome else f"{said}."
+    elif line.tuning == UNDECIDED:
+        yield f"{said}: it is open whether tuning changes the difference."
+    else:
+        yield f"{said}: {line.tuning}, and the two differences differ."
 
 
 def advice_words(advice: Advice, expect: str) -> str:

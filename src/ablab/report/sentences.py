@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ablab.console import duration
 from ablab.judge.build import findings
-from ablab.judge.document import ClaimLine, Document, Setup
+from ablab.judge.document import TUNING, ClaimLine, Document, Setup
 from ablab.judge.evidence import chosen
 from ablab.judge.flaws import MOST_NAMED, named
 from ablab.judge.metrics import Measure
@@ -107,6 +107,8 @@ CONDITION = {
 }
 """When the error rate holds."""
 
+CHANGES = "Tuning changes a verdict: the differences differ, at 5 % over all claims made both ways (Holm)."
+
 OLDER_TEST = (
     "the claims were registered under the first version of the moderated t test, and are judged by the present one, "
     "in which an arm borrows fewer degrees of freedom the less it scatters like the others"
@@ -120,6 +122,8 @@ def methods(selection: SelectedArms) -> Iterator[str]:
     yield f"Differences: {NOISE['paired' if selection.measure.of_machine else selection.error]}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
+        if selection.within == TUNING and selection.looks is None:
+            yield CHANGES
     if any(claim.margin for claim in selection.claims):
         yield "Margins: one-sided tests (Schuirmann 1987)."
     if selection.choosing is not None:
