@@ -1,5 +1,7 @@
 """What a table could be misread by: noise of other data, other seeds, the direction, rounding, the scale, numerals."""
 
+from decimal import Decimal
+
 import pytest
 
 from tests.report.conftest import typed
@@ -124,23 +126,27 @@ def test_the_direction_that_was_taken_is_said(tmp_path, is_lower):
 
 
 def constant(size, step):
-    return [f"{arm},{seed},score,{size + seed + more}" for arm, more in (("a", 0), ("b", step)) for seed in (1, 2, 3)]
+    """The arm is above the baseline by the step under each seed, in decimals as people write them."""
+    return [
+        f"{arm},{seed},score,{Decimal(size) + Decimal(noise) + Decimal(more)}"
+        for arm, more in (("a", "0"), ("b", step))
+        for seed, noise in ((1, "0.13"), (2, "1.27"), (3, "2.41"))
+    ]
 
 
 @pytest.mark.parametrize("error", ["paired", "moderated"])
-@pytest.mark.parametrize(("size", "step"), [(30, 0.3), (12345.1, 0.3), (1e8, 0.3), (0.1, 0.2)])
+@pytest.mark.parametrize(("size", "step"), [("30.1", "0.3"), ("12345.1", "0.3"), ("86420975.3", "0.7"), ("0", "0.2")])
 def test_a_constant_difference_is_no_verdict_whatever_the_size_of_the_scores(tmp_path, error, size, step):
     about = f"error: {error}\nclaims: [{{arm: b, expect: greater}}]"
     data, _, _ = reported_from(table(tmp_path, constant(size, step), about=about))
     (claim,), (line,) = data["claims"], data["differences"]
     assert claim["outcome"] == "not testable"
-    assert claim["reason"].startswith(f"the difference is {step:g} under each of 3 seeds: no noise to judge it by")
+    assert claim["reason"].startswith(f"the difference is {step} under each of 3 seeds: no noise to judge it by")
     assert (line["p"], line["refused"]) == (None, claim["reason"])
 
 
 def test_a_difference_that_varies_by_a_thousandth_has_a_verdict_at_any_size(tmp_path):
-    rows = constant(12345.1, 0.3)
-    rows[-1] = rows[-1][:-1] + "9"
+    rows = [*constant("12345.1", "0.3")[:-1], "b,3,score,12347.811"]
     data, _, _ = reported_from(table(tmp_path, rows, about="claims: [{arm: b, expect: greater}]\nerror: paired"))
     assert data["claims"][0]["reason"] is None
 
