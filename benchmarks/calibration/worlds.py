@@ -29,7 +29,7 @@ from benchmarks.calibration.jobs import SEED, SEEDS
 
 ARMS = 5
 EFFECT = 1.5
-"""In standard deviations of a run of the baseline, or of what it would be in the first world."""
+"""In standard deviations of a run of an arm that a world does not single out."""
 
 STUDIES = 20_000
 MARKED = 1000
