@@ -106,7 +106,7 @@ def study(outputs, tmp_path):
 def test_a_study_of_seeds_that_were_chosen_says_so(outputs, tmp_path):
     words = study(outputs, tmp_path)
     register(define(words))
-    (note,) = notes(outputs, words[0])
+    note, *_ = notes(outputs, words[0])
     assert note == f"{LEFT}; the choice of seeds {CHOSEN}; {over_all(outputs)}"
     (claim,) = json.loads((outputs / "reports" / "picked" / "report.json").read_text())["claims"]
     assert claim["exploratory"] == "6 of the runs had finished when the claim was registered"

@@ -6,7 +6,7 @@ import pytest
 
 from ablab.judge.differences import decided, difference_line
 from ablab.judge.document import Document
-from ablab.judge.estimates import borrowed, nearly_failed
+from ablab.judge.estimates import borrowed
 from ablab.judge.format import interval_text, p_text, signed
 from ablab.judge.selection_of_study import of_study
 from ablab.report.claim_words import answers
@@ -64,7 +64,7 @@ def test_without_a_claim_it_is_the_one_that_would_decide_at_95_percent(selection
     usual, lower, higher, _ = selection.arms
     expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
     line = next(line for line in document.differences if line.arm == lower.name)
-    assert borrowed(selection.arms, [lower, usual], selection.measure, {}) == [bleus(higher)]
+    assert borrowed(selection.arms, [lower, usual], selection.measure) == [bleus(higher)]
     assert (line.interval.low, line.interval.high) == pytest.approx((expected.at(0.95).low, expected.at(0.95).high))
     assert (line.p, line.test, line.claim) == (pytest.approx(expected.p), expected.method, None)
     paired = paired_difference(bleus(lower), bleus(usual))
@@ -108,8 +108,7 @@ def test_a_primary_claim_goes_before_a_secondary_one_and_others_do_not_count(doc
 
 
 def test_a_line_by_itself_is_of_no_claim(selection):
-    near = nearly_failed(selection.rows, selection.measure)
-    line = difference_line(selection, selection.arms[1], selection.arms[0], near, None)
+    line = difference_line(selection, selection.arms[1], selection.arms[0], None)
     assert (line.claim, line.uncorrected, line.interval.level) == (None, None, 0.95)
 
 

@@ -77,7 +77,7 @@ def test_runs_that_are_given_up_end_the_study(unfinished, capsys):
     assert "2 missing runs of claims are given up: the machine is gone" in out
     data, _ = report(unfinished)
     assert "provisional" not in {claim["outcome"] for claim in data["claims"]}
-    (note,) = [note for note in data["notes"] if "given up" in note]
+    note, *_ = [note for note in data["notes"] if "given up" in note]
     assert note.startswith("2 runs were given up on 20")
     assert note.endswith(": the machine is gone")
     given_up = "2 runs of its arms were given up after 18 runs of the study had ended"

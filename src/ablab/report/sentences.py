@@ -101,8 +101,7 @@ NOISE = {
 """The method of differences, by how a study estimates their noise."""
 
 CONDITION = {
-    "moderated": "if seeds are independent, runs with the same seed are not negatively correlated, and noise is near "
-    "normal",
+    "moderated": "if seeds are independent, equal seeds not negatively correlated, and noise near normal",
     "paired": "if seeds are independent, and differences near normal",
 }
 """When the error rate holds."""
