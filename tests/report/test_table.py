@@ -70,7 +70,7 @@ def test_its_figures_are_those_of_the_same_runs_in_a_store(reported, tmp_path):
         for key in ("name", "mean", "sd", "interval", "minimum", "maximum", "finished", "diverged", "failed_share"):
             assert ours[key] == theirs[key]
     for ours, theirs in zip(data["differences"], reported.data["differences"], strict=True):
-        for key in ("arm", "n", "difference", "interval", "p", "refused", "detectable"):
+        for key in ("arm", "n", "difference", "test", "claim", "uncorrected", "other", "refused"):
             assert ours[key] == theirs[key]
 
 
