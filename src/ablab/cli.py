@@ -17,6 +17,7 @@ from ablab.errors import (
     LostError,
     UserError,
     choices,
+    lacking,
 )
 from ablab.files import OF_THE_DISK, one_line
 from ablab.tasks.verbs import VERBS, command_of
@@ -59,6 +60,10 @@ def _verb(verb: str = "", *rest: str) -> int:
         return command_of(verb)(rest)
     except UserError as error:
         return _told(error)
+    except ModuleNotFoundError as error:
+        if (what := lacking(error)) is None:
+            raise
+        return _told(UserError(what))
     except BrokenPipeError:
         # The reader, such as `head`, has what it wanted. Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,6 +56,29 @@ class LostError(UserError):
 
 class PartError(LostError):
     """The user's own part raised an error; the message says in which file and line."""
+
+
+OF_EXTRAS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("torch", "pytorch_lightning", "sentencepiece", "sacrebleu", "safetensors", "jaxtyping", "num2words"), "train"
+    ),
+    **dict.fromkeys(("wandb", "optuna", "matplotlib"), "train"),
+    **{"mlflow": "mlflow", "pandas": "pandas", "ray": "ray", "submitit": "slurm", "ctranslate2": "ctranslate2"},
+}
+"""Packages that a plain installation does without, and the extra that brings each."""
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    return find_spec(package) is not None
+
+
+def lacking(error: ModuleNotFoundError) -> str | None:
+    """Return what to install where a package of an extra is missing; None for any other module."""
+    package = (error.name or "").partition(".")[0]
+    if package not in OF_EXTRAS:
+        return None
+    return f"{package} is not installed; pip install 'ablab[{OF_EXTRAS[package]}]' brings it"
 
 
 def check_text(argument: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ablab.commands.options import ReportOptions
 from ablab.config.overrides import UnknownKeyError
 from ablab.console import Console, aligned
-from ablab.errors import DONE, FAILED, UserError, choices
+from ablab.errors import DONE, FAILED, UserError, choices, is_installed
 from ablab.files import read_json, write_json, write_text
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
@@ -25,7 +25,7 @@ from ablab.report.checklist import checklist
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.latex import column_files, latex
 from ablab.report.page import page
-from ablab.report.pictures import drawn, write_column_picture, write_pictures
+from ablab.report.pictures import DRAWS, drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
 from ablab.report.tables import TABLES, tables
@@ -209,6 +209,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
     console.say("")
     for words in document.custody:
         console.say(f"Stamp: {words}")
+    if not is_installed(DRAWS):
+        console.say(f"No pictures beside the page: {DRAWS} is not installed; pip install 'ablab[train]' brings it")
     console.say(
         f"Results: {folder / 'report.html'}, and beside it report.md, report.json and *.csv; for a paper report.tex, "
         "column_*.tex and checklist.md"

@@ -22,6 +22,7 @@ from ablab.errors import (
     MachineError,
     PartError,
     UserError,
+    lacking,
 )
 from ablab.store.failures import kind_of, write_failure
 from ablab.tasks.registry import task_in_words
@@ -64,6 +65,9 @@ def perform(words: Sequence[str], log: str | None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return UNSUITABLE
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (what := lacking(error)) is not None:
+            print(f"error: {what}", file=sys.stderr)  # noqa: T201
+            return UNSUITABLE
         if not isinstance(error, UserError) or isinstance(error, PartError):
             traceback.print_exc()
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"

@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from ablab.errors import is_installed
 from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document
 from ablab.judge.format import interval_text, number, signed
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
-from ablab.report.pictures import Picture, curves, differences
+from ablab.report.pictures import DRAWS, Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
 from ablab.report.tables import ReportTable, arms_by_effect, levels, tables
 from ablab.text import how_many
@@ -172,7 +173,7 @@ def column_table(document: Document) -> str:
 def column_figure(document: Document) -> str:
     """Return the figure of `column_figure.pdf`; empty where there is nothing to draw."""
     about, rows = column_rows(document)
-    if not rows:
+    if not rows or not is_installed(DRAWS):
         return ""
     marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
     first = f" The first {COLUMN_ROWS} of {len(rows)}." if len(rows) > COLUMN_ROWS else ""

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ablab.errors import is_installed
 from ablab.files import replacing
 from ablab.judge.document import Document, Series
 from ablab.report.figures import ASIDE, COLOURS, MARKERS, MOST_MARKED, Style, styles
@@ -78,8 +79,14 @@ class Picture(NamedTuple):
     arms: Sequence[str] = ()
 
 
+DRAWS = "matplotlib"
+"""What draws pictures for paper; the charts of a page need none of it."""
+
+
 def differences(document: Document) -> list[Picture]:
-    """Return the forest plots that fit on paper."""
+    """Return the forest plots that fit on paper; none where they cannot be drawn."""
+    if not is_installed(DRAWS):
+        return []
     return [_forest(key, plot) for key, plot in forests(document).items() if len(plot.rows) <= MOST_ROWS]
 
 
@@ -89,7 +96,9 @@ def _forest(key: str, plot: Forest) -> Picture:
 
 
 def curves(document: Document) -> list[Picture]:
-    """Return the curves of the arms that fit on paper, as on the page."""
+    """Return the curves of the arms that fit on paper, as on the page; none where they cannot be drawn."""
+    if not is_installed(DRAWS):
+        return []
     looks = styles(document)
     return [_curves(series, looks) for series in document.series if len(series.lines) <= MOST_LINES]
 
@@ -220,7 +229,7 @@ def write_column_picture(document: Document, folder: Path) -> None:
     """Write `column_figure.pdf`, if there is anything to draw. Equal reports give equal files."""
     about, rows = column_rows(document)
     rows = rows[:COLUMN_ROWS]
-    if not rows:
+    if not rows or not is_installed(DRAWS):
         return
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.console import aligned, duration
+from ablab.errors import is_installed
 from ablab.files import write_text
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
@@ -218,7 +219,8 @@ def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str],
     """
     rows = [figures_of(study.task, row) for row in rows_of(study, entries)]
     write_text(study.folder / COMPARISON, _as_csv(study, rows))
-    drawn = [name for name, draw in PICTURES.items() if draw(study, entries, study.folder / f"{name}.png")]
+    pictures = PICTURES if is_installed("matplotlib") else {}
+    drawn = [name for name, draw in pictures.items() if draw(study, entries, study.folder / f"{name}.png")]
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())
     with open_study_tracker(study, say) as tracker:
