@@ -16,11 +16,11 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 338,
-    "lines": 49_042,
+    "lines": 49_089,
     "entries at the top": 30,
     "arrows between rooms": 285,
     "floors": 12,
-    "files that name a score": 29,
+    "files that name a score": 30,
     "modules with one importer": 76,
     "class names used twice": 0,
     "files from the command line to the record": 23,
