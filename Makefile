@@ -61,7 +61,7 @@ $(VENV)/.made:
 # torch first and alone: its pinned build must be in place before anything asks for a range of it.
 $(VENV)/.installed: $(SOURCES) | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

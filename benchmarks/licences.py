@@ -16,8 +16,8 @@ SHORT = 60
 
 HEAD = """# Licences of what installs with ablab
 
-`pip install ablab`, without extras, installs these packages beside it. The licences are those that each package's own
-metadata name. ablab itself is under Apache-2.0.
+`pip install 'ablab[train]'` installs these packages beside it, and `pip install ablab` those that judging takes. The
+licences are those that each package's own metadata name. ablab itself is under Apache-2.0.
 
     python -m benchmarks.licences      # writes this page from what is installed
     make audit                         # asks PyPI which of them have known vulnerabilities
@@ -30,7 +30,7 @@ metadata name. ablab itself is under Apache-2.0.
 def dependencies(name: str = "ablab") -> dict[str, set[str]]:
     """Return all packages that a package needs on this machine, directly or not, and who asks for each."""
     asked: dict[str, set[str]] = {}
-    left = [(name, frozenset[str]())]
+    left = [(name, frozenset({"train"}))]
     seen = set(left)
     while left:
         package, extras = left.pop()

@@ -1,18 +1,18 @@
-"""What the runs show: selection, evidence, differences, claims and their verdicts. Called, it judges a data frame.
+"""The judge: what the runs of a study show, as data, computed from their records without torch.
 
-`ablab.judge(frame, ...)` is `ablab.api.judge_frame`: a package that can be called, since both have this name.
+It can be called: `ablab.judge(frame, ...)` judges a data frame. That is `ablab.api.judging.judge_frame`, which writes
+sentences, so that nothing here imports it; the package and the function have one name.
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 
 class _Judge(ModuleType):
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        from ablab.api.judging import judge_frame
-
-        return judge_frame(*arguments, **named)
+        return import_module("ablab.api.judging").judge_frame(*arguments, **named)
 
 
 sys.modules[__name__].__class__ = _Judge

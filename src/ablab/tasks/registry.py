@@ -96,7 +96,7 @@ def task_in_words(words: Any) -> Task:
 
     said = parse([word for word in typed if word.startswith("task.")])
     own = {each.key_or_group.partition(".")[2]: each.value() for each in said}
-    return task_recorded({"task": {"kind": kind, **own}})
+    return task_recorded({"task": {**option_values("task", name), **own, "kind": kind}})
 
 
 def known_tasks() -> Iterable[Task]:

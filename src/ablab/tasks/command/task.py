@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ablab.errors import UserError
-from ablab.fields import EVALUATION, RUNTIME, Positive
+from ablab.fields import EVALUATION, RUNTIME, NonNegative, Positive
 from ablab.files import read_json, write_json
 from ablab.tasks.command.inputs import digests_of, program, undeclared, version_of
 from ablab.tasks.command.process import execute
@@ -46,14 +46,14 @@ class Command(OwnTask):
 
     def __init__(
         self,
-        command: list[str] = [],  # noqa: B006 - a signature's default is read, never handed on
-        values: dict[str, str | int | float | bool | None] = {},  # noqa: B006
-        inputs: list[str] = [],  # noqa: B006
-        environment: dict[str, str] = {},  # noqa: B006
-        scores: Annotated[dict[str, dict[str, str | int]], EVALUATION] = {},  # noqa: B006
-        check: Annotated[dict[str, str | int | float | bool | None], RUNTIME] = {},  # noqa: B006
-        timeout: Annotated[Positive | None, RUNTIME] = None,
-        grace: Annotated[float, RUNTIME] = 30.0,
+        command: list[str],
+        values: dict[str, str | int | float | bool | None],
+        inputs: list[str],
+        environment: dict[str, str],
+        scores: Annotated[dict[str, dict[str, str | int]], EVALUATION],
+        check: Annotated[dict[str, str | int | float | bool | None], RUNTIME],
+        timeout: Annotated[Positive | None, RUNTIME],
+        grace: Annotated[NonNegative, RUNTIME],
     ) -> None:
         self.command, self.values, self.inputs, self.environment = command, values, inputs, environment
         self.at_check, self.timeout, self.grace = check, timeout, grace
