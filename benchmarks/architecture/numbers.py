@@ -16,11 +16,11 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 338,
-    "lines": 49_089,
+    "lines": 49_082,
     "entries at the top": 30,
     "arrows between rooms": 284,
     "floors": 12,
-    "files that name a score": 30,
+    "files that name a score": 29,
     "modules with one importer": 75,
     "class names used twice": 0,
     "files from the command line to the record": 23,

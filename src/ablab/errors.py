@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from importlib.metadata import requires
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -58,27 +59,17 @@ class PartError(LostError):
     """The user's own part raised an error; the message says in which file and line."""
 
 
-OF_EXTRAS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("torch", "pytorch_lightning", "sentencepiece", "sacrebleu", "safetensors", "jaxtyping", "num2words"), "train"
-    ),
-    **dict.fromkeys(("wandb", "optuna", "matplotlib"), "train"),
-    **{"mlflow": "mlflow", "pandas": "pandas", "ray": "ray", "submitit": "slurm", "ctranslate2": "ctranslate2"},
-}
-"""Packages that a plain installation does without, and the extra that brings each."""
-
-
 def is_installed(package: str) -> bool:
     """Return whether a package can be imported, without importing it."""
     return find_spec(package) is not None
 
 
 def lacking(error: ModuleNotFoundError) -> str | None:
-    """Return what to install where a package of an extra is missing; None for any other module."""
-    package = (error.name or "").partition(".")[0]
-    if package not in OF_EXTRAS:
-        return None
-    return f"{package} is not installed; pip install 'ablab[{OF_EXTRAS[package]}]' brings it"
+    """Return what to install where a package of one of ablab's extras is missing; None for any other module."""
+    package = (error.name or "").partition(".")[0].replace("_", "-")
+    extras = (re.match(rf"{re.escape(package)}\b.*extra == ['\"](\w+)", line) for line in requires("ablab") or ())
+    extra = next((found[1] for found in extras if found is not None), None)
+    return None if extra is None else f"{package} is not installed; pip install 'ablab[{extra}]' brings it"
 
 
 def check_text(argument: str) -> None:

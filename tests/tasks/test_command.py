@@ -83,6 +83,7 @@ def test_a_study_of_commands_is_judged_reported_packed_and_verified(folder, caps
     assert "schedule=cosine is better than schedule=linear by at least 0.01 nats." in said
     (claim,) = json.loads(Path("outputs/reports/lr/report.json").read_text())["claims"]
     assert (claim["outcome"], claim["exploratory"], claim["unit"]) == ("supported", None, "nats")
+    assert not list(Path("outputs/reports/lr").glob("val_loss.*")), "one point is no curve"
     logs = [run.folder.log.read_text() for run in open_store("outputs").runs("schedule=cosine val_loss<2.5")]
     assert len(logs) == 3
     assert all("trains with cosine" in log for log in logs)

@@ -32,6 +32,8 @@ def _series(selection: SelectedArms, key: str, chart: Chart) -> Series | None:
     lines = [line for arm in arms if (line := line_of(arm, partial(_points, chart))) is not None]
     if not lines or (chart.is_flat_without and not any(max(line.high) for line in lines)):
         return None
+    if chart.source == "validations" and all(len(line.x) == 1 for line in lines):
+        return None  # of a score that is known at the end alone
     return Series(key=key, title=chart.title, x=chart.x, y=chart.y, lines=lines)
 
 

@@ -161,15 +161,15 @@ def _errors(selection: SelectedArms) -> str:
     """Return the error rate of the claims that were registered, or else of all, and when it holds."""
     together = selection.as_registered.claims or selection.claims
     secondary = sum(claim.secondary for claim in together)
-    families = [f"{len(together) - secondary} primary", f"{secondary} secondary"]
-    over = f"each over {' and over '.join(families)}" if 0 < secondary < len(together) else ""
-    over = over or f"over {how_many(len(together), 'claim')}"
-    over += ", later claims apart" * (len(together) < len(selection.claims))
+    primary, several = len(together) - secondary, len(together) > 1
+    shared = f" each over {primary} primary and over {secondary} secondary" if primary and secondary else ""
+    shared = shared or f" over {len(together)} claims" * several
+    apart = ", later claims apart" * (len(together) < len(selection.claims))
     looks, condition = selection.looks, CONDITION[selection.error]
-    if looks is None:
-        return f"False verdicts: at most 5 % {over} (Holm), {condition}."
-    rule = f"looks after {looks.first} to {looks.last} seeds, repeated intervals (Wang and Tsiatis 1987)"
-    return f"False verdicts: at most 5 % {over}, {rule}, {condition}."
+    rule = " (Holm)" * several
+    if looks is not None:
+        rule = f", looks after {looks.first} to {looks.last} seeds, repeated intervals (Wang and Tsiatis 1987)"
+    return f"False verdicts: at most 5 %{shared}{apart}{rule}, {condition}."
 
 
 def command(made: Setup) -> str:
