@@ -65,6 +65,7 @@ def store(tmp_path):
     return Store(tmp_path)
 
 
+@pytest.mark.slow
 def test_twelve_files_on_the_same_runs_have_the_p_of_one_study_of_twelve_claims(store, tmp_path):
     for number, claim in enumerate(CLAIMS, 1):
         store.declare(f"v{number}", claim)

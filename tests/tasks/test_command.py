@@ -296,6 +296,7 @@ def test_levels_are_what_they_are_in_the_file(folder):
     assert planned == named
 
 
+@pytest.mark.slow
 def test_it_is_tuned_and_searched_by_names_in_braces(folder):
     text = STUDY.replace('"{schedule}"', '"{schedule}", --rate, "{rate}"').replace("  ", " ")
     script = TRAIN.replace('("schedule", "seed", "out")', '("schedule", "rate", "seed", "out")').replace(
@@ -315,6 +316,7 @@ def test_a_score_that_no_file_declares_is_none(folder):
         read(Path("experiments/lr.yaml"))
 
 
+@pytest.mark.slow
 def test_a_new_study_of_a_command_ends_in_a_verdict(folder, capsys, monkeypatch):
     assert main(["new", "mine", "kind=command"]) == 0
     monkeypatch.chdir("mine")
