@@ -249,6 +249,16 @@ def test_progress_is_a_curve_and_items_are_kept(folder):
     assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
 
 
+def test_a_curve_of_other_scores_than_the_declared_is_drawn_where_it_has_them(folder, capsys):
+    written = '{"scores": {"val_loss": loss}, "curve": [{"step": 1, "rate": 0.1}, {"step": 2, "val_loss": 3}]}'
+    Path("train.py").write_text(TRAIN.replace('{"scores": {"val_loss": loss}}', written))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    assert Path("outputs/studies/lr/learning_curves.png").exists()
+    (series,) = json.loads(Path("outputs/reports/lr/report.json").read_text())["series"]
+    assert [line["x"] for line in series["lines"]] == [[2, 3], [2, 3]]
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [

@@ -93,8 +93,9 @@ def _records(study: Study, arm: str, entries: Mapping[str, LedgerEntry]) -> list
 
 
 def _points(record: Record, key: str) -> tuple[list[float], list[float]]:
-    """Return steps, and the validation scores after them."""
-    return [found["step"] for found in record.validations], [found[key] for found in record.validations]
+    """Return the steps after which the score is known, and its values. A command tells a score when it likes."""
+    known = [found for found in record.validations if key in found]
+    return [found["step"] for found in known], [found[key] for found in known]
 
 
 def _mean_points(curves: list[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
