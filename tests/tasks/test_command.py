@@ -190,6 +190,18 @@ def _runs(word):
     )
 
 
+@pytest.mark.parametrize("daemon", ["sleep 600", "yes"])
+def test_a_daemon_that_keeps_its_streams_open_is_not_waited_for(folder, capsys, daemon):
+    start = f"print(subprocess.Popen({daemon.split()}, start_new_session=True).pid, file=open('pid', 'w'))"
+    began = time.monotonic()
+    try:
+        assert main(["train", *words_of(f"import subprocess\n{start}\nprint('its own last words')\n{DONE}")]) == 0
+    finally:
+        os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+    assert time.monotonic() - began < 60
+    assert "its own last words" in capsys.readouterr().out
+
+
 def test_what_it_says_beyond_measure_is_left_out(folder, capsys, monkeypatch):
     monkeypatch.setattr("ablab.tasks.command.process.MOST", 1 << 16)
     script = f"print('x' * (1 << 20)); {DONE}"

@@ -1,6 +1,8 @@
 """A command as a process: it has a group of its own, is asked to end before it is ended, and leaves nothing behind."""
 
+import math
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -18,6 +20,9 @@ POLL = 0.1
 
 MOST = 64 * 2**20
 """Bytes of each stream that are passed on; what comes after them is read and left out."""
+
+AFTER = 1.0
+"""Seconds for which a stream is read after its command's end, should a process outside the group still hold it."""
 
 _PRELUDE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
 
@@ -68,8 +73,8 @@ def execute(
             _end(process, grace)
     finally:
         _end(process, 0.0)
-    said.join()
-    complaint.join()
+    said.finish()
+    complaint.finish()
     if asked.is_set():
         raise KeyboardInterrupt
     if not has_ended:
@@ -106,13 +111,28 @@ class _Stream(threading.Thread):
     def __init__(self, source: IO[bytes], target: IO[str] | None) -> None:
         super().__init__(daemon=True)
         self._source, self._target, self._tail, self._count = source, target, b"", 0
+        self._until = math.inf
         self.start()
 
     def run(self) -> None:
         with self._source:
-            while chunk := os.read(self._source.fileno(), 1 << 16):
+            while chunk := self._next():
                 self._tail = (self._tail + chunk)[-4096:]
                 self._pass_on(chunk)
+
+    def finish(self) -> None:
+        """Read what the command still said. A daemon that it left may never close its end, and is not waited for."""
+        self._until = time.monotonic() + AFTER
+        self.join()
+
+    def _next(self) -> bytes:
+        """Return what comes next; nothing once the stream is closed, or its command gone and the stream silent."""
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        while not poll.poll(1000 * POLL):
+            if self._until < math.inf:
+                return b""
+        return os.read(self._source.fileno(), 1 << 16) if time.monotonic() < self._until else b""
 
     def _pass_on(self, chunk: bytes) -> None:
         before, self._count = self._count, self._count + len(chunk)
