@@ -147,12 +147,42 @@ def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, ed
         (result('{"scores": {"loss": "1.5"}}'), 1, "result.json: scores.loss=1.5: allowed: a valid number"),
         (result('{"score": 1}'), 1, "result.json: score=1: no such key"),
         (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status=done: allowed: 'finished' or 'diverged'"),
+        (
+            result('{"scores": {"loss": 0.5}, "items": {"loss": [40, 60]}}'),
+            1,
+            "result.json: items.loss: their mean is 50, and the score 0.5; allowed: a mean equal to the score",
+        ),
+        (
+            result('{"scores": {"loss": 1.021}, "items": {"loss": [0, 2]}}'),
+            1,
+            "their mean is 1, and the score 1.021",
+        ),
+        (result('{"scores": {"loss": 1}, "items": {"loss": []}}'), 1, "items.loss: there are none"),
+        (result('{"scores": {"loss": 1}, "items": {"los": [1]}}'), 1, "items.los: there is no score of this name"),
     ],
 )
 def test_a_command_that_gives_no_result_fails_in_a_line(folder, capsys, script, code, why):
     assert main(["train", *words_of(script)]) == code
     assert why in capsys.readouterr().err.splitlines()[-1]
     assert only_run().record is None, "nothing stands in for what is missing"
+
+
+def test_a_score_may_be_the_rounded_mean_of_its_items(folder):
+    assert main(["train", *words_of(result('{"scores": {"loss": 1.019}, "items": {"loss": [0, 2]}}'))]) == 0
+    assert only_run().state == "finished"
+
+
+def test_items_are_not_tested_where_runs_have_different_numbers_of_them(folder):
+    items = "[loss] * (5 + (asked.schedule == 'cosine' and asked.seed == '2'))"
+    scores = "{'scores': {'val_loss': loss}, 'items': {'val_loss': " + items + "}}"
+    Path("train.py").write_text(TRAIN.replace('{"scores": {"val_loss": loss}}', scores))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    report = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert report["claims"][0]["outcome"] == "supported", "over seeds"
+    (line,) = report["differences"]
+    assert line["crossed"] is line["randomisation_p"] is None
+    assert line["crossed_refused"] == "its runs have different numbers of items: 5, 6"
 
 
 @pytest.mark.parametrize("written", ['{"scores": {"loss": NaN}}', '{"scores": {"loss": 1}, "status": "diverged"}'])

@@ -51,11 +51,14 @@ class OnSentences:
     def fields(self, both: Pairs) -> dict[str, Any]:
         """Return the fields of a `DifferenceLine` that these tests fill."""
         seeds = tuple(run.seed for run in both.baseline)
-        if seeds not in self._baselines:
-            self._baselines[seeds] = self._scored(both.baseline)
+        try:
+            if seeds not in self._baselines:
+                self._baselines[seeds] = self._scored(both.baseline)
+            arm = self._statistics(both.arm)
+        except NotTestable as reason:
+            return {"crossed_refused": str(reason), "randomisation_refused": str(reason)}
         baseline, baseline_scores = self._baselines[seeds]
         fields: dict[str, Any] = {}
-        arm = self._statistics(both.arm)
         try:
             ours = self._resamples.scores(arm, self._items.score)
             found = crossed(ours, baseline_scores, sentences=arm.shape[1])
@@ -73,8 +76,12 @@ class OnSentences:
         return statistics, self._resamples.scores(statistics, self._items.score)
 
     def _statistics(self, runs: Sequence[ArmRun]) -> Floats:
-        """Return sufficient statistics [seeds, sentences, k] of the runs that have them."""
-        return np.array([found for run in runs if (found := self._items.read(run)) is not None])
+        """Return sufficient statistics [seeds, sentences, k]. Raises NotTestable unless all runs have as many items."""
+        found = [self._items.read(run) for run in runs]
+        counts = {0 if one is None else len(one) for one in found} | {self._resamples.sentences}
+        if len(counts) > 1:
+            raise NotTestable(f"its runs have different numbers of items: {', '.join(map(str, sorted(counts)))}")
+        return np.array(found)
 
 
 def difference_line(
