@@ -14,6 +14,9 @@ from ablab.tasks.own import DivergedError
 LARGEST = 512 * 2**20
 """Bytes of the largest result that is read."""
 
+ROUNDED = 0.01
+"""By how much a score may differ from the mean of its items, of the largest of these: programs round scores."""
+
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -65,7 +68,21 @@ def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
     for name in declared:
         if not math.isfinite(found.scores[name]):
             raise DivergedError(f"{name} is {found.scores[name]}")
+    for name, items in found.items.items():
+        _check_mean(f"{path.name}: items.{name}", items, found.scores.get(name))
     return found
+
+
+def _check_mean(where: str, items: Sequence[float], score: float | None) -> None:
+    """Raise CommandError where items are not those of the score: a test over them would be one of something else."""
+    if not items or score is None:
+        why = "there are none" if score is not None else "there is no score of this name"
+        raise CommandError(f"{where}: {why}; allowed: the score of each example, whose mean is the score")
+    mean = sum(items) / len(items)
+    if math.isfinite(score) and abs(mean - score) > ROUNDED * max(map(abs, items)):
+        raise CommandError(
+            f"{where}: their mean is {mean:g}, and the score {score:g}; allowed: a mean equal to the score"
+        )
 
 
 One = TypeVar("One", bound=BaseModel)
