@@ -191,6 +191,19 @@ def test_what_is_no_finite_number_is_an_outcome(folder, written):
     assert only_run().state == "diverged"
 
 
+def test_a_score_that_nobody_declared_makes_no_run_diverged(folder):
+    written = '{"scores": {"loss": 2, "rate": NaN}, "curve": [{"step": 1, "loss": 3, "norm": Infinity, "seen": 5}]}'
+    assert main(["train", *words_of(result(written))]) == 0
+    run = only_run()
+    assert run.state == "finished"
+    assert run.record.validations == [{"step": 1, "loss": 3, "seen": 5}, {"step": 2, "loss": 2}]
+
+
+def test_a_declared_score_that_is_lost_on_the_way_does(folder):
+    assert main(["train", *words_of(result('{"scores": {"loss": 2}, "curve": [{"step": 1, "loss": NaN}]}'))]) == 0
+    assert only_run().state == "diverged"
+
+
 def test_what_is_in_braces_but_no_name_stays_as_it_is(folder):
     words = words_of(f"assert json.loads(sys.argv[3]) == dict(a=1); {DONE}")
     words[1] = "task.command=[python,one.py,'{result}','{seed}','{\"a\": 1}']"

@@ -1,5 +1,6 @@
 """The task `command`: to train is to run a command once, with its words filled in for an arm and a seed."""
 
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -100,7 +101,7 @@ class Command(OwnTask):
         def note(points: Sequence[CurvePoint]) -> None:
             for point in points:
                 if point.step > loop.step:  # a command that begins anew writes again what is known
-                    loop.validate(point.step, point.scores, None)
+                    loop.validate(point.step, self._told(point.scores), None)
 
         try:
             found = self._run(
@@ -110,7 +111,11 @@ class Command(OwnTask):
             note(progress.news())
         note(found.curve)
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
-        loop.validate(loop.step + 1, found.scores, {"items": items}, loop.step + 1)
+        loop.validate(loop.step + 1, self._told(found.scores), {"items": items}, loop.step + 1)
+
+    def _told(self, scores: Mapping[str, float]) -> dict[str, float]:
+        """Return the scores without those that are neither declared nor finite: they are no outcome of the run."""
+        return {name: score for name, score in scores.items() if name in self.scores or math.isfinite(score)}
 
     def test(self, state: Any, seed: int) -> Tested:
         return Tested({}, state["items"])
