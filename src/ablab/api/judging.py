@@ -80,7 +80,10 @@ def judge_frame(
 
     Raises UserError for a frame or a claim that cannot be judged.
     """
-    columns = [] if arm is None else [arm] if isinstance(arm, str) else list(arm)
+    columns = [] if arm is None else list(arm) if isinstance(arm, list | tuple) else [arm]
+    _check_names([*columns, seed, *([] if metric is None else [metric])])
+    if not all(isinstance(claim, Mapping) for claim in claims or ()) or isinstance(claims, Mapping):
+        raise UserError('judge: claims: allowed: a list of claims, such as [{"arm": "b", "expect": "greater"}]')
     name = "value" if metric is None else metric
     said: dict[str, Any] = {"question": question, "arm": columns, "seed": seed, "error": error}
     said |= {key: value for key, value in (("metric", metric), ("baseline", baseline), ("within", within)) if value}
@@ -98,3 +101,9 @@ def judge_frame(
     except ValidationError as refused:
         raise UserError(f"judge: {first_error(refused, said)}") from None
     return JudgedFrame(document_of(selection, RESAMPLES, lambda: None))
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise UserError(f"judge: column {name!r}: allowed: a name that is text")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
-from ablab.judge.table_rows import Sheet
+from ablab.judge.table_rows import Sheet, is_missing
 
 COLUMNS = ("arm", "seed", "metric", "value")
 ITEM, CORPUS = "item", "corpus"
@@ -57,6 +57,9 @@ def results_of(sheet: Sheet) -> Results:
     corpora: dict[str, str] = {}
     for where, values in sheet.rows:
         row = {column: str(values.get(column, "")) for column in sheet.columns}
+        row |= {column: "" for column in ("arm", "metric", CORPUS) if column in row and is_missing(values.get(column))}
+        if isinstance(seed := values.get("seed"), float) and seed.is_integer():
+            row["seed"] = str(int(seed))  # pandas makes floats of whole numbers where it joins frames
         arm, metric = (_named(row[column], column, where) for column in ("arm", "metric"))
         metrics[metric] = None
         scores = runs.setdefault(arm, {}).setdefault(_seed(row["seed"], where), _Scores())

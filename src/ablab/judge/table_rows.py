@@ -48,10 +48,24 @@ class RunColumns:
     def _scores(self, rows: Iterable[Row]) -> Iterator[Row]:
         for where, values in rows:
             levels = {column: values.get(column) for column in self.arm}
+            for column, level in levels.items():
+                if is_missing(level):
+                    raise UserError(f"{where}: {column} is missing, so that the run has no arm; allowed: a level")
             arm = ",".join(f"{column}={level}" for column, level in levels.items())
             for metric in self.metrics:
                 one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
                 yield Row(where, one)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a frame has no value here: its libraries write None, NaN, NaT or NA."""
+    return value is None or (not isinstance(value, str) and str(value) in ("nan", "NaT", "<NA>"))
+
+
+def _check_columns(name: str, columns: Sequence[Any]) -> None:
+    """Raise UserError for a column that comes twice: a row has one value of a name."""
+    if twice := [column for number, column in enumerate(columns) if column in columns[:number]]:
+        raise UserError(f"{name}: has two columns {twice[0]}; allowed: one of each name")
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -71,6 +85,7 @@ def _csv(path: Path) -> Sheet:
             rows = [Row(f"{path}:{reader.line_num}", row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"table={path}: cannot be read as CSV ({error})") from None
+    _check_columns(str(path), columns)
     for where, row in rows:
         if None in row or None in row.values():
             raise UserError(
@@ -118,6 +133,7 @@ READERS = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parque
 
 def sheet_of_frame(frame: Any, name: str = "frame") -> Sheet:
     """Return the table of a pandas or polars frame, or of a sequence of mappings; UserError for anything else."""
+    _check_columns(name, list(getattr(frame, "columns", [])))
     if hasattr(frame, "to_dicts"):
         found = frame.to_dicts()
     elif hasattr(frame, "to_dict") and hasattr(frame, "columns"):
@@ -126,4 +142,6 @@ def sheet_of_frame(frame: Any, name: str = "frame") -> Sheet:
         found = frame
     if not isinstance(found, Sequence) or not all(isinstance(row, Mapping) for row in found):
         raise UserError(f"{name}: {type(frame).__name__}; allowed: a frame of pandas or polars, or a list of dicts")
+    if not found:
+        raise UserError(f"{name}: has no rows; allowed: one for each run, or for each of its scores")
     return Sheet.of(name, [Row(f"{name}, row {number}", row) for number, row in enumerate(found)])
