@@ -114,6 +114,9 @@ def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[st
             wrong += sum(map(bool, each))
             told.append({"evaluations": len(each), "mismatches": mismatches})
             bar.advance(1)
+    if not checked:
+        console.say("No evaluation can be scored again: the scores are those that the programs gave")
+        return told
     differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
     console.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
     return told
@@ -135,7 +138,8 @@ def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:
             yield iter((f"the evaluation {evaluation_id} of its pruning curve is gone",))
         else:
             again = task_of(flatten(folder.recipe())).scored_again(evaluation, folder)
-            yield joined(_unlike(of_one, evaluation), again)
+            if again is not None or of_one:
+                yield joined(_unlike(of_one, evaluation), again or ())
 
 
 def _unlike(points: Sequence[Point], evaluation: Evaluation) -> Iterator[str]:

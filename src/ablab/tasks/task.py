@@ -266,16 +266,21 @@ class Task:
         """Return what is said below the table of a curve."""
         return ()
 
-    def scored_again(self, evaluation: Any, folder: Any) -> Iterator[str]:
-        """Yield where an evaluation's scores are not those that its items give."""
+    def scored_again(self, evaluation: Any, folder: Any) -> Iterator[str] | None:
+        """Return where an evaluation's scores are not those that its items give; None where it has nothing to score."""
+        scores = [one for one in self.scores.values() if one.place == "test" and one.of_sums is not None]
+        found = [score for score in scores if score.key in evaluation.items]
+        return self._unlike_items(found, evaluation) if found else None
+
+    def _unlike_items(self, scores: Sequence[Score], evaluation: Any) -> Iterator[str]:
         import numpy as np  # only this needs it, and lists of runs are to be quick
 
-        for score in self.scores.values():
-            if score.place == "test" and score.of_sums is not None and score.key in evaluation.items:
-                sums = np.array(evaluation.items[score.key], dtype=np.float64).sum(axis=0)
-                there, here = evaluation.scores[score.key], float(score.of_sums(sums))
-                if abs(there - here) > TOLERANCE:
-                    yield f"{score.unit} {there:.6f} on record in {evaluation.evaluation_id}, {here:.6f} from its items"
+        for score in scores:
+            assert score.of_sums is not None
+            sums = np.array(evaluation.items[score.key], dtype=np.float64).sum(axis=0)
+            there, here = evaluation.scores[score.key], float(score.of_sums(sums))
+            if abs(there - here) > TOLERANCE:
+                yield f"{score.unit} {there:.6f} on record in {evaluation.evaluation_id}, {here:.6f} from its items"
 
     def differing(
         self, evaluations: tuple[Any, Any], texts: tuple[Sequence[str], Sequence[str]], outputs: Path
