@@ -7,7 +7,7 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.search.sampling import StatelessSampler, stopping_rule
-from ablab.search.settings import ValueRange
+from ablab.search.settings import ValueRange, objectives_now
 from ablab.search.space import Levels, Range, Space
 from ablab.search.stopping import Stopping, TrialHandle
 from ablab.search.storage import JOURNAL, open_storage
@@ -22,6 +22,8 @@ SPACE = Space(
 )
 
 
+OBJECTIVES = objectives_now()
+
 TRIALS = 14
 """Beyond the random start of TPE, and the first generation of NSGA-II."""
 
@@ -30,7 +32,7 @@ def opened(folder, sampler="tpe", objectives=("valid_loss",), rule="none", seed=
     return Trials(
         "study",
         SPACE,
-        objectives,
+        {name: OBJECTIVES[name] for name in objectives},
         open_storage(None, folder),
         StatelessSampler(sampler, seed, several_at_a_time=False),
         stopping_rule(rule, first_step=10, last_step=50),
@@ -156,7 +158,7 @@ def validations(*losses):
 def stopping(tmp_path):
     """Six good trials, and one that is asked for."""
     trials = opened(tmp_path, rule="median")
-    TrialHandle("study", None, "median", "valid_loss", 10, 50).write(tmp_path)
+    TrialHandle("study", None, "median", "valid_loss", 10, 50, "loss").write(tmp_path)
     for _ in range(6):
         trial = trials.ask()
         early_stop = Stopping(f"{tmp_path}:{trial.number}")
@@ -216,7 +218,7 @@ def test_a_storage_out_of_reach_costs_no_training(stopping, monkeypatch):
 def test_every_rule_spares_the_best(rule, tmp_path):
     """Trials that differ from their first validation on: whoever is stopped is not the one that would have won."""
     trials = opened(tmp_path, "random", rule=rule)
-    TrialHandle("study", None, rule, "valid_loss", 10, 50).write(tmp_path)
+    TrialHandle("study", None, rule, "valid_loss", 10, 50, "loss").write(tmp_path)
     losses, stopped = {}, set()
     for _ in range(TRIALS):
         trial = trials.ask()

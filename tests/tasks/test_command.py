@@ -14,6 +14,7 @@ import pytest
 from ablab.api import open as open_store
 from ablab.cli import main
 from ablab.errors import UserError
+from ablab.search.stopping import TrialHandle
 from ablab.study.definition import define
 from ablab.study.experiment import read
 
@@ -376,6 +377,48 @@ def test_it_is_tuned_and_searched_by_names_in_braces(folder):
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
     tuned = [run for run in open_store("outputs").runs("rate=0.2") if run.seed != 11]
     assert {run.seed for run in tuned} == {1, 2, 3}
+
+
+BOWL = """
+import json, random, sys
+rate, seed, out, progress = sys.argv[1:]
+loss = (float(rate) - 0.3) ** 2 + random.Random(seed + rate).gauss(0, 0.001)
+with open(progress, "a") as file:
+    for step in (10, 20, 30, 40):
+        print(json.dumps({"step": step, "err": loss + 1 / step}), file=file)
+json.dump({"scores": {"err": loss}}, open(out, "w"))
+"""
+SEARCH = """
+question: Does a search find a better rate?
+command: [python, bowl.py, "{rate}", "{seed}", "{result}", "{progress}"]
+inputs: [bowl.py]
+scores: {err: {better: lower}}
+common: [rate=0.9]
+seeds: [1, 2, 3]
+claims: [{arm: best, expect: less}]
+search: {space: {rate: {low: 0.0, high: 1.0}}, trials: 5, training_seed: 11}
+"""
+
+
+@pytest.mark.parametrize("objective", ["", "objectives: [err], stopping: median, "])
+def test_a_search_of_a_command_takes_its_own_score(folder, objective):
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", f"{objective}trials:"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 0
+    assert main(["report", "experiment=bowl"]) == 0
+    best = {run.record.config["task"]["values"]["rate"] for run in open_store("outputs").runs("seed=1")} - {0.9}
+    (rate,) = best
+    assert abs(rate - 0.3) < 0.6
+    assert TrialHandle.read(Path("outputs/studies/bowl")).score == "err", "of each line of progress"
+    (claim,) = json.loads(Path("outputs/reports/bowl/report.json").read_text())["claims"]
+    assert claim["outcome"] == "supported"
+
+
+def test_an_objective_that_the_command_lacks_is_refused(folder, capsys):
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", "objectives: [acc], trials:"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 2
+    assert "search.objectives.0=acc: " in (said := capsys.readouterr().err)
+    assert "err" in said
 
 
 def test_a_score_that_no_file_declares_is_none(folder):

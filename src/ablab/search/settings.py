@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import Count, Group
@@ -56,11 +64,9 @@ def objectives_now() -> Mapping[str, Objective]:
     return {name: objective for task in known_tasks() for name, objective in objectives_of(task).items()}
 
 
-def validated() -> Mapping[str, str]:
+def validated(task: Task) -> Mapping[str, str]:
     """Return the keys of objectives that every validation reports; only these can stop a trial."""
-    return {
-        name: score.key for task in known_tasks() for name, score in task.scores.items() if score.place == "validation"
-    }
+    return {name: score.key for name, score in task.scores.items() if score.place == "validation"}
 
 
 def front(points: Sequence[Sequence[float]], objectives: Sequence[Objective]) -> list[int]:
@@ -76,8 +82,9 @@ def front(points: Sequence[Sequence[float]], objectives: Sequence[Objective]) ->
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-def _an_objective(value: object) -> object:
-    if value in (allowed := objectives_now()):
+def _an_objective(value: object, info: ValidationInfo) -> object:
+    own = {} if info.context is None else objectives_of(info.context)  # of a task whose scores the file declares
+    if value in (allowed := {**own, **objectives_now()}):
         return value
     if str(value).startswith("test"):
         raise ValueError(f"allowed: {', '.join(allowed)}; choosing happens on validation, never on the test set")
@@ -159,11 +166,6 @@ class Settings(Group):
             raise UserError(
                 f"{prefix}stopping={self.stopping}: by one objective a trial can be called poor, by several it cannot; "
                 f"allowed with {', '.join(self.objectives)}: none"
-            )
-        if self.objectives[0] not in validated():
-            raise UserError(
-                f"{prefix}stopping={self.stopping}: validations say nothing of {self.objectives[0]}; "
-                f"allowed: none, or objectives of {', '.join(validated())}"
             )
 
 

@@ -169,7 +169,8 @@ def checked(
     if not space.dimensions:
         raise UserError("nothing varies; allowed: at least one key with values, such as optim.lr='interval(1e-4,1e-2)'")
     for dimension in space.dimensions:
-        if dimension.key in {word.partition("=")[0] for word in common}:
+        # What is no field has no usual value but that of a word.
+        if dimension.key in all_fields() and dimension.key in {word.partition("=")[0] for word in common}:
             raise UserError(f"{dimension.key}: the search varies it, so no other word may set it")
     found = Space(tuple(_typed(dimension, space, common) for dimension in space.dimensions))
     for dimension in found.dimensions:

@@ -9,7 +9,6 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
-from ablab.search.settings import validated
 from ablab.search.storage import masked, open_storage
 from ablab.tasks.task import ScoredValidation
 
@@ -23,6 +22,7 @@ STOPPED = "stopped"
 class TrialHandle:
     """The facts that a run needs to report its validations.
 
+    `score`: the key of the objective in validations; None where they do not report it.
     They are stored in the study's folder in a file that only its owner can read, because of `storage`. `first_step`,
     `last_step`: None where only the run knows them.
     """
@@ -33,6 +33,7 @@ class TrialHandle:
     objective: str
     first_step: int | None
     last_step: int | None
+    score: str | None = None
 
     def write(self, folder: Path) -> None:
         """Write the file for the runs of a search."""
@@ -61,7 +62,7 @@ class Stopping:
             self._trial = self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"search_trial={trial}: no such trial ({' '.join(str(error).split())})") from None
-        self._by = validated().get(handle.objective)
+        self._by = handle.score
         self._several = len(self._study.directions) > 1
         self._say = say
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ablab.search.settings import Objective, front, objectives_now
+from ablab.search.settings import Objective, front
 from ablab.search.space import Space
 from ablab.search.stopping import STOPPED
 from ablab.text import how_many
@@ -53,7 +53,7 @@ class Trials:
         self,
         name: str,
         space: Space,
-        objectives: Sequence[str],
+        objectives: Mapping[str, Objective],
         storage: "BaseStorage",
         sampler: "BaseSampler | None" = None,
         rule: "BasePruner | None" = None,
@@ -63,7 +63,7 @@ class Trials:
         from optuna import create_study, load_study
 
         self.space, self.names = space, list(objectives)
-        self.objectives: list[Objective] = [objectives_now()[name] for name in objectives]
+        self.objectives: list[Objective] = list(objectives.values())
         self._study: Any
         if make:
             directions = [objective.direction for objective in self.objectives]

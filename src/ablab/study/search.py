@@ -13,7 +13,7 @@ from ablab.errors import UserError, choices
 from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.plan import Planned, plan
-from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange, objectives_of
+from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange, objectives_of, validated
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels, parsed
 from ablab.study.cells import cells_of, check_all_measured, check_distinct
 from ablab.study.claims import Settled, check_measured, check_scale, settled
@@ -23,8 +23,9 @@ from ablab.study.grid import grid_of
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import StudyFile, check_own
 from ablab.study.typed import check_of_runs, line_beside, parse_words, planned_seeds, seeds_of
-from ablab.tasks.registry import task_in_words, task_of
+from ablab.tasks.registry import task_in_words
 from ablab.tasks.score import Recipe, alike, unlike
+from ablab.tasks.task import Task
 from ablab.text import program
 
 if TYPE_CHECKING:
@@ -143,20 +144,24 @@ def search(
         return tried.composed.unread
 
     whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
-    _check_objectives(settings.objectives, recipes, "search." if experiment else "hydra.sweeper.")
     base = planned([*common, *next(whole.corners()), *task_in_words(common).lean])
+    _check_objectives(settings, base.task, recipes, "search." if experiment else "hydra.sweeper.")
     return SearchStudy(label, settings, whole, tuple(common), base, experiment, tuple(seeds), recipes)
 
 
-def _check_objectives(objectives: Sequence[str], recipes: Sequence[Recipe], prefix: str) -> None:
-    """Raise UserError for an objective whose values are not in one measure over the space."""
-    task = task_of(recipes[0])
+def _check_objectives(settings: Settings, task: Task, recipes: Sequence[Recipe], prefix: str) -> None:
+    """Raise UserError for an objective whose values are not in one measure over the space, or stop no trial."""
     scores, own = task.scores, objectives_of(task)
-    for name in objectives:
+    for name in settings.objectives:
         if name not in own:
             raise UserError(f"{prefix}objectives=[{name}]: task={task.name} has no such score; {choices(name, own)}")
         if (reason := unlike(scores, name, recipes)) is not None:
             raise UserError(f"{prefix}objectives=[{name}]: {reason}; allowed: {alike(scores, own, recipes)}")
+    if settings.stopping != "none" and settings.objectives[0] not in (told := validated(task)):
+        raise UserError(
+            f"{prefix}stopping={settings.stopping}: validations say nothing of {settings.objectives[0]}; "
+            f"allowed: none, or objectives of {', '.join(told)}"
+        )
 
 
 def _declared(file: StudyFile, block: SearchBlock, common: Sequence[str], seeds: Sequence[int]) -> SearchStudy:

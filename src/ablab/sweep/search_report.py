@@ -5,7 +5,7 @@ import io
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.live import Live
@@ -14,6 +14,7 @@ from rich.text import Text
 from ablab.console import Console, aligned
 from ablab.errors import UserError
 from ablab.files import write_json, write_text
+from ablab.search.settings import Objective, objectives_of
 from ablab.search.storage import JOURNAL, open_storage
 from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, front_of, saved_line
 from ablab.store.records import now
@@ -29,13 +30,19 @@ FRESH = 3
 """Number of seeds for the winner of a search that names none."""
 
 
+def objectives_in(search: SearchStudy) -> Mapping[str, Objective]:
+    """Return the objectives of a search, in its order."""
+    known = objectives_of(search.base.task)
+    return {name: known[name] for name in search.settings.objectives}
+
+
 def known_trials(search: SearchStudy) -> Trials | None:
     """Open existing trials for reading; None where no trial was ever begun."""
     if search.settings.storage is None and not (search.folder / JOURNAL).exists():
         return None
     try:
         storage = open_storage(search.settings.storage, search.folder)
-        return Trials(search.study_name, search.space, search.settings.objectives, storage, make=False)
+        return Trials(search.study_name, search.space, objectives_in(search), storage, make=False)
     except KeyError:
         return None
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from ablab.console import Console
 from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, UserError
+from ablab.search.settings import validated
 from ablab.search.stopping import TrialHandle
 from ablab.search.storage import masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
@@ -16,7 +17,7 @@ from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
 from ablab.sweep.progress import SearchBoard
-from ablab.sweep.search_report import closing_lines, write_report
+from ablab.sweep.search_report import closing_lines, objectives_in, write_report
 from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 from ablab.tracking.open import ready
 
@@ -45,7 +46,7 @@ def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
     return Trials(
         search.study_name,
         search.space,
-        settings.objectives,
+        objectives_in(search),
         open_storage(settings.storage, search.folder),
         StatelessSampler(settings.sampler, settings.seed, several_at_a_time=jobs > 1),
         stopping_rule(door.stopping, first_step=door.first_step, last_step=door.last_step),
@@ -54,7 +55,9 @@ def open_trials(search: SearchStudy, *, jobs: int = 1) -> Trials:
 
 def _handle_of(search: SearchStudy) -> TrialHandle:
     settings, steps = search.settings, search.base.task.first_and_last_step(search.base.config)
-    return TrialHandle(search.study_name, settings.storage, settings.stopping, settings.objectives[0], *steps)
+    first = settings.objectives[0]
+    score = validated(search.base.task).get(first)
+    return TrialHandle(search.study_name, settings.storage, settings.stopping, first, *steps, score)
 
 
 class _SearchSweep:

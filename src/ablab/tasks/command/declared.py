@@ -46,7 +46,7 @@ def in_words(block: CommandBlock, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _searched(block: Mapping[str, Any], names: Sequence[str], score: str, *, is_tuned: bool) -> dict[str, Any]:
-    found = {**({"metric": score} if is_tuned else {}), **block}
+    found = {**({"metric": score} if is_tuned else {"objectives": [score]}), **block}
     if "key" in found:
         found["key"] = _key(str(found["key"]), names)
     if isinstance(space := found.get("space"), Mapping):
