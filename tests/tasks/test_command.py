@@ -127,6 +127,8 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("better: lower", "better: smaller"), "scores.val_loss.better=smaller: allowed: higher, lower"),
         (("unit: nats", "units: nats"), "scores.val_loss.units: no such key"),
         (("seeds:", "metric: loss_\nseeds:"), "metric=loss_"),
+        (("seeds: [1, 2, 3]", "seeds: 3"), "seeds=3: allowed: a list such as [1, 2, 3], or {from: 3, to: 6}"),
+        (("{schedule: [", "{seed: [1, 2], schedule: ["), "factors.seed: every run fills {seed} in itself"),
         (("question:", "timeout: -1\nquestion:"), "timeout=-1: allowed: greater than 0"),
         (("question:", "check: {epochs: 1}\nquestion:"), "check.epochs: no such value; allowed: schedule"),
     ],
@@ -419,6 +421,16 @@ def test_an_objective_that_the_command_lacks_is_refused(folder, capsys):
     assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 2
     assert "search.objectives.0=acc: " in (said := capsys.readouterr().err)
     assert "err" in said
+
+
+def test_nothing_is_said_of_parameters_that_a_command_has_not(folder, capsys):
+    assert main(["study", "experiment=lr"]) == 0
+    assert "builds every arm" not in capsys.readouterr().out
+    assert main(["train", *words_of(DONE)]) == 0
+    assert main(["show", f"run={only_run().id}"]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("training ")]
+    assert "parameters" not in line
+    assert "selected step: 1" in line
 
 
 def test_a_score_that_no_file_declares_is_none(folder):

@@ -165,7 +165,7 @@ def _prospects(found: Study) -> Iterator[str]:
     if len(shared) == 1:
         yield f"  (all: {shared.pop()})"
     for caveat, claims in Counter(prospect.caveat for prospect in expected if prospect.caveat).items():
-        yield f"  ({'all' if claims == len(expected) else f'{claims} claims'}: {caveat})"
+        yield f"  ({'all' if claims == len(expected) else how_many(claims, 'claim')}: {caveat})"
 
 
 def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str, Tried]) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str,
         states = count([entries[cell.key] for cell in cells])
         known = next((e.record.cost.parameters for c in cells if (e := entries[c.key]).record), None)
         trial = trials.get(condition_id(cells[0].planned.recipe), {})
-        parameters = known or trial.get("parameters", "?")
+        parameters = known or trial.get("parameters", "-" if found.task.has_own_scores else "?")  # of a command, none
         rows.append(
             [
                 arm.name + (" (baseline)" if arm.name == found.baseline_of(arm.name) else ""),

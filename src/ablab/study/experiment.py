@@ -11,6 +11,7 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -110,6 +111,12 @@ class Claim(Expectation):
     metric: Claimed | None = None
 
 
+def _a_list(seeds: object) -> object:
+    if not isinstance(seeds, list):
+        raise ValueError("allowed: a list such as [1, 2, 3], or {from: 3, to: 6}")
+    return seeds
+
+
 def _seeds(seeds: list[int]) -> list[int]:
     if not all(0 <= seed < 2**63 for seed in seeds):
         raise ValueError("allowed: seeds from 0, below 2**63")
@@ -201,7 +208,7 @@ class Experiment(Declared):
     baseline: str | dict[str, Level] | None = None
     within: str | None = None
     seeds: Annotated[
-        Annotated[list[int], Field(min_length=1), AfterValidator(_seeds), Tag("listed")]
+        Annotated[list[int], Field(min_length=1), BeforeValidator(_a_list), AfterValidator(_seeds), Tag("listed")]
         | Annotated[Added, Tag("added")],
         Discriminator(_kind),
     ]

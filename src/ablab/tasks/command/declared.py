@@ -56,6 +56,8 @@ def _searched(block: Mapping[str, Any], names: Sequence[str], score: str, *, is_
 
 def _levels(factor: str, given: Any, names: Sequence[str]) -> Any:
     """Return a factor's levels: those of a name in braces with the word of each."""
+    if factor in OF_A_RUN:
+        raise UserError(f"factors.{factor}: every run fills {{{factor}}} in itself; allowed: another name")
     if isinstance(given, Mapping):
         return {level: _renamed(words, names) for level, words in given.items()}
     if factor in names and isinstance(given, list):
