@@ -433,6 +433,16 @@ def test_nothing_is_said_of_parameters_that_a_command_has_not(folder, capsys):
     assert "selected step: 1" in line
 
 
+def test_a_score_without_a_unit_is_told_without_one(folder, capsys):
+    text = STUDY.replace(", unit: nats", "")
+    Path("experiments/lr.yaml").write_text(text)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    Path("experiments/more.yaml").write_text(text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    capsys.readouterr()
+    assert main(["study", "experiment=more"]) == 0
+    assert re.search(r"4 seeds see a difference of [\d.]+ with 80 % power", capsys.readouterr().out)
+
+
 def test_a_score_that_no_file_declares_is_none(folder):
     Path("experiments/lr.yaml").write_text(STUDY.replace("claims: [{", "claims: [{metric: accuracy, "))
     with pytest.raises(UserError, match="accuracy"):

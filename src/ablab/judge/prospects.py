@@ -216,7 +216,8 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
         words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
     else:
         seen = detectable_difference(error, df, POWER, level)
-        words = f"{seeds} seeds see a difference of {seen:.3g} {score.unit} with 80 % power {shown}"
+        figure = f"{seen:.3g} {score.unit}".rstrip()
+        words = f"{seeds} seeds see a difference of {figure} with 80 % power {shown}"
         is_hopeless = seen > score.absurd  # a claim that needs more is called hopeless
         chance = POWERS[claim.expect](claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
