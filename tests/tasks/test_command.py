@@ -443,6 +443,14 @@ def test_a_score_without_a_unit_is_told_without_one(folder, capsys):
     assert re.search(r"4 seeds see a difference of [\d.]+ with 80 % power", capsys.readouterr().out)
 
 
+def test_a_study_whose_input_was_edited_says_that_it_is_another(folder, capsys):
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    Path("train.py").write_text(f"{TRAIN}\n# edited\n")
+    assert main(["report", "experiment=lr"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "settings differ from those of the first launch; launched there was: experiment=lr" in line
+
+
 def test_a_score_that_no_file_declares_is_none(folder):
     Path("experiments/lr.yaml").write_text(STUDY.replace("claims: [{", "claims: [{metric: accuracy, "))
     with pytest.raises(UserError, match="accuracy"):
