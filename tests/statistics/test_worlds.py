@@ -34,6 +34,7 @@ def test_the_moderated_test_of_many_studies_is_that_of_each(drawn):
     assert borrowing(drawn) == pytest.approx(np.array(expected), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_any_verdict_is_false_where_the_procedure_says_so(drawn):
     for p, cases in (
         (borrowing(drawn), [_by_the_report(study) for study in drawn]),

@@ -178,6 +178,7 @@ def test_a_score_may_be_the_rounded_mean_of_its_items(folder):
     assert only_run().state == "finished"
 
 
+@pytest.mark.slow
 def test_items_are_not_tested_where_runs_have_different_numbers_of_them(folder):
     items = "[loss] * (5 + (asked.schedule == 'cosine' and asked.seed == '2'))"
     scores = "{'scores': {'val_loss': loss}, 'items': {'val_loss': " + items + "}}"
@@ -310,6 +311,7 @@ def test_progress_is_a_curve_and_items_are_kept(folder):
     assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
 
 
+@pytest.mark.slow
 def test_a_curve_of_other_scores_than_the_declared_is_drawn_where_it_has_them(folder, capsys):
     written = '{"scores": {"val_loss": loss}, "curve": [{"step": 1, "rate": 0.1}, {"step": 2, "val_loss": 3}]}'
     Path("train.py").write_text(TRAIN.replace('{"scores": {"val_loss": loss}}', written))
@@ -402,6 +404,7 @@ search: {space: {rate: {low: 0.0, high: 1.0}}, trials: 5, training_seed: 11}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["", "objectives: [err], stopping: median, "])
 def test_a_search_of_a_command_takes_its_own_score(folder, objective):
     Path("bowl.py").write_text(BOWL)
@@ -433,6 +436,7 @@ def test_nothing_is_said_of_parameters_that_a_command_has_not(folder, capsys):
     assert "selected step: 1" in line
 
 
+@pytest.mark.slow
 def test_a_score_without_a_unit_is_told_without_one(folder, capsys):
     text = STUDY.replace(", unit: nats", "")
     Path("experiments/lr.yaml").write_text(text)
@@ -443,6 +447,7 @@ def test_a_score_without_a_unit_is_told_without_one(folder, capsys):
     assert re.search(r"4 seeds see a difference of [\d.]+ with 80 % power", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_study_whose_input_was_edited_says_that_it_is_another(folder, capsys):
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
     Path("train.py").write_text(f"{TRAIN}\n# edited\n")

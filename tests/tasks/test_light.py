@@ -70,6 +70,7 @@ def judge_and_run(python, folder, environment):
     assert "num2words" in said, "which the default corpus needs"
 
 
+@pytest.mark.slow
 def test_without_the_extras_commands_and_frames_are_judged(tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(BLOCKED + FIND)

@@ -278,6 +278,7 @@ def test_an_arm_of_no_steps_is_tried_out_without_a_time(folder, capsys):
     assert works[1].startswith("works  task.steps=5: ")
 
 
+@pytest.mark.slow
 def test_a_search_stops_its_poor_trials_and_alone_they_go_on(folder, capsys):
     (folder / "experiments" / "search_rate.yaml").write_text(SEARCH)
     assert main(["train", "-m", "experiment=search_rate", "outputs=searched", *QUIET]) == 0
@@ -329,6 +330,7 @@ class Untested(Toy):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "code", "why"),
     [
