@@ -17,6 +17,7 @@ from ablab.errors import UserError
 from ablab.search.stopping import TrialHandle
 from ablab.study.definition import define
 from ablab.study.experiment import read
+from ablab.study.search import define_search
 
 TRAIN = """
 import argparse, json, random, sys
@@ -417,6 +418,14 @@ def test_a_search_of_a_command_takes_its_own_score(folder, objective):
     assert TrialHandle.read(Path("outputs/studies/bowl")).score == "err", "of each line of progress"
     (claim,) = json.loads(Path("outputs/reports/bowl/report.json").read_text())["claims"]
     assert claim["outcome"] == "supported"
+
+
+@pytest.mark.parametrize(("ends", "whole"), [("{low: 1, high: 8}", True), ("{low: 1.0, high: 8}", False)])
+def test_a_range_of_a_command_is_whole_if_its_ends_are_written_so(folder, ends, whole):
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(re.sub(r"rate: \{[^}]*\}", f"rate: {ends}", SEARCH))
+    found = define_search(("experiment=bowl",))
+    assert [dimension.whole for dimension in found.space.dimensions] == [whole]
 
 
 def test_an_objective_that_the_command_lacks_is_refused(folder, capsys):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ablab.config import compose_arm
 from ablab.config.groups import groups
-from ablab.config.keys import all_fields, key_of, key_of_now
+from ablab.config.keys import all_fields, field_of, key_of, key_of_now
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.search.settings import ValueRange
@@ -188,9 +188,15 @@ def checked(
 
 
 def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
-    """Restrict a range to whole numbers if the schema requires them, however the ends were written."""
+    """Restrict a range to whole numbers if the schema requires them, however the ends were written.
+
+    Where no schema says what a key takes, as of the values of a command, it is whole if its ends are written so.
+    """
     if isinstance(dimension, Levels):
         return dimension
+    if field_of(key_of_now(dimension.key), all_fields()) != key_of_now(dimension.key):
+        ends = (dimension.interval.low, dimension.interval.high, dimension.interval.step or 0)
+        return replace(dimension, whole=all(type(end) is int for end in ends))
     value: Any = None
     for corner in space.corners():  # up to the first in which an option reads it
         others = [word for word in corner if key_of(word) != key_of_now(dimension.key)]
