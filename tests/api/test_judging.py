@@ -86,6 +86,7 @@ def test_null_frames_are_seldom_supported():
         ({"arm": "nrom"}, "has no column nrom"),
         ({"metric": "loss", "better": None, "arm": "norm"}, "has no column loss"),
         ({"better": "greater"}, "better=greater: allowed: higher, lower"),
+        ({"metric": None, "arm": None}, "better=higher: of which metric is not said"),
         ({"baseline": "norm=none"}, "baseline=norm=none: no such arm"),
         ({"claims": [{"arm": "norm=pre", "expect": "bigger"}]}, "expect"),
         ({"frame": [1, 2]}, "list; allowed: a frame of pandas or polars, or a list of dicts"),

@@ -221,7 +221,7 @@ def test_what_is_in_braces_but_no_name_stays_as_it_is(folder):
 def test_a_command_that_never_ends_is_ended_with_its_children(folder, capsys):
     script = "import subprocess; subprocess.Popen(['sleep', '987.6']); time.sleep(60)"
     assert main(["train", *words_of(script, "task.timeout=0.02", "task.grace=0.2")]) == 1
-    assert "it had not ended after 1.2 seconds (timeout)" in capsys.readouterr().err
+    assert "the command had not ended after 1.2 seconds (timeout)" in capsys.readouterr().err
     time.sleep(0.2)
     assert not _runs("987.6")
 

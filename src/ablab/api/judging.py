@@ -84,13 +84,14 @@ def judge_frame(
     _check_names([*columns, seed, *([] if metric is None else [metric])])
     if not all(isinstance(claim, Mapping) for claim in claims or ()) or isinstance(claims, Mapping):
         raise UserError('judge: claims: allowed: a list of claims, such as [{"arm": "b", "expect": "greater"}]')
-    name = "value" if metric is None else metric
     said: dict[str, Any] = {"question": question, "arm": columns, "seed": seed, "error": error}
     said |= {key: value for key, value in (("metric", metric), ("baseline", baseline), ("within", within)) if value}
     if better is not None:
         if better not in ("higher", "lower"):
             raise UserError(f"better={better}: allowed: higher, lower")
-        said["metrics"] = {name: {"lower_is_better": better == "lower"}} if metric is not None else {}
+        if metric is None:
+            raise UserError(f"better={better}: of which metric is not said; allowed: with metric=")
+        said["metrics"] = {metric: {"lower_is_better": better == "lower"}}
     try:
         asked = TableExperiment.model_validate({**said, "claims": [dict(claim) for claim in claims or ()]})
         selection = of_frame(frame, asked)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.judge.claims import exploratory
@@ -14,9 +13,8 @@ from ablab.judge.registration import Registered
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain, History
 from ablab.store.finished import FinishedRun
-from ablab.study.claims import Settled, settle
+from ablab.study.claims import Settled
 from ablab.study.extending import Closing, closings, extensions
-from ablab.tasks.registry import task_named
 from ablab.text import counted
 
 
@@ -69,7 +67,7 @@ def departures_of_archive(folder: Path, chain: Chain, runs: Sequence[FinishedRun
 def _of_study(folder: Path, study: Path, first: Registered, runs: Sequence[FinishedRun]) -> Iterator[str]:
     if first.runs_already_done:
         yield f"{first.runs_already_done} of its runs had finished when it was registered"
-    yield from _of_claims("registered at a later launch", first.claims, _registered_last(study))
+    yield from _of_claims("registered at a later launch", first.claims, Registered.every(study)[-1].claims)
     for reported in _reported(folder):
         yield from _of_claims("reported", first.claims, reported)
     closed = closings(study)
@@ -91,16 +89,6 @@ def _of_claims(how: str, first: Sequence[Settled], others: Sequence[Settled]) ->
 def _about(claim: Settled) -> tuple[object, ...]:
     """Return what a report has of a claim too."""
     return claim.arm, claim.baseline, claim.metric, claim.expect, claim.margin, claim.secondary
-
-
-def _registered_last(study: Path) -> list[Settled]:
-    """Return the claims as registered at the last launch that changed something."""
-    path = study / "registered.json"
-    try:
-        last = read_json(path)[-1]
-        return [settle(claim, last["baseline"], task_named(DEFAULT).primary) for claim in last["claims"]]
-    except (ValueError, LookupError, TypeError):
-        raise UserError(f"{path}: cannot be read as what the study registered") from None
 
 
 def _reported(folder: Path) -> Iterator[list[Settled]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ablab.errors import UserError, choices
+from ablab.errors import UserError, choices, is_installed
 
 
 class Row(NamedTuple):
@@ -100,25 +100,22 @@ def _json_lines(path: Path) -> Sheet:
         for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
             if line.strip():
                 rows.append(Row(f"{path}:{number}", json.loads(line)))
-                if not isinstance(rows[-1].values, dict):
-                    raise UserError(f'{path}:{number}: no object; allowed: lines such as {{"arm": "a", "seed": 1}}')
     except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
         raise UserError(f"{path}:{len(rows) + 1}: cannot be read as a line of JSON ({error})") from None
+    for where, values in rows:
+        if not isinstance(values, dict):
+            raise UserError(f'{where}: no object; allowed: lines such as {{"arm": "a", "seed": 1}}')
     return Sheet.of(str(path), rows)
 
 
 def _parquet(path: Path) -> Sheet:
     """Read Parquet by whichever library is there."""
-    from importlib.util import find_spec
-
     try:
-        if find_spec("pyarrow") is not None:
+        if is_installed("pyarrow"):
             import pyarrow.parquet as parquet  # type: ignore[import-not-found, unused-ignore]
 
             return sheet_of_frame(parquet.read_table(path).to_pylist(), str(path))
-        if find_spec("polars") is not None:
+        if is_installed("polars"):
             import polars  # type: ignore[import-not-found, unused-ignore]
 
             return sheet_of_frame(polars.read_parquet(path), str(path))

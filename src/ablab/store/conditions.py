@@ -64,7 +64,11 @@ def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[s
     task, fields = task_recorded(record.settings), typed(record.settings)
     scores = {name: score.value(record, evaluation) for name, score in task.measured.items()}
     return {
-        **{name: value for key, value in fields.items() if (name := task.called(key)) is not None},
+        **{
+            name: value
+            for key, value in fields.items()
+            if key.startswith("task.") and (name := task.called(key)) is not None
+        },
         **fields,
         **record.choices,
         **{name: str(value) for name, value in scores.items() if value is not None},

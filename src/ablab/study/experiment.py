@@ -1,8 +1,8 @@
 """The format of experiments/<name>.yaml, and its reading: a question, and the runs that are to answer it."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -278,15 +278,14 @@ def read(path: Path) -> Experiment:
 def read_as(kind: type[Kind], path: Path, declaring: Mapping[str, Declaring] = MappingProxyType({})) -> Kind:
     """Read and validate a YAML file as this kind of declaration. `declaring`: keys by which it may declare its task."""
     try:
-        written = path.read_text(encoding="utf-8")
-        own = next((each for key, each in declaring.items() if re.search(rf"^{key}\s*:", written, re.MULTILINE)), None)
         # `${...}` stays as it is: in a word it is for the run's configuration.
-        kinds = kind if own is None else kind | own.block
-        values: Any = read_yaml(written, partial(_leave_text, kind=kinds))
+        kinds = reduce(or_, (each.block for each in declaring.values()), kind)
+        values: Any = read_yaml(path.read_text(encoding="utf-8"), partial(_leave_text, kind=kinds))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # PyYAML leaves bad dates to Python
         raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
+    own = next((each for key, each in declaring.items() if key in values), None)
     try:
         if own is None:
             return kind.model_validate(values)

@@ -8,9 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ablab.errors import UserError
 from ablab.fields import as_typed
-from ablab.tasks.command.words import OF_A_RUN, named_in
-
-Plain = str | int | float | bool | None
+from ablab.tasks.command.words import OF_A_RUN, Value, named_in
 
 
 class CommandBlock(BaseModel):
@@ -22,7 +20,7 @@ class CommandBlock(BaseModel):
     inputs: list[str] = []
     environment: dict[str, str] = {}
     scores: Annotated[dict[str, dict[str, str | int]], Field(min_length=1)]
-    check: dict[str, Plain] = {}
+    check: dict[str, Value] = {}
     timeout: Annotated[float, Field(gt=0)] | None = None
     grace: Annotated[float, Field(ge=0)] | None = None
 

@@ -3,7 +3,7 @@
 import ast
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -108,8 +108,3 @@ def _imported(path: Path) -> Iterator[Path]:
         for name in names:
             place = Path(*path.parent.parts, *name.split("."))
             yield from (one for one in (place.with_suffix(".py"), place / "__init__.py") if one.is_file())
-
-
-def as_recorded(inputs: Mapping[str, str], interpreter: str | None) -> dict[str, object]:
-    """Return what a recipe holds of them."""
-    return {"inputs": dict(inputs), **({} if interpreter is None else {"interpreter": interpreter})}

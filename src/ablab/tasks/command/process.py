@@ -71,14 +71,15 @@ def execute(
                 time.sleep(POLL)
             has_ended = process.poll() is not None
             _end(process, grace)
-    finally:
-        _end(process, 0.0)
+    except BaseException as error:  # a search that stops its trial, too; a second signal is for ending at once
+        _end(process, 0.0 if isinstance(error, KeyboardInterrupt) else grace)
+        raise
     said.finish()
     complaint.finish()
     if asked.is_set():
         raise KeyboardInterrupt
     if not has_ended:
-        raise CommandError(f"it had not ended after {timeout:g} seconds (timeout)")
+        raise CommandError(f"the command had not ended after {timeout:g} seconds (timeout)")
     if process.returncode != 0:
         raise CommandError(_failure(process.returncode, complaint.last))
     watch()

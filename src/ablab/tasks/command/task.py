@@ -18,7 +18,6 @@ from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines,
 from ablab.tasks.command.words import Value, check_words, filled
 from ablab.tasks.own import Loop, OwnTask, Tested
 from ablab.tasks.score import Place, Score, Scores
-from ablab.tasks.task import SCHEMA
 
 FOLDER = "work"
 """The folder of a run that belongs to its command, in the run's own."""
@@ -76,14 +75,13 @@ class Command(OwnTask):
         program(self.command[0])
 
     def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
-        found = super().recipe(config, origin)
         version = version_of(program(self.command[0]))
-        digests = digests_of(self.inputs)
-        return {**found, "inputs": digests, **({} if version is None else {"interpreter": version}), "schema": SCHEMA}
+        interpreter = {} if version is None else {"interpreter": version}
+        return {**super().recipe(config, origin), "inputs": digests_of(self.inputs), **interpreter}
 
     def called(self, key: str) -> str | None:
-        _, is_value, name = key.partition("values.")
-        return name if is_value else None
+        name = key.removeprefix("task.values.")
+        return None if name == key else name
 
     def converging(self, score: Score) -> None:
         """What a command calls a score need not be one of training."""
