@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 338,
-    "lines": 49_188,
+    "lines": 49_195,
     "entries at the top": 30,
     "arrows between rooms": 284,
     "floors": 12,

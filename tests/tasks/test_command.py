@@ -362,6 +362,12 @@ def test_a_file_that_the_command_imports_and_does_not_declare_is_named(folder, c
     assert "helper.py is no input, so that to edit it makes no other run" in capsys.readouterr().out
 
 
+def test_a_folder_with_the_store_is_the_same_input_after_a_run(folder):
+    for _ in range(2):
+        assert main(["train", *words_of(DONE, "task.inputs=[.]")]) == 0
+    assert only_run().state == "finished"
+
+
 def test_levels_are_what_they_are_in_the_file(folder):
     text = STUDY.replace("{schedule: [linear, cosine]}", "{rate: [1, 1.50, true, null, 'a, b', '007']}")
     Path("experiments/lr.yaml").write_text(text.replace("{schedule}", "{rate}").split("claims")[0])

@@ -17,13 +17,16 @@ TOLD = ("python", "pypy", "ruby", "perl", "node", "Rscript", "julia", "java", "p
 """Beginnings of names of interpreters that tell their version."""
 
 
-def digests_of(inputs: Sequence[str]) -> dict[str, str]:
-    """Return a digest by input; UserError for one that is not there. Names are relative to the working folder."""
-    return {name: _digest(name) for name in inputs}
+def digests_of(inputs: Sequence[str], store: Path) -> dict[str, str]:
+    """Return a digest by input; UserError for one that is not there. Names are relative to the working folder.
+
+    What runs leave in their store is no input, though a folder that is one may hold the store.
+    """
+    return {name: _digest(name, store.resolve()) for name in inputs}
 
 
-def _digest(name: str) -> str:
-    files = sorted(_files(name))
+def _digest(name: str, store: Path) -> str:
+    files = sorted(path for path in _files(name) if store not in path.resolve().parents)
     if not files:
         raise UserError(f"inputs: {name}: there is no such file, nor a folder or pattern with one")
     content = {str(path): _of_file(path) for path in files}

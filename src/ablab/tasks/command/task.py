@@ -77,7 +77,11 @@ class Command(OwnTask):
     def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
         version = version_of(program(self.command[0]))
         interpreter = {} if version is None else {"interpreter": version}
-        return {**super().recipe(config, origin), "inputs": digests_of(self.inputs), **interpreter}
+        return {
+            **super().recipe(config, origin),
+            "inputs": digests_of(self.inputs, Path(config.outputs)),
+            **interpreter,
+        }
 
     def called(self, key: str) -> str | None:
         name = key.removeprefix("task.values.")
