@@ -3,7 +3,8 @@
 import hashlib
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from ablab.identity import condition_id, evaluation_id
@@ -45,6 +46,16 @@ def translated(references: list[str], error: float, seed: object) -> list[str]:
     ]
 
 
+@cache
+def _scored(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> Scores:
+    return score(hypotheses, references)
+
+
+def scored(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+    """Score texts, equal ones once: the tests of a file fill many stores with the same runs."""
+    return _scored(tuple(hypotheses), tuple(references))
+
+
 def fill(
     words: tuple[str, ...],
     errors: dict[str, float],
@@ -80,7 +91,7 @@ def write(cell: Cell, hypotheses: list[str] | None, references: list[str], corpu
     folder = cell.planned.folder
     folder.begin(cell.planned.recipe)
     noise = int(hashlib.sha256(folder.run_id.encode()).hexdigest(), 16) % 1000 / 1000
-    found = None if hypotheses is None else score(hypotheses, references)
+    found = None if hypotheses is None else scored(hypotheses, references)
     rows = [f"{step},{step / 10},{2 + 100 / step},,{1 + noise},0,1000,,,," for step in STEPS]
     folder.metrics.write_text("\n".join([",".join(COLUMNS), *rows, ""]))
     folder.write_record(_record(cell, found, noise))
@@ -209,7 +220,7 @@ def _pruned(cell: Cell, whole: Evaluation, hypotheses: list[str], references: li
         kept = {"encoder": [0, 1, 2, 3], "decoder": list(range(depth))}
         settings = {"kept": kept, **cell.planned.evaluation}
         texts = [text if number < depth * SENTENCES // 4 else "x" for number, text in enumerate(hypotheses)]
-        found = score(texts, references)
+        found = scored(texts, references)
         scores = {**whole.scores, "bleu": found.bleu, "chrf": found.chrf}
         update = {"settings": settings, "scores": scores, "items": {"bleu": found.sentences}}
         evaluation = whole.model_copy(update={**update, "evaluation_id": evaluation_id(settings)})
